@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the sandbox command: one file per subcommand.
+// Package cli is the sandbox command: a file for each subcommand.
 package cli
 
 import (

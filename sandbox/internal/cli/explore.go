@@ -37,8 +37,7 @@ type exploreFlags struct {
 	labs *explore.Labs
 }
 
-// errFound is the exit code of explore and replay when the operator does not survive
-// a fault.
+// errFound is the exit code of explore, fuzz and replay after a finding.
 const errFound = exitError(2)
 
 func newExplore(labs *explore.Labs) *cobra.Command {
@@ -211,8 +210,8 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
 }
 
-// untilHangup is a context that ends when the terminal is closed, too, unless that is to be ignored
-// (nohup).
+// untilHangup returns a context that also ends when the terminal is closed, unless the process
+// ignores that (nohup).
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -220,7 +219,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// playable says what is wrong with the flags for jobs and reports, before anything is played.
+// playable refuses flags for jobs and reports that cannot work, before anything is played.
 func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	if f.jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
@@ -239,7 +238,7 @@ func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	return nil
 }
 
-// result is what came of exploring or fuzzing.
+// result is a result of explore or fuzz.
 type result interface {
 	HTML(file string) error
 	JUnit(file string) error

@@ -137,7 +137,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	return errors.Join(err, tell(cmd, result, fuzzer.Explorer.Dir, f.html, f.junit))
 }
 
-// fuzzer makes one without a sample.
+// fuzzer makes a fuzzer without a sample.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
 	w := &explore.Workload{Nodes: &nodes, Install: install}
 	for _, name := range install {

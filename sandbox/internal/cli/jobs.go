@@ -5,7 +5,7 @@ package cli
 
 import "runtime"
 
-// perSandbox is how much memory a sandbox with its operator takes, in bytes.
+// perSandbox is the memory of a sandbox with its operator, in bytes.
 const perSandbox = 1 << 30
 
 // sandboxes returns how many play side by side unless --jobs says so: as many for each
@@ -14,7 +14,7 @@ func sandboxes(perProcessor, others int) int {
 	return min(perProcessor*runtime.GOMAXPROCS(0), roomFor(available(), others))
 }
 
-// roomFor returns how many sandboxes that many bytes hold, beside others: at least one.
+// roomFor returns the number of sandboxes that fit into that many bytes, beside others: at least 1.
 func roomFor(bytes uint64, others int) int {
 	return max(1, int(min(bytes/perSandbox, 1000))-others)
 }

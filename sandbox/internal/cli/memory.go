@@ -20,8 +20,8 @@ const unlimited = 1 << 62
 // /proc and /sys/fs/cgroup.
 type memory struct{ proc, cgroup string }
 
-// available returns how many bytes of memory programs can have that are started now: what the
-// machine has left, or less, where this process is in a container.
+// available returns the number of bytes of memory for new programs: the free memory of the machine,
+// or less in a container.
 func (m memory) available() uint64 {
 	fs, err := procfs.NewFS(m.proc)
 	if err != nil {
@@ -52,7 +52,7 @@ func (m memory) available() uint64 {
 
 // limits are the files of a cgroup about memory.
 type limits struct {
-	// most are those with limits.
+	// most are the files with limits.
 	most []string
 	used string
 	// cache is the line of memory.stat with files that the kernel forgets when it needs the
@@ -65,9 +65,9 @@ var (
 	limitsV2 = limits{most: []string{"memory.max", "memory.high"}, used: "memory.current", cache: "inactive_file"}
 )
 
-// leftOnPath returns what is left of the limit of a cgroup, or of one that it is in. In a container
-// the path may be that on the machine, and what is mounted is the group of the container: of a
-// path that does not exist, only the parts that do count.
+// leftOnPath returns the free memory of a cgroup, under its own limit and those of its parents. In
+// a container the path may be that on the machine while the group of the container is mounted: of a
+// path that does not exist, only the existing parts count.
 func leftOnPath(mounted, path string, of limits) uint64 {
 	left := uint64(unlimited)
 	for dir := filepath.Join("/", path); ; dir = filepath.Dir(dir) {
@@ -78,7 +78,7 @@ func leftOnPath(mounted, path string, of limits) uint64 {
 	}
 }
 
-// left returns what is left of the limit of one cgroup.
+// left returns the free memory under the limit of a cgroup.
 func (l limits) left(group string) uint64 {
 	most := uint64(unlimited)
 	for _, name := range l.most {
@@ -94,7 +94,7 @@ func (l limits) left(group string) uint64 {
 	return most - min(most, used)
 }
 
-// forgettable returns how much of what is used are files that nothing needs.
+// forgettable returns the part of the used memory that is cached files.
 func (l limits) forgettable(group string) uint64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
 	if err != nil {

@@ -84,8 +84,8 @@ func newNodesAdd(s *target) *cobra.Command {
 	return cmd
 }
 
-// parseTemplate reads what the nodes are to be like, and refuses what the API
-// server would refuse, before there are any.
+// parseTemplate parses the properties of new nodes, and refuses values that the API server would
+// refuse, before any node is created.
 func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
 	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
 	for _, item := range items(labels) {
@@ -113,7 +113,7 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			return t, fmt.Errorf("--allocatable %q: %s", item, problems[0])
 		}
-		// A resource without a domain is one of Kubernetes' own, or misspelt.
+		// A resource without a domain belongs to Kubernetes, or is misspelt.
 		if _, known := node.DefaultAllocatable()[corev1.ResourceName(name)]; !known &&
 			!strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
 			return t, fmt.Errorf("--allocatable %q: no resource is named %q; one of your own needs a domain, like example.com/%s", item, name, name)

@@ -12,11 +12,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 )
 
-// Side returns how many explorers with one job each play side by side on this machine.
+// Side returns the number of explorers with a single job that play side by side on this machine.
 func Side() int { return sandboxes(2, 0) }
 
-// Play runs 'sandbox explore' or 'sandbox fuzz' with these arguments in this process, and returns the
-// exit code. Their sandboxes are those of the labs, which others may use meanwhile.
+// Play runs 'sandbox explore' or 'sandbox fuzz' with these arguments in this process, and returns
+// the exit code. Their sandboxes are from the labs, which others may use meanwhile.
 func Play(ctx context.Context, labs *explore.Labs, args []string, out, progress io.Writer) int {
 	cmd := &cobra.Command{Use: "sandbox", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(newExplore(labs), newFuzz(labs))

@@ -30,7 +30,7 @@ type program struct {
 	// crashing: it is down, and is about to be started again.
 	crashing bool
 	closed   bool
-	// over gets how the program ended, if it did so by itself.
+	// over gets the exit code of the program, if it ended by itself.
 	over chan int
 }
 
@@ -48,7 +48,7 @@ func (p *program) start() error {
 	command := exec.Command(p.arguments[0], p.arguments[1:]...)
 	command.Env = append(os.Environ(), p.environment...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// What it starts is killed with it.
+	// Its child processes are killed with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := child.Start(command); err != nil {
 		return fmt.Errorf("start the program: %w", err)
@@ -85,8 +85,8 @@ func (p *program) kill() {
 }
 
 // crash kills it, and starts it again after a while. Requests of the killed process that were on
-// their way may ask for further crashes: until the next process has started, they are the same one,
-// so that there are never two processes.
+// their way may ask for further crashes: until the next process has started, they count as the same
+// crash, so that there are never two processes.
 func (p *program) crash(down time.Duration) {
 	p.mu.Lock()
 	again := p.crashing

@@ -116,7 +116,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	} else {
 		err = runWith(cmd.Context(), server, crashing)
 	}
-	// A test that ends well has shown nothing of what never happened.
+	// A test that passes shows nothing about a fault that was never injected.
 	rules, _ := server.Rules().List()
 	for i := range rules {
 		if why := rules[i].Unfired(); why != "" {
@@ -126,7 +126,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	return err
 }
 
-// program is the one that the proxy starts.
+// program is the program that the proxy starts.
 func (f proxyFlags) program(arguments []string) (*program, error) {
 	if f.log == "" {
 		return nil, errors.New("--log is missing: standard output is that of the program, so name the file for the log")

@@ -58,7 +58,7 @@ user namespaces.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	// What follows the program belongs to it.
+	// Flags after the program belong to the program.
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new one without rights, in the namespace default)")
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")

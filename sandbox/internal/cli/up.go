@@ -23,9 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// reportFD is the environment variable with the descriptor of the pipe on which a
-// detached sandbox reports to the command that started it, in one line, whether it
-// is ready.
+// reportFD is the environment variable with the descriptor of the pipe on which a detached sandbox
+// reports to the command that started it, in a single line, whether it is ready.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(s *target) *cobra.Command {

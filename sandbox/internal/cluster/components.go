@@ -19,7 +19,7 @@ const stopTimeout = 5 * time.Second
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// plan says how each component of a sandbox is started. It is a function of its fields.
+// plan has the command line of each component of a sandbox, as a function of its fields.
 //
 // The flags are those of a production cluster, with these differences. State is not synced to
 // disk, because a sandbox need not survive a power failure. There is a single instance of each

@@ -18,12 +18,12 @@ import (
 
 var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 
-// Release is a minor release of Kubernetes, such as 1.34, whose control plane was built to
-// run instead of the one in this binary; "" is the one in this binary.
+// Release is a minor release of Kubernetes, such as 1.34, whose control plane runs instead of the
+// control plane in this binary; "" is the release in this binary.
 type Release string
 
-// program returns the file with the control plane of the release, which is beside this
-// binary, or "" if it is the one in this binary.
+// program returns the file with the control plane of the release, which is beside this binary, or
+// "" for the control plane in this binary.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -65,7 +65,7 @@ func (r Release) version() (string, error) {
 	return version, nil
 }
 
-// checkRelease returns what keeps the release from being run with these options.
+// checkRelease returns an error if the release cannot run with these options.
 func (o Options) checkRelease() error {
 	if program, err := o.Kubernetes.program(); err != nil || program == "" {
 		return err

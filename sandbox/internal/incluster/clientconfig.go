@@ -20,22 +20,22 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 )
 
-// withWebhooks are the kinds of objects that say how webhooks are reached.
+// withWebhooks are the kinds of objects that configure webhooks.
 var withWebhooks = []schema.GroupVersionResource{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// redirectedAnnotation on an object holds how its webhooks were reached before they were
-// redirected to a program, by the name of the webhook, so that this can be restored.
+// redirectedAnnotation has the original clientConfigs of webhooks that were redirected to a
+// program, by the name of the webhook.
 const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 
-// redirected is one webhook in the annotation.
+// redirected is a webhook in the annotation.
 type redirected struct {
-	// Pod is the one that the webhook was redirected to.
+	// Pod is the Pod of the program that the webhook was redirected to.
 	Pod string `json:"pod"`
-	// Before is the clientConfig from before, and Now the one from then on.
+	// Before is the original clientConfig, and Now the redirected clientConfig.
 	Before map[string]any `json:"before"`
 	Now    map[string]any `json:"now"`
 }
@@ -55,7 +55,8 @@ func (w webhook) clientConfig() map[string]any {
 	return config
 }
 
-// webhooksOf returns the webhooks of an object. What is set in them is set in the object.
+// webhooksOf returns the webhooks of an object, by reference: a change of a webhook changes the
+// object.
 func webhooksOf(object *unstructured.Unstructured) []webhook {
 	if crd, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook"); found {
 		if owner, ok := crd.(map[string]any); ok {
@@ -90,8 +91,8 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 	return service, port, path, true
 }
 
-// CalledServices returns the Services that webhooks of the API server call, each with one of the
-// objects that say so, such as validatingwebhookconfigurations/shop.
+// CalledServices returns the Services that webhooks of the API server call, each with an object
+// that configures such a webhook, for instance validatingwebhookconfigurations/shop.
 func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
 	called := map[types.NamespacedName]string{}
 	for _, resource := range withWebhooks {
@@ -110,7 +111,7 @@ func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.Na
 	return called, nil
 }
 
-// target says where a program serves the webhooks of a Service.
+// target returns the address at which a program serves the webhooks of a Service.
 type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
 
 // redirect changes the webhooks of an object that the program serves so that they reach
@@ -145,8 +146,8 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 	return true, setRedirections(object, kept)
 }
 
-// restore takes back what redirect did for a Pod, and reports whether there was
-// anything. A webhook that another client has changed since stays as it is.
+// restore restores the webhooks that were redirected to a Pod, and reports whether there were any.
+// A webhook that another client has changed since stays unchanged.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {

@@ -27,9 +27,8 @@ const (
 	statefulSetPrefix = "statefulset/"
 )
 
-// findDeployment returns the Deployment that the program is run as: one in the API
-// server, or the one in a file. A StatefulSet in the API server is described as a Deployment that
-// is not there.
+// findDeployment returns the Deployment whose container the program is: from the API server, or
+// from a file. A StatefulSet in the API server is converted to a Deployment without a UID.
 func findDeployment(ctx context.Context, client kubernetes.Interface, from string) (*appsv1.Deployment, error) {
 	if full, is := strings.CutPrefix(from, statefulSetPrefix); is {
 		return fromStatefulSet(ctx, client, full)

@@ -24,7 +24,7 @@ import (
 // Program is the name under which this binary calls [Exec].
 const Program = "sandbox-in-pod"
 
-// Files are those by which a program in a pod reaches the API server.
+// Files are the files of a ServiceAccount, by which a program in a pod reaches the API server.
 type Files struct {
 	Token, CA []byte
 	Namespace string
@@ -47,24 +47,24 @@ func (f Files) Write(dir string) error {
 	return writeAll(dir, f.names())
 }
 
-// Pod says what a program that believes it is in a pod finds there.
+// Pod is the environment of a program that is to behave as in a pod.
 type Pod struct {
-	// Files is a directory with what a container has of its ServiceAccount, and CertDir, if it
-	// is not empty, one with what it has where it serves webhooks: in ServingCerts.
+	// Files is a directory with the files of the ServiceAccount, and CertDir, if it is not empty, a
+	// directory with the serving certificate for webhooks, which the program finds in ServingCerts.
 	Files, CertDir string
 	ServingCerts   string
 	// Server is the URL of the API server.
 	Server string
-	// HostName is the name of the machine, as the program sees it; empty: as it is.
+	// HostName is the host name of the program; empty: that of the machine.
 	HostName string
-	// HostNetwork: it has the network of this machine, and not one of its own.
+	// HostNetwork: the program has the network of this machine, and no network of its own.
 	HostNetwork bool
 }
 
-// Start starts a command in such a way that its program believes it is in a pod, in the process
-// that is started. Unless it has the network of this machine, there is one of its own.
+// Start starts a command whose program behaves as in a pod, and returns the network of the program,
+// unless it has that of this machine.
 //
-// It is an error if this machine does not permit that.
+// It is an error if this machine does not permit the namespaces.
 func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -105,7 +105,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
 	err = start(cmd)
-	// Only the process has it now: if it ends before it has handed anything over, that is seen.
+	// Now only the process has this end: if it ends before it has sent its sockets, the other end
+	// reports that.
 	_ = passed.Close()
 	if err != nil || p.HostNetwork {
 		return nil, err
@@ -113,11 +114,11 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	return handedFrom(handed)
 }
 
-// own are the namespaces that a program in a pod has.
+// own are the namespaces of a program in a pod.
 const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 
-// permitted returns in which namespaces a program can have directories and a network of its own
-// here.
+// permitted returns the namespaces in which this machine gives a program directories and a network
+// of its own.
 var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
 	for _, attributes := range ownNamespaces(own) {
@@ -136,14 +137,15 @@ func Permitted() error {
 	return err
 }
 
-// inPod is what the process is to do that becomes the program.
+// inPod are the instructions for the process that becomes the program.
 type inPod struct {
 	Files        string `json:"files"`
 	CertDir      string `json:"certDir,omitempty"`
 	ServingCerts string `json:"servingCerts,omitempty"`
 	HostName     string `json:"hostName,omitempty"`
-	// Network is the number of the file through which it hands its network over, and API the
-	// address of the API server there. Empty: it has the network of this machine.
+	// Network is the number of the file descriptor through which the process sends the sockets of
+	// its network, and API the address of the API server there. Empty: it has the network of this
+	// machine.
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
@@ -151,9 +153,9 @@ type inPod struct {
 	Starter int `json:"starter"`
 }
 
-// Exec is the process that [Pod.Start] starts: it becomes the program. The arguments are what it
-// is to do, and those of the program, from its name on. Without any it only finds out whether that
-// can be done.
+// Exec is the process that [Pod.Start] starts: it becomes the program. The arguments are its
+// instructions and the command line of the program. Without arguments, it only tries the
+// namespaces.
 func Exec(args []string) error {
 	if namespace, err := mountNamespace(); err != nil {
 		return err
@@ -207,9 +209,9 @@ func Exec(args []string) error {
 	return syscall.Exec(do.Program, args[1:], os.Environ())
 }
 
-// endWith has this process killed when that which started it ends. The signal for the death of
-// the parent is one of each thread: that which was asked for when this process was started is lost
-// with all threads but the one that executes the program.
+// endWith has this process killed when its parent ends. The parent death signal belongs to a
+// thread: the setting from the start of this process is lost with all threads but the thread that
+// executes the program.
 func endWith(starter int) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -221,7 +223,7 @@ func endWith(starter int) error {
 	return nil
 }
 
-// longestHostName is what a kubelet shortens host names to.
+// longestHostName is the length to which a kubelet shortens host names.
 const longestHostName = 63
 
 // network makes the network of the program.

@@ -21,7 +21,7 @@ const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 // mount makes the directories that only the program is to see. They are in memory, and
 // go with the last process in the namespace.
 func mount(dirs ...string) error {
-	// What is mounted outside later is seen here, but never the other way round.
+	// Later mounts outside appear here, but never the other way round.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return notPermitted(err)
 	}
@@ -45,9 +45,9 @@ func mount(dirs ...string) error {
 	return os.Chdir(wd)
 }
 
-// MakePrivate makes an empty directory that exists for this process and its children
-// only. No directory is made outside: if it does not exist there, the nearest one that
-// does is covered by another with the same entries.
+// MakePrivate makes an empty directory that exists for this process and its children only. No
+// directory is made outside: if it does not exist there, the nearest existing directory is covered
+// by another with the same entries.
 func MakePrivate(dir string) error {
 	existing, rest, err := split(dir)
 	if err != nil {
@@ -78,8 +78,8 @@ func split(path string) (existing, rest string, _ error) {
 	}
 }
 
-// cover mounts a new directory over another, in which each entry of the old one is
-// still the same file or directory as before, and can be written to.
+// cover mounts a new directory over another. The entries of the old directory are the same files
+// and directories as before, and can be written to.
 func cover(dir string) error {
 	if dir == "/" {
 		return errors.New("a directory of that name directly below / must exist")
@@ -102,7 +102,7 @@ func cover(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		// Through its descriptor, what was covered can still be reached.
+		// Its descriptor still leads to the covered directory.
 		source := fmt.Sprintf("/proc/self/fd/%d/%s", old.Fd(), entry.Name())
 		err := show(source, filepath.Join(dir, entry.Name()), entry)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // It may have been removed meanwhile.
@@ -136,7 +136,7 @@ func show(source, target string, entry fs.DirEntry) error {
 	return nil
 }
 
-// dropCapabilities gives up what the mounts needed, before the program is started.
+// dropCapabilities drops the capabilities that the mounts needed, before the program is started.
 func dropCapabilities() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	if errno != 0 {

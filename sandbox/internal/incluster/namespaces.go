@@ -19,8 +19,8 @@ import (
 // namespace of the process that started it.
 const insideVariable = "SANDBOX_RUN_OUTSIDE"
 
-// starterFD is the end of a pipe of which only the process outside has the other one,
-// so that it is closed when that has ended, however it did.
+// starterFD is the end of a pipe whose other end only the process outside has, so that it is closed
+// when that process has ended, however it did.
 const starterFD = 3
 
 // Inside returns a file that ends when the process outside does, if this is the process
@@ -35,7 +35,7 @@ func Inside() (starter *os.File, inside bool, _ error) {
 		return nil, false, err
 	}
 	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
-		// What is mounted here might be mounted for all processes of the machine.
+		// Mounts made here might appear in all processes of the machine.
 		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
 	// The program gets neither.
@@ -91,8 +91,7 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-			// A program that is not started as root has only those of its rights that
-			// it is started with.
+			// A program that is not started as root has only its ambient capabilities.
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
 		},
 	}
@@ -127,7 +126,7 @@ func notPermitted(err error) error {
 	return fmt.Errorf("this machine does not permit a mount namespace (%w): run it as root, or allow user namespaces%s", err, forbidding())
 }
 
-// forbidding names the setting of the kernel that forbids namespaces, if one does.
+// forbidding names the setting of the kernel that forbids namespaces, "" if none does.
 func forbidding() string {
 	for _, setting := range []struct{ name, forbids string }{
 		{"user/max_mnt_namespaces", "0"},

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is that of a program with a network namespace of its own: a loopback interface, on
-// which any port is free. What leads into it and out of it are sockets that were made there and
-// handed to this process.
+// Network is the network of a program in a network namespace of its own: a loopback interface, on
+// which any port is free. The program sends the sockets that lead into the network and out of it to
+// this process.
 type Network struct {
-	// api is where the program finds the API server.
+	// api is the listener at which the program finds the API server.
 	api net.Listener
 
 	mu sync.Mutex
@@ -31,16 +31,15 @@ type Network struct {
 	door, seed int
 }
 
-// sockets is how many sockets a program hands over: the one at which it finds the API server,
-// the door and the seed.
+// sockets is the number of sockets that a program sends: the listener at which it finds the API
+// server, the door and the seed.
 const sockets = 3
 
-// handing is how long a new process may take to hand its sockets over, on a machine however busy.
-// One that ends closes the other end, and is not waited for.
+// handing is the longest time until a new process has sent its sockets, on a machine however busy.
+// A process that ends closes its end, which ends the waiting.
 const handing = 5 * time.Minute
 
-// handedFrom returns the network that a process hands over, which was started with the other
-// end of the socket.
+// handedFrom returns the network of a process, which sends its sockets through the other end.
 func handedFrom(handed *os.File) (*Network, error) {
 	connection, err := net.FileConn(handed)
 	if err != nil {
@@ -83,7 +82,7 @@ func handedFrom(handed *os.File) (*Network, error) {
 	return network, nil
 }
 
-// API is where the program finds the API server: what is accepted there is a connection of the
+// API is the listener at which the program finds the API server: it accepts the connections of the
 // program.
 func (n *Network) API() net.Listener { return n.api }
 
@@ -111,9 +110,9 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// socket returns a new socket in the network, which is not connected. No process of that network
-// is needed for it, nor a right to enter it: an accepted connection is a socket of the network of
-// its listener, and one that is disconnected can be connected to something else.
+// socket returns a new socket in the network, which is not connected. This needs no process in that
+// network, nor a right to enter it: an accepted connection is a socket of the network of its
+// listener, and after a disconnect it can be connected elsewhere.
 func (n *Network) socket() (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -40,7 +40,7 @@ func LookPath(program string) (string, error) {
 // program is killed when the process outside has ended, and ends as on a node when its
 // Pod is deleted.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
-	// What the program starts and leaves behind becomes a child of this process.
+	// Processes that the program leaves behind become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -73,7 +73,8 @@ func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan stru
 	}
 }
 
-// endLeftBehind kills what the program has left behind, as the end of a container does.
+// endLeftBehind kills the processes that the program has left behind, as the end of a container
+// does.
 func endLeftBehind() {
 	for limit := time.Now().Add(leftBehind); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()
@@ -90,7 +91,7 @@ func endLeftBehind() {
 		if !found {
 			return
 		}
-		// The children of what was killed come next.
+		// The children of the killed processes come next.
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -98,8 +99,8 @@ func endLeftBehind() {
 // leftBehind is how long that may take.
 const leftBehind = 5 * time.Second
 
-// exitCode is that of a shell: 128 and the number of the signal for a program that was
-// ended by one.
+// exitCode is the exit code as a shell reports it: 128 plus the signal for a program that a signal
+// has ended.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

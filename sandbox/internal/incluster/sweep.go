@@ -20,11 +20,11 @@ import (
 // Sweeper is the name under which this binary calls [Sweep].
 const Sweeper = "sandbox-sweeper"
 
-// StartSweeper starts a process that kills what is left of programs, when what it returns is
-// called, or when this process has ended, however it did. Programs are those with a KUBECONFIG in
-// that directory, which what they start has from them.
+// StartSweeper starts a process that kills the remaining processes of programs, when the returned
+// function is called, or when this process has ended, however it did. Their processes have a
+// KUBECONFIG in that directory, which they inherit from the program.
 //
-// The signal for the death of the parent reaches a program, and not what that has started.
+// The parent death signal reaches a program, and not the processes that it has started.
 func StartSweeper(dir string) (end func(), _ error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
@@ -54,7 +54,7 @@ func Sweep(args []string) error {
 	return sweep(args[0])
 }
 
-// sweeping is how long that may take.
+// sweeping is the longest time that a sweep takes.
 const sweeping = 10 * time.Second
 
 // sweep kills the programs of a directory, until there are none.
@@ -78,8 +78,8 @@ func sweep(dir string) error {
 	return fmt.Errorf("programs of %s do not end", dir)
 }
 
-// isOf reports whether a process has its KUBECONFIG in a directory. One that has ended has no
-// environment any more, nor has one of another user for this one.
+// isOf reports whether a process has its KUBECONFIG in a directory. The environment of a process
+// that has ended, or of another user, cannot be read.
 func isOf(process procfs.Proc, dir string) bool {
 	environment, err := process.Environ()
 	return err == nil && slices.ContainsFunc(environment, func(variable string) bool {

@@ -33,21 +33,21 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// defaultWebhookPort is where programs made with controller-runtime serve webhooks.
+// defaultWebhookPort is the port at which programs made with controller-runtime serve webhooks.
 const defaultWebhookPort = 9443
 
 // webhooks lead to the program instead of to Services.
 type webhooks struct {
 	client dynamic.Interface
-	// services are those whose webhooks the program serves; nil: one that does not exist.
+	// services are the Services whose webhooks the program serves; nil: the Service does not exist.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
 	ca       []byte
 }
 
-// findWebhooks returns the webhooks that the program serves, or nil if there are none:
-// no Service was named, and no object names one that selects its Pod.
+// findWebhooks returns the webhooks that the program serves, or nil if there are none: no Service
+// was named, and no webhook names a Service that selects its Pod.
 func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for _, name := range o.Services {
@@ -79,9 +79,9 @@ func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod
 	return w, nil
 }
 
-// ServeWebhooks has the API server trust a new certificate for the webhooks that name a Service
-// which selects the Pod of a program, and writes that certificate into a directory, which is made.
-// It returns those Services: where there are none, there is no directory.
+// ServeWebhooks makes the API server trust a new certificate for the webhooks that name a Service
+// which selects the Pod of a program, and writes that certificate into a new directory. It returns
+// the Services; without any, it makes no directory.
 func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, dir string) (map[types.NamespacedName]bool, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -115,7 +115,7 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	return served, nil
 }
 
-// trust writes the authority into the webhooks of an object that name one of the Services.
+// trust writes the authority into the webhooks of an object that name any of the Services.
 func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -138,7 +138,7 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// areNamed reports whether an object names one of the Services for a webhook.
+// areNamed reports whether an object names any of the Services for a webhook.
 func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
 	for _, resource := range withWebhooks {
 		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -161,8 +161,8 @@ func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// redirectTo makes the serving certificate of the program, and redirects to the program in the Pod all
-// webhooks that name one of its Services, now or later, until the cleanup.
+// redirectTo makes the serving certificate of the program, and redirects to the program in the Pod
+// all webhooks that name any of its Services, now or later, until the cleanup.
 func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
@@ -212,7 +212,7 @@ func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Serv
 	return authority.Cert, errors.Join(pair.Write(dir, "tls"), os.WriteFile(filepath.Join(dir, "ca.crt"), authority.Cert, 0o600))
 }
 
-// target is where the program serves the webhooks of a Service.
+// target returns the address at which the program serves the webhooks of a Service.
 func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, error) {
 	service, ours := w.services[name]
 	if !ours {
@@ -237,7 +237,7 @@ func (w *webhooks) podName() string { return w.pod.Namespace + "/" + w.pod.Name 
 // see redirects the webhooks of an object that are for the program.
 func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource, object any) {
 	changed := object.(*unstructured.Unstructured).DeepCopy()
-	// What a run left behind that could not clean up.
+	// A run that could not clean up has left redirected webhooks behind.
 	restored, err := restore(changed, func(pod string) bool { return w.isGone(ctx, pod) })
 	if err != nil {
 		warn(fmt.Errorf("%s %s: %w", resource.Resource, changed.GetName(), err))

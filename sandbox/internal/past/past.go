@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests tells what a request is about from its path.
+// requests parses the paths of requests.
 var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Handler answers reads of objects as of a revision of etcd, which is what the resourceVersion
-// of an object or a list is, through the API server that the config names. Discovery is as it
-// is now. What is not a read is refused, as are watches and subresources.
+// Handler answers reads of objects as of a revision of etcd, such as the resourceVersion of an
+// object or a list, through the API server of the config. Discovery is that of the present. Other
+// requests are refused, also watches and subresources.
 func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -43,7 +43,7 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host})
-			// Those of the client are for this handler.
+			// The credentials of the client are for this handler.
 			r.Out.Header.Del("Authorization")
 			// The answer is read here.
 			r.Out.Header.Del("Accept-Encoding")
@@ -69,8 +69,9 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	}), nil
 }
 
-// ask changes a request for an object, or for a list, to one for the list as of the revision,
-// and returns what it was. The API server gives a single object only as it is now.
+// ask turns a request for an object or a list into a request for the list as of the revision, and
+// returns the original request. The API server returns single objects only in their present
+// version.
 func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.RequestInfo {
 	query := r.URL.Query()
 	if info.Name != "" && !strings.Contains(query.Get("fieldSelector"), "metadata.name=") {
@@ -97,7 +98,7 @@ func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.Re
 	return info
 }
 
-// modify makes what the API server answered the answer to what was asked.
+// modify turns the answer of the API server into the answer to the original request.
 func modify(r *http.Response, revision int64) error {
 	info, ok := request.RequestInfoFrom(r.Request.Context())
 	if !ok {
@@ -125,8 +126,8 @@ func modify(r *http.Response, revision int64) error {
 	}
 }
 
-// single returns the only object of a list, or, of a table, the table with its only row. It
-// reports whether there is one.
+// single returns the only object of a list, or, of a table, the table with its only row, and
+// whether it exists.
 func single(body []byte) (object any, found bool, _ error) {
 	var list struct {
 		Kind       string           `json:"kind"`
@@ -147,7 +148,7 @@ func single(body []byte) (object any, found bool, _ error) {
 		return nil, false, nil
 	}
 	item := list.Items[0]
-	// In lists of built-in kinds objects do not say what they are.
+	// In lists of built-in kinds, objects have no kind.
 	if item["kind"] == nil {
 		item["kind"], item["apiVersion"] = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
 	}

@@ -22,7 +22,7 @@ import (
 const name = "sandbox-past"
 
 // Serve serves a [Handler] on a free port of the loopback interface until the server is closed,
-// to those alone who have the kubeconfig that it returns.
+// only to clients with the kubeconfig that it returns.
 func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Closer, _ error) {
 	handler, err := Handler(config, revision)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What etcd takes in one transaction, by its defaults: 128 writes, and 1.5 MiB with what goes
-// around them. A single object can have as many bytes.
+// The limits of a transaction of etcd, by its defaults: 128 writes, and 1.5 MiB with overhead. A
+// single object can be as large.
 const (
 	mostWrites = 128
 	mostBytes  = 1 << 20
@@ -27,10 +27,10 @@ const page = 5000
 // attempts is how often a restore starts again because others wrote meanwhile.
 const attempts = 5
 
-// eventsLast is how long events that were put back stay, as long as the API server keeps new ones.
+// eventsLast is the lifetime of restored events, which is that of new events in the API server.
 const eventsLast = time.Hour
 
-// Take returns the objects that there are now, all as of one revision.
+// Take returns the present objects, all as of the same revision.
 func Take(ctx context.Context, etcd clientv3.KV, kubernetes string) (*Snapshot, error) {
 	s := &Snapshot{Kubernetes: kubernetes, Taken: time.Now()}
 	var err error
@@ -63,8 +63,8 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 	}
 }
 
-// Restore makes the objects those of the snapshot, and returns how many had to be written or
-// deleted. It is an error if others write as fast.
+// Restore writes and deletes objects until they are those of the snapshot, and returns their
+// number. It is an error if other clients write as fast.
 func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
 	total := 0
 	var left []Change
@@ -112,11 +112,12 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats are written at rest, too. The last ones are the API server's own.
+// heartbeats are the prefixes of objects that are written even if nothing else happens. The last
+// prefix is the API server's own.
 var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
-// Quiet waits until nothing is written to any object, but Leases and Events, for a while. If
-// the context ends first, the error names what was written last.
+// Quiet waits until nothing is written to any object, but Leases and Events, for a while. If the
+// context ends first, the error names the last write.
 func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
 	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
 	rest := time.NewTimer(while)
@@ -147,7 +148,7 @@ func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) erro
 	}
 }
 
-// beats reports whether a key is that of what is written at rest.
+// beats reports whether a key is that of a heartbeat.
 func beats(key string) bool {
 	return slices.ContainsFunc(heartbeats, func(beat string) bool { return strings.HasPrefix(key, beat) })
 }

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// magic is what a file begins with, once unpacked.
+// magic is the beginning of an uncompressed file.
 const magic = "tidekeeper-sandbox-snapshot-1"
 
 // Save writes a snapshot to a file that only its user can read, as it has the Secrets of the
-// cluster. A file that is there is replaced when the new one is complete.
+// cluster. An existing file is replaced when the new file is complete.
 func (s *Snapshot) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		if _, err := Load(path); err != nil {
@@ -48,7 +48,8 @@ func (s *Snapshot) Save(path string) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// Load reads a snapshot from a file. It is an error if the file is not one, or is not complete.
+// Load reads a snapshot from a file. It is an error if the file is not a snapshot, or is not
+// complete.
 func Load(path string) (*Snapshot, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -76,8 +77,8 @@ func Load(path string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Fits returns an error if a control plane of that version may not be able to read the objects:
-// it reads those of its own release and of the ones before.
+// Fits returns an error if a control plane of that version may not be able to read the objects: it
+// reads objects of its own release and of earlier releases.
 func (s *Snapshot) Fits(kubernetes string) error {
 	mine, err := version.ParseSemantic(kubernetes)
 	if err != nil {

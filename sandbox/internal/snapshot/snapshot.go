@@ -1,16 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot keeps all objects of a cluster as they are at one moment, and puts them
-// back.
+// Package snapshot saves all objects of a cluster as of a single revision, and restores them.
 //
-// A snapshot is what etcd has, byte by byte, so that an object that is put back has the UID,
-// the creation time and the status that it had. It is put back by writes to etcd, while the
-// API server runs: those who watch see objects that change, come and go, as ever.
+// A snapshot is the content of etcd, byte by byte, so that a restored object has its old UID,
+// creation time and status. It is restored by writes to etcd, while the API server runs: clients
+// that watch see objects that change, come and go, as ever.
 //
-//	snapshot.go   what differs between a snapshot and what is there now
+//	snapshot.go   the writes that restore a snapshot
 //	file.go       a snapshot as a file
-//	etcd.go       take one, and put it back
+//	etcd.go       takes and restores a snapshot
 package snapshot
 
 import (
@@ -25,7 +24,7 @@ import (
 // prefix is where the API server keeps objects. Its other keys are about etcd itself.
 const prefix = "/registry/"
 
-// Snapshot is all objects of a cluster at one moment.
+// Snapshot are all objects of a cluster as of a revision.
 type Snapshot struct {
 	// Kubernetes is the version that wrote them, such as v1.36.3.
 	Kubernetes string
@@ -36,16 +35,16 @@ type Snapshot struct {
 	Objects map[string][]byte
 }
 
-// Change is one write that makes an object what it is in a snapshot.
+// Change is a write that restores an object of a snapshot.
 type Change struct {
 	Key string
 	// Value is nil if the object is not in the snapshot.
 	Value []byte
 }
 
-// changes returns the writes that make the present objects those of the snapshot: first what
-// is missing or differs, definitions and namespaces before what is in them, and then what is
-// there and was not.
+// changes returns the writes that turn the present objects into those of the snapshot: first
+// missing and changed objects, definitions and namespaces before the objects in them, and then
+// deletions of new objects.
 func (s *Snapshot) changes(now map[string][]byte) []Change {
 	var changes []Change
 	for key, value := range s.Objects {
@@ -64,13 +63,14 @@ func (s *Snapshot) changes(now map[string][]byte) []Change {
 	return changes
 }
 
-// Where CustomResourceDefinitions and nodes are.
+// etcd key prefixes of CustomResourceDefinitions and nodes.
 const (
 	definitions = prefix + "apiextensions.k8s.io/customresourcedefinitions/"
 	nodes       = prefix + "minions/"
 )
 
-// Has reports whether this snapshot has all objects of another one, as they are there. What is written at rest does not count, nor what differs in nodes.
+// Has reports whether this snapshot has all objects of another snapshot, unchanged. Heartbeats do
+// not count, nor changes of nodes.
 func (s *Snapshot) Has(other *Snapshot) bool {
 	for key, value := range other.Objects {
 		if now, is := s.Objects[key]; !beats(key) && (!is || !strings.HasPrefix(key, nodes) && !bytes.Equal(now, value)) {
@@ -109,8 +109,7 @@ func rank(c Change) int {
 	}
 }
 
-// batches cuts changes into parts that etcd takes in one transaction: no more writes in one
-// than it allows, and no more bytes.
+// batches cuts changes into transactions of etcd, with at most that many writes and bytes each.
 func batches(changes []Change, writes, bytes int) [][]Change {
 	var parts [][]Change
 	var part []Change

@@ -12,7 +12,7 @@ import (
 
 // Difference is something in which a state is not as it should be.
 type Difference struct {
-	// Object is the key of an object, or of those that have no names of their own.
+	// Object is the key of an object, or of a group of objects with generated names.
 	Object string
 	// Path is a field of it, or an item of a list; empty if the whole object is meant.
 	Path string
@@ -51,7 +51,7 @@ func Shown(value string) string {
 	return value
 }
 
-// Rules say what differences do not count. Each may be nil.
+// Rules select differences that do not count. Each may be nil.
 type Rules struct {
 	// Ignore leaves a field of an object out.
 	Ignore func(object, path string) bool
@@ -63,7 +63,7 @@ type Rules struct {
 
 func (r Rules) ignore(object, path string) bool { return r.Ignore != nil && r.Ignore(object, path) }
 
-// Compare returns in what a state differs from the one that it should be.
+// Compare returns the differences of a state from the expected state.
 func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	var all []Difference
 	keys := maps.Clone(want)
@@ -111,8 +111,8 @@ func leave(group []Fields, out func(path string) bool) []Fields {
 	return left
 }
 
-// compareObjects compares objects of one entry with those that should be, each with the one that
-// it is most like.
+// compareObjects compares the objects of an entry with the expected objects, each with the most
+// similar.
 func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	same := func(path, want, got string) bool {
 		return rules.Same != nil && rules.Same(key, path, want, got)
@@ -162,8 +162,8 @@ func pathsOf(group []Fields) map[string]bool {
 	return paths
 }
 
-// onlyIn returns the item of a list with several fields, of which one has this path, that is in
-// the first of two objects and not in the second; or nothing.
+// onlyIn returns the item of a list, given by the path of a field in it, that is in the first of
+// two objects and not in the second; or "".
 func onlyIn(one, other map[string]bool, path string) string {
 	for i, c := range path {
 		if c != ']' {

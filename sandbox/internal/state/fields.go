@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// State is all objects at a moment, by key: RESOURCE NAMESPACE/NAME. Objects without names of
-// their own, such as pods of a ReplicaSet, are one entry together.
+// State are all objects at a moment, by key: RESOURCE NAMESPACE/NAME. Objects with generated names,
+// such as pods of a ReplicaSet, share an entry.
 type State map[string][]Fields
 
 // Fields are the leaves of an object, by path.
@@ -32,7 +32,8 @@ const anonymousTime = "TIME"
 // IsTime reports whether a value is a time and nothing else.
 func IsTime(value string) bool { return value == anonymousTime }
 
-// Anonymous replaces what differs between two equal runs.
+// Anonymous replaces the parts of a text that differ between two equal runs, such as UIDs and
+// times.
 func Anonymous(text string) string {
 	text = timestamps.ReplaceAllString(text, anonymousTime)
 	return addresses.ReplaceAllString(WithoutUIDs(text), "ADDRESS")
@@ -50,16 +51,16 @@ func ResourceOf(key string) string {
 	return resource
 }
 
-// Flatten returns the leaves of an object, but those that are skipped, whose paths are given
-// without the names of items.
+// Flatten returns the leaves of an object without skipped paths. The names of items are left out of
+// the paths that skip gets.
 func Flatten(object map[string]any, skip func(path string) bool) Fields {
 	f := Fields{}
 	f.add("", object, skip)
 	return f
 }
 
-// add adds the leaves of a value. Items of lists are named by their key, so that their order
-// does not matter, where they have one of the usual ones.
+// add adds the leaves of a value. Items of lists are named by their key, so that their order does
+// not matter, if they have a usual key.
 func (f Fields) add(path string, value any, skip func(string) bool) {
 	if skip(AnyIndex(path)) {
 		return
@@ -74,8 +75,8 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 			}
 			f.add(strings.TrimPrefix(path+"."+key, "."), value[name], skip)
 		}
-		// Many operators write an empty map where there was none, or the other way round, which
-		// only means something in what is wanted.
+		// Many operators write an empty map in place of a missing map, or the other way round,
+		// which only matters in a spec.
 		if len(value) == 0 && path != "" && !strings.HasPrefix(path, "status.") && !strings.HasPrefix(path, "metadata.") {
 			f[path] = "{}"
 		}
@@ -94,7 +95,7 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 	}
 }
 
-// ItemKey returns what names an item of a list, empty if nothing does.
+// ItemKey returns the field that names an item of a list, "" if it has no name.
 func ItemKey(item any) string {
 	fields, is := item.(map[string]any)
 	if !is {

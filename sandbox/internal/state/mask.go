@@ -16,12 +16,12 @@ import (
 // Masked is something that no state is judged by.
 type Masked struct {
 	// Object is the key of an object, and Path a field or an item of it: empty for the whole
-	// object, or, with Number, for how many there are of it. An item of which runs have
-	// different ones is written [].
+	// object, or, with Number, for the number of objects. An item whose name differs between runs
+	// is written [].
 	Object string `json:"object"`
 	Path   string `json:"path,omitempty"`
 	Number bool   `json:"number,omitempty"`
-	// Seen are what it was.
+	// Seen are its values.
 	Seen []string `json:"seen,omitempty"`
 	// Why it does not count.
 	Why string `json:"why"`
@@ -45,7 +45,8 @@ func (m Masked) String() string {
 	return text
 }
 
-// Mask is what no state is judged by. Its methods may be called at once; nil masks nothing.
+// Mask are objects and fields that are not compared. Its methods may be called concurrently; nil
+// masks nothing.
 type Mask struct {
 	mu  sync.Mutex
 	all map[string]*Masked
@@ -54,7 +55,7 @@ type Mask struct {
 // NewMask returns a mask of nothing.
 func NewMask() *Mask { return &Mask{all: map[string]*Masked{}} }
 
-// Learn masks differences, and returns what was not masked before.
+// Learn masks differences, and returns the new entries of the mask.
 func (m *Mask) Learn(differences []Difference, why string) []Masked {
 	lists := namedOtherwise(differences)
 	var all []Masked
@@ -72,7 +73,7 @@ func (m *Mask) Learn(differences []Difference, why string) []Masked {
 	return m.Add(all...)
 }
 
-// Add masks something, and returns what was not masked before.
+// Add masks objects and fields, and returns the new entries of the mask.
 func (m *Mask) Add(all ...Masked) []Masked {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,10 +95,10 @@ func (m *Mask) Add(all ...Masked) []Masked {
 	return added
 }
 
-// mostSeen bounds the values that are kept of what is masked.
+// mostSeen is the largest number of values that are kept of a masked field.
 const mostSeen = 4
 
-// All returns what is masked, by object and path.
+// All returns the entries of the mask, by object and path.
 func (m *Mask) All() []Masked {
 	if m == nil {
 		return nil
@@ -118,7 +119,7 @@ func (m *Mask) Hides(object, path string) bool {
 	return of.whole || of.hides(path)
 }
 
-// masks is what is masked of one object.
+// masks are the masked paths of an object.
 type masks struct {
 	whole, number bool
 	paths         []string
@@ -153,7 +154,7 @@ func (m masks) hides(path string) bool {
 	return slices.ContainsFunc(m.paths, func(masked string) bool { return Within(masked, path) })
 }
 
-// Within reports whether a path is, or is below, one in which [] is any item.
+// Within reports whether a path is a masked path, in which [] is any item, or is below it.
 func Within(masked, path string) bool {
 	for masked != "" {
 		switch {
@@ -189,8 +190,8 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns the lists, by object, of which one state has items that the other has
-// not, and the other way round: they have names of their own in each run.
+// namedOtherwise returns the lists, by object, of which each of the two states has items that the
+// other has not: their items have other names in each run.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// pair is an object that should be and one that is, which probably are the same.
+// pair is an expected object and a present object, which probably are the same.
 type pair struct{ want, got Fields }
 
 // mostCompared bounds how many pairs are looked at to match objects that are not the same.
 const mostCompared = 2500
 
-// match pairs whole objects of two groups, as many as the smaller one has: those that are the
-// same, and then those that are most alike. What is left of the larger group has no pair.
+// match pairs whole objects of two groups, as many as the smaller group has: first equal objects,
+// then the most similar. The rest of the larger group has no pair.
 func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	pairs, w, g := matchEqual(want, got)
 	if len(w)*len(g) == 0 {
@@ -48,8 +48,7 @@ func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	return pairs
 }
 
-// matchEqual pairs the objects that are the same, and returns the others, in the order of what
-// they are like.
+// matchEqual pairs equal objects, and returns the others, ordered by their text.
 func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	there := map[string][]Fields{}
 	for _, g := range got {
@@ -79,7 +78,7 @@ func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	return pairs, restWant, restGot
 }
 
-// text is an object as one text. A value that is empty is as if it were missing.
+// text is an object as a single text. An empty value is like a missing value.
 func (f Fields) text() string {
 	var text strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(f)) {
@@ -111,8 +110,8 @@ func (f Fields) Differ(other Fields) []string {
 	return pair{f, other}.differ(func(_, _, _ string) bool { return false })
 }
 
-// Values returns the values of a path in all objects of an entry as one text, with how many have
-// each if not all have the same: "leader ×2 | follower ×1".
+// Values returns the values of a path in all objects of an entry as a single text, with the number
+// of objects of each value if they differ: "leader ×2 | follower ×1".
 func Values(group []Fields, path string) string {
 	counts := map[string]int{}
 	for _, f := range group {

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskHeader on a CONNECT has what comes through the tunnel answered for those only whose token
-// says that they may. Without it, it comes from the API server, which has asked already.
+// AskHeader on a CONNECT makes the kubelet authorize each request through the tunnel by its token.
+// Without it, the requests come from the API server, which has authorized them.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
 // tunnelKey is that of the tunnel in the context of a request.
@@ -39,8 +39,8 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// guarded answers what comes from programs for those only that may read metrics of nodes, and
-// nothing but these.
+// guarded authorizes the requests of programs: only metrics of nodes, and only for users that may
+// read them.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := r.Context().Value(tunnelKey{}).(*tunnel); ok && t.ask {

@@ -36,7 +36,7 @@ var (
 	podLabels       = []string{"namespace", "pod"}
 )
 
-// meters are those of the nodes that were asked, by name.
+// meters are the meters of nodes whose metrics were read, by name.
 type meters struct {
 	mu sync.Mutex
 	// byNode, and the names of nodes by their addresses.
@@ -79,7 +79,7 @@ func (m *meters) nameOf(ctx context.Context, client kubernetes.Interface, addres
 	return "", apierrors.NewNotFound(corev1.Resource("nodes"), address)
 }
 
-// resourceMetrics tells what the node of the connection and its pods use.
+// resourceMetrics serves the usage of the node of the connection and of its pods.
 func (s *server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	n, err := s.meters.nodeNamed(r.Context(), s.client, hostOf(r.Context()))
 	if err == nil {
@@ -137,13 +137,13 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 	return answer, nil
 }
 
-// readings are those of one node at one time.
+// readings are the readings of a node at a time.
 type readings struct {
 	at         time.Time
 	node       counter
 	containers map[containerKey]counter
 	pods       []podReadings
-	// failed: what some pod uses is not known.
+	// failed: the usage of some pod is not known.
 	failed bool
 }
 

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Programs are what runs on this machine as pods of the cluster.
+// Programs are the programs of this machine that run as pods of the cluster.
 type Programs struct {
 	// Annotation is on their pods.
 	Annotation string
-	// Socket is where one is reached that has a network of its own, by HTTP CONNECT, while there
-	// is one.
+	// Socket is the socket of a program with a network of its own, which takes HTTP CONNECT, while
+	// there is such a program.
 	Socket string
 }
 

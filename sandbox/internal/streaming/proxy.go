@@ -86,8 +86,7 @@ func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufi
 	return connection, buffered, nil
 }
 
-// requestTunnel asks the socket of the kubelets for a tunnel, through which they answer those
-// only who may know.
+// requestTunnel asks the socket of the kubelets for a tunnel with authorized requests.
 func requestTunnel(connection net.Conn, buffered *bufio.Reader, address string) error {
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s: yes\r\n\r\n", address, address, AskHeader); err != nil {
 		return err

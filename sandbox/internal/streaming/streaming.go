@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streaming answers what the kubelet of a node is asked while a client waits: logs,
-// exec, attach and port-forward by the API server, and what the pods use by every client that
-// may know it. There are no containers, so the annotations of the pod say what they would answer.
+// Package streaming is the server of the kubelets of simulated nodes: logs, exec, attach and
+// port-forward for the API server, and resource metrics for authorized clients. There are no
+// containers, so annotations of the pod have their answers.
 //
-// All simulated nodes are behind one socket, to which the API server sends what is for a node
-// (HTTP CONNECT, its egress to the cluster), so that no node needs an address or a port.
+// All simulated nodes share a socket, to which the API server sends the requests to nodes (HTTP
+// CONNECT, its egress to the cluster), so that no node needs an address or a port.
 package streaming
 
 import (
@@ -37,12 +37,12 @@ import (
 
 // Annotations of a pod.
 const (
-	// LogsAnnotation is what its containers have written.
+	// LogsAnnotation is the log of its containers.
 	LogsAnnotation = "sandbox.tidekeeper.dev/logs"
-	// ExecOutputAnnotation is what a command writes that is run in it.
+	// ExecOutputAnnotation is the output of commands that are executed in it.
 	ExecOutputAnnotation = "sandbox.tidekeeper.dev/exec-output"
-	// ExecExitCodeAnnotation is what such a command ends with, 0 without it; ExecHangs is
-	// that it does not end.
+	// ExecExitCodeAnnotation is the exit code of such commands, by default 0; with ExecHangs they
+	// do not end.
 	ExecExitCodeAnnotation = "sandbox.tidekeeper.dev/exec-exit-code"
 )
 
@@ -58,7 +58,7 @@ const (
 	creationTimeout = 30 * time.Second
 )
 
-// resourceMetricsPath is where a kubelet tells what its node and its pods use.
+// resourceMetricsPath is the path of a kubelet's metrics of its node and pods.
 const resourceMetricsPath = "/metrics/resource"
 
 // server answers for all nodes.
@@ -67,8 +67,8 @@ type server struct {
 	meters meters
 }
 
-// Serve answers on a Unix socket until the context ends. What is for real nodes is passed on
-// to their sockets, and what is for programs of this machine that run as pods to them.
+// Serve serves a Unix socket until the context ends. Requests to real nodes are forwarded to their
+// sockets, and requests to programs that run as pods to these programs.
 func Serve(ctx context.Context, client kubernetes.Interface, path string, realNodes []string, own Programs) error {
 	_ = os.Remove(path)
 	// Clients that may write to the socket can run commands in pods.
@@ -156,7 +156,7 @@ func runs(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// lines are what a container has written.
+// lines are the log of a container.
 func lines(pod *corev1.Pod) string {
 	text := pod.Annotations[LogsAnnotation]
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -216,7 +216,7 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 // executor runs commands as the annotations of a pod say.
 type executor struct{ pod *corev1.Pod }
 
-// ExecInContainer reads nothing, writes what the annotation says, and ends as it says.
+// ExecInContainer reads no input, writes the output of the annotation, and ends with its exit code.
 func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if out != nil {
 		if _, err := io.WriteString(out, e.pod.Annotations[ExecOutputAnnotation]); err != nil {
@@ -252,13 +252,13 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request) {
 		idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
 }
 
-// attacher shows what a container has written.
+// attacher streams the output of a container.
 type attacher struct {
 	*server
 	pod *corev1.Pod
 }
 
-// AttachContainer writes what the container has written, and waits for its end.
+// AttachContainer writes the output of the container, and waits for its end.
 func (a attacher) AttachContainer(ctx context.Context, _, _, container string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
 	if out != nil {
 		if _, err := io.WriteString(out, lines(a.pod)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// connect opens a tunnel to the kubelet of a node, to a real node and what runs on it, or to a
-// program that runs as a pod. Nothing else in the cluster can be reached.
+// connect opens a tunnel to the kubelet of a node, to a real node and its pods, or to a program
+// that runs as a pod. Nothing else in the cluster can be reached.
 func connect(tunnels *queue, realNodes []string, programs *programs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, port, err := net.SplitHostPort(r.Host)
@@ -92,13 +92,12 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 type tunnel struct {
 	net.Conn
 	buffered *bufio.Reader
-	// host is the node, by name or address, and ask says that its kubelet has to ask who may
-	// know what.
+	// host is the node, by name or address. ask: its kubelet authorizes each request.
 	host string
 	ask  bool
 }
 
-// Read reads what was read ahead first.
+// Read reads buffered bytes first.
 func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
 
 // queue is a listener for connections that are there.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotations of a pod that say what it uses, all its containers together.
+// Annotations with the usage of a pod, all its containers together.
 const (
 	// CPUUsageAnnotation is a quantity such as 250m.
 	CPUUsageAnnotation = "sandbox.tidekeeper.dev/cpu-usage"
@@ -20,10 +20,9 @@ const (
 	MemoryUsageAnnotation = "sandbox.tidekeeper.dev/memory-usage"
 )
 
-// What is used where nothing says how much. It is never nothing, as that would be taken for a
-// container that has just ended.
+// Defaults of the usage. It is never 0, which would be taken for a container that has just ended.
 const (
-	// shareOfRequest is how much of what it requests a container uses.
+	// shareOfRequest is the share of its requests that a container uses.
 	shareOfRequest = 0.5
 	// A container that requests nothing uses leastCPU, in cores, and leastMemory, in bytes.
 	leastCPU    = 0.001
@@ -33,17 +32,17 @@ const (
 	ownMemory = 500 << 20
 )
 
-// usage is what something uses: cores, and bytes.
+// usage is an amount of CPU, in cores, and memory, in bytes.
 type usage struct{ cpu, memory float64 }
 
-// containerUsage is what a running container uses, since when.
+// containerUsage is the usage of a running container, and its start.
 type containerUsage struct {
 	usage
 	name    string
 	started time.Time
 }
 
-// usageOf returns what each running container of a pod uses.
+// usageOf returns the usage of each running container of a pod.
 func usageOf(pod *corev1.Pod) ([]containerUsage, error) {
 	var running []containerUsage
 	for i := range pod.Status.ContainerStatuses {
@@ -99,14 +98,14 @@ func requests(pod *corev1.Pod, container string) corev1.ResourceList {
 	return nil
 }
 
-// meter adds up the CPU time of one node and of its containers, from one look to the next.
+// meter adds up the CPU time of a node and of its containers between readings.
 type meter struct {
 	at         time.Time
 	node       float64
 	containers map[containerKey]counter
 }
 
-// containerKey is one run of a container.
+// containerKey is a run of a container.
 type containerKey struct {
 	pod     types.UID
 	name    string
@@ -115,12 +114,12 @@ type containerKey struct {
 
 type counter struct {
 	usage containerUsage
-	// seconds are those of CPU time since the container started.
+	// seconds is the CPU time since the container started.
 	seconds float64
 }
 
-// read adds what was used since the last look at the rate that holds now; at the first one,
-// since the container started. It forgets containers that do not run any more.
+// read adds the CPU time since the last reading at the present rate; at the first reading, since
+// the container started. It forgets containers that do not run any more.
 func (m *meter) read(now, started time.Time, running map[containerKey]containerUsage) (node counter, containers map[containerKey]counter) {
 	node.usage = containerUsage{started: started, usage: usage{ownCPU, ownMemory}}
 	if m.at.IsZero() {
