@@ -1,11 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sandbox is a real Kubernetes control plane in one binary.
+// Command sandbox is a real Kubernetes control plane in a single binary.
 //
-// Started under the name of one of the programs compiled into it (etcd,
-// kube-apiserver, ...) it is that program; under any other name it is the
-// sandbox command that runs them.
+// Started under the name of a program that is compiled into it (etcd, kube-apiserver, ...) it is
+// that program; under any other name it is the sandbox command that runs them.
 package main
 
 import (

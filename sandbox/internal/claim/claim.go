@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claim gives a name to one process of the machine at a time.
+// Package claim gives a name to a single process of the machine at a time.
 package claim
 
 import (

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component holds the programs that are compiled into the sandbox
-// binary: the Kubernetes control plane, etcd, kubectl, the simulated kubelets, the process
-// of a real node, that of an operator, and the one that ends what operators have left behind.
+// Package component holds the programs that are compiled into the sandbox binary: the Kubernetes
+// control plane, etcd, kubectl, the simulated kubelets, the process of a real node, the process of
+// an operator, and the sweeper, which ends the remaining processes of operators.
 //
 // All but the last four are the upstream programs, started through the upstream
 // command; only their main functions are written here.
@@ -24,7 +24,7 @@ const (
 	RealNode = "sandbox-real-node"
 	// InPod becomes a program that believes it is in a pod.
 	InPod = incluster.Program
-	// Sweeper ends what operators have left behind.
+	// Sweeper ends the remaining processes of operators.
 	Sweeper = incluster.Sweeper
 )
 

@@ -4,7 +4,7 @@
 package component
 
 import (
-	// Time zones of CronJobs must not depend on what the machine has installed.
+	// Time zones of CronJobs must not depend on the machine.
 	_ "time/tzdata"
 
 	"k8s.io/component-base/cli"

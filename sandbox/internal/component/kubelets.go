@@ -49,7 +49,7 @@ func runKubelets() error {
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.UserAgent = Kubelets
-	// One process writes what would come from as many as there are nodes.
+	// A single process writes for all nodes.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -61,7 +61,7 @@ func runKubelets() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// What provides volumes is simulated in the same process.
+	// The provisioner of volumes is simulated in the same process.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
 	go func() {
@@ -70,8 +70,8 @@ func runKubelets() error {
 	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 
-// The events of all nodes together: twice what the kubelet of one real node writes by
-// default, and little beside what an API server on a few cores can take.
+// The events of all nodes together: twice the default rate of the kubelet of a real node, which is
+// low for an API server on a few cores.
 const (
 	eventQPS   = 100
 	eventBurst = 500

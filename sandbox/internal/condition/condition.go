@@ -53,14 +53,14 @@ func Compile(text string, more ...string) (*Condition, error) {
 	return c, nil
 }
 
-// Holds evaluates the condition; object and old may be nil, which is null. One that cannot be evaluated, as a field is
-// not there, is false, for the reason that is returned.
+// Holds evaluates the condition; object and old may be nil, which is null. A condition that cannot
+// be evaluated, such as for a missing field, is false, for the returned reason.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
 	return c.HoldsWith(object, old, nil)
 }
 
-// HoldsWith is Holds with the values of more variables. One that is a func() any is called
-// if the expression needs it.
+// HoldsWith is Holds with the values of more variables. A value that is a func() any is called if
+// the expression needs it.
 func (c *Condition) HoldsWith(object, old, more map[string]any) (bool, string) {
 	arguments := map[string]any{"object": nil, "old": nil}
 	maps.Copy(arguments, more)

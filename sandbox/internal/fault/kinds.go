@@ -13,9 +13,8 @@ type Kind string
 
 // Faults of requests.
 const (
-	// Error answers with a Status of Code, and does not send the request on.
-	// Reason and Message replace what an API server says with such a code;
-	// RetryAfter is when it asks the client to come back.
+	// Error answers with a Status of Code, and does not forward the request. Reason and Message
+	// replace those of an API server for such a code; RetryAfter is the header of that name.
 	Error Kind = "Error"
 	// Close closes the connection, and does not send the request on.
 	Close Kind = "Close"
@@ -36,10 +35,10 @@ const (
 	// the request is sent on, or after it was and before the answer. It is started again
 	// at once, or after For.
 	Crash Kind = "Crash"
-	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf
-	// has marked, as soon as it has; without either, as of the first read of that kind
-	// that came when the rule was there, and which is let through. With Cached it only
-	// answers what an API server may answer from a cache that is so old.
+	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf has
+	// marked, once it is marked; without either, as of the first such read after the rule was
+	// added, which is forwarded unchanged. With Cached it affects only reads that an API server may
+	// answer from a cache of that age.
 	Stale Kind = "Stale"
 )
 
@@ -58,12 +57,12 @@ const (
 	DropEvent Kind = "DropEvent"
 	// DuplicateEvent passes the event on twice.
 	DuplicateEvent Kind = "DuplicateEvent"
-	// DelayEvent passes the event on after For, and what comes after it later.
+	// DelayEvent forwards the event after For, and the following events after it.
 	DelayEvent Kind = "DelayEvent"
 	// CutWatch breaks the stream off before the event.
 	CutWatch Kind = "CutWatch"
-	// Mark does nothing but name the moment of the event: that of its resourceVersion,
-	// for Stale. A rule marks one moment, the first.
+	// Mark names the resourceVersion of the event as a moment, for Stale. A rule marks only the
+	// first moment.
 	Mark Kind = "Mark"
 	// ExpireWatch sends the client 410 Expired instead of the event, and ends
 	// the stream.
@@ -85,14 +84,14 @@ const (
 	fieldAt              field = "at"
 )
 
-// traits are what a kind can be injected into and the fields it has.
+// traits are the targets of a kind and its fields.
 type traits struct {
 	// verbs are the requests it can be injected into; nil is any.
 	verbs []string
 	// events: it is injected into events and not into requests.
 	events bool
 	fields []field
-	// needs are those of the fields that are required.
+	// needs are the required fields.
 	needs []field
 }
 

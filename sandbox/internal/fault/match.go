@@ -19,12 +19,12 @@ type Request struct {
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
-	// ResourceVersion is what a list or a watch asks for; no rule matches it.
+	// ResourceVersion is the parameter of a list or a watch; no rule matches it.
 	ResourceVersion string
 	// Cached: it is a list that an API server may answer from its cache, if that is not older
 	// than ResourceVersion.
 	Cached bool
-	// Change is what a write does; nil if no rule asks for it, or it could not be decoded.
+	// Change is the change of a write; nil if no rule needs it, or it could not be decoded.
 	Change *Change
 }
 
@@ -49,8 +49,8 @@ type Event struct {
 	Change *Change
 }
 
-// Change is an object, nil if it is deleted, and what it was before, nil if it was not there
-// or that is not known.
+// Change is an object, nil if it is deleted, and its former version, nil if it is new or the
+// version is not known.
 type Change struct{ Object, Old map[string]any }
 
 // aliases are verbs that stand for several.
@@ -86,8 +86,8 @@ func (e Events) Matches(event Event) bool {
 // all reports whether events are not narrowed by type, namespace or name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits reports whether a value, as compared by one, fits a list of patterns: none of
-// those with "!", and one of the others.
+// fits reports whether a value, which the function compares, fits a list of patterns: none of the
+// patterns with "!", and any of the others.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {
@@ -118,9 +118,9 @@ func globFits(pattern, value string) bool {
 	return matched && err == nil
 }
 
-// UnknownResources returns the entries of Resources that fit none of the known ones,
-// each of which has a resource and maybe a subresource. If none is known, all are
-// returned. What an entry with "!" excludes need not exist.
+// UnknownResources returns the entries of Resources that fit no known resource, which may have a
+// subresource. If none is known, all entries are returned. A resource that an entry with "!"
+// excludes need not exist.
 func (m Match) UnknownResources(known []Request) []string {
 	var unknown []string
 	for _, pattern := range m.Resources {

@@ -18,21 +18,21 @@ type Rule struct {
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
 	Events Events `json:"events,omitzero" yaml:"events"`
-	// When is an expression in CEL over object and old, and the rule applies to what it is
-	// true for. Of an event they are its object, and that of the event before it in the
-	// same watch, or null. Of a write they are what is in its body, null for a deletion,
-	// and the object that the API server has before it, null if there is none.
+	// When is an expression in CEL over object and old; the rule applies where it is true. For an
+	// event they are its object, and that object in its last event in the same watch, or null. For
+	// a write they are the object in its body, null for a deletion, and the object in the API
+	// server before the write, or null.
 	When  string `json:"when,omitempty" yaml:"when"`
 	Count Count  `json:"count,omitzero" yaml:"count"`
 	Fault Fault  `json:"fault" yaml:"fault"`
 }
 
-// Match chooses requests. A request must fit each of the lists that are not
-// empty, and fits a list if it fits one entry without "!" (or there is none)
-// and no entry with it. "*" in an entry stands for any characters.
+// Match chooses requests. A request must fit each of the lists that are not empty. It fits a list
+// if it fits any entry without "!" (or there is none) and no entry with "!". "*" in an entry stands
+// for any characters.
 type Match struct {
-	// Verbs are those of Kubernetes; "watchlist" is a watch that begins with a
-	// list, "read" is get, list and watch, "write" is everything else.
+	// Verbs are verbs of Kubernetes; "watchlist" is a watch that begins with a list, "read" is get,
+	// list and watch, "write" is everything else.
 	Verbs []string `json:"verbs,omitempty" yaml:"verbs"`
 	// Resources are written like nodes, deployments.apps, pods/status or
 	// */scale. Without a group, any group matches; without a subresource, only the main
@@ -60,15 +60,15 @@ type Events struct {
 // Count chooses among the requests or events that a rule applies to, in the order
 // in which they arrive.
 type Count struct {
-	// From is the first one that the fault is injected into. Default 1.
+	// From is the first request or event that the fault is injected into. Default 1.
 	From int `json:"from,omitempty" yaml:"from"`
-	// Every n-th one has the fault, from From on. Default 1.
+	// Every n-th request or event has the fault, from From on. Default 1.
 	Every int `json:"every,omitempty" yaml:"every"`
 	// Times limits how often the fault is injected; 0 is without a limit.
 	Times int `json:"times,omitempty" yaml:"times"`
 }
 
-// Fault is what is injected. Each Kind says which of the fields it has.
+// Fault is an injected fault. The fields that it may have depend on Kind.
 type Fault struct {
 	Kind Kind `json:"kind" yaml:"kind"`
 

@@ -12,9 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// RuleSet holds the rules in force and their counters. Every rule counts all requests
-// or events that it applies to, whether or not an earlier rule applies to them, too.
-// Of the rules that are due, the one that was added first takes effect.
+// RuleSet holds the rules in force and their counters. Every rule counts all requests or events
+// that it applies to, whether or not an earlier rule applies to them, too. Of the rules that are
+// due, the oldest takes effect.
 type RuleSet struct {
 	mu    sync.Mutex
 	rules []*entry
@@ -26,7 +26,7 @@ type entry struct {
 	rule            Rule
 	matched, fired  int
 	resourceVersion string
-	// when is nil for a rule without one.
+	// when is nil for a rule without a condition.
 	when    *condition.Condition
 	removed chan struct{}
 }
@@ -68,8 +68,7 @@ type Action struct {
 // NewRuleSet returns a set without rules.
 func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
 
-// Add adds valid rules, or none of them if the name of one is taken or one is as of a
-// moment that no rule marks.
+// Add adds valid rules, or none of them if a name is taken, or a moment is marked by no rule.
 func (s *RuleSet) Add(rules ...Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +99,8 @@ func (s *RuleSet) Add(rules ...Rule) error {
 	return nil
 }
 
-// Remove removes the rule of that name and releases what it holds back. It reports
-// whether there was one.
+// Remove removes the rule of that name, releases the requests and events that it holds back, and
+// reports whether it existed.
 func (s *RuleSet) Remove(name string) bool {
 	return s.RemoveFunc(func(r Rule) bool { return r.Name == name }) > 0
 }
@@ -146,8 +145,8 @@ func (s *RuleSet) Request(r Request) *Action {
 	})
 }
 
-// mayBeFromCache reports whether an API server may answer a request from a cache that is as of
-// a resourceVersion; one that is not known yet is that of now.
+// mayBeFromCache reports whether an API server may answer a request from a cache as of a
+// resourceVersion; an unknown resourceVersion is the present.
 func (r Request) mayBeFromCache(version string) bool {
 	if !r.Cached {
 		return false
@@ -174,7 +173,7 @@ func (s *RuleSet) NeedsChange(r Request) bool {
 	return s.needs(r, func(*condition.Condition) bool { return true })
 }
 
-// NeedsOld reports whether a rule asks what the object of a write was before.
+// NeedsOld reports whether a rule needs the former version of the object of a write.
 func (s *RuleSet) NeedsOld(r Request) bool {
 	return s.needs(r, func(when *condition.Condition) bool { return when.Old })
 }
@@ -185,8 +184,8 @@ func (s *RuleSet) needs(r Request, this func(*condition.Condition) bool) bool {
 	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && this(e.when) && e.rule.appliesTo(r) })
 }
 
-// Mark counts an event for the Mark rules, before it is held back or anything is done to
-// it, and returns those of which it is the moment.
+// Mark counts an event for the Mark rules, before it is held back or changed, and returns the rules
+// whose moment it is.
 func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,9 +217,9 @@ func (e *entry) holds(change *Change) bool {
 	return is
 }
 
-// Freezes counts an event for the Freeze rules and returns those that hold it back. A
-// rule that does not choose events, by a condition or otherwise, holds back everything,
-// bookmarks and the end of the stream, too.
+// Freezes counts an event for the Freeze rules and returns the rules that hold it back. A rule that
+// does not choose events, by a condition or otherwise, holds back everything, bookmarks and the end
+// of the stream, too.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	return s.actions(func(e *entry) bool {
 		rule := e.rule

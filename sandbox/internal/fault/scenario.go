@@ -25,8 +25,8 @@ type body struct {
 	Match Match `yaml:"match"`
 }
 
-// Parse reads a scenario, which is YAML or JSON, and checks it. Its error is of type
-// MistakesError: one line for each mistake, which begins with the number of its line.
+// Parse reads a scenario, which is YAML or JSON, and checks it. Its error is of type MistakesError:
+// a line for each mistake, which begins with the number of its line.
 func Parse(text []byte) ([]Rule, error) {
 	var s scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -57,7 +57,7 @@ func Parse(text []byte) ([]Rule, error) {
 		}
 		found := rule.validate()
 		if undecoded(mistakes, lines, i) {
-			found = nil // What is missing may be what could not be decoded.
+			found = nil // A missing field may be a field that could not be decoded.
 		}
 		if names[rule.Name] {
 			found.add("another rule has that name")
@@ -73,8 +73,8 @@ func Parse(text []byte) ([]Rule, error) {
 	return s.Rules, nil
 }
 
-// undecoded reports whether one of the mistakes, which begin with their lines, is in the i-th of the
-// rules that begin on those lines.
+// undecoded reports whether any mistake, which begins with its line, is in the i-th of the rules
+// that begin on the given lines.
 func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	return slices.ContainsFunc(mistakes, func(err error) bool {
 		var line int

@@ -14,10 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// MistakesError is all mistakes of a scenario, one line each.
+// MistakesError are all mistakes of a scenario, a line each.
 type MistakesError []error
 
-// Error returns one mistake as it is, and several on a line each, after their number.
+// Error returns a single mistake unchanged, and several mistakes on a line each, after their
+// number.
 func (m MistakesError) Error() string {
 	if len(m) == 1 {
 		return m[0].Error()

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix of the annotations that tell simulated kubelets what to do with a pod.
-// Each delay has one, named like its flag without "pod-".
+// Prefix of the annotations for simulated kubelets on pods. Each delay has an annotation, named
+// like its flag without "pod-".
 const Prefix = "sandbox.tidekeeper.dev/"
 
 // BehaviorAnnotation on a pod says how its containers behave.
@@ -42,7 +42,7 @@ const (
 
 var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff, InitCrashLoop}
 
-// plan is what a pod is to do, from the defaults and its annotations.
+// plan is the behavior of a pod, from the defaults and its annotations.
 type plan struct {
 	behavior string
 	delays   Delays

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Delays says how long pods take. Each can be set for one pod by an annotation
-// of the same name (without the "pod-" that the flags begin with).
+// Delays are the times that pods take. Each can be set for a single pod by an annotation of the
+// same name (without the "pod-" that the flags begin with).
 type Delays struct {
 	// Initialized counts from the moment the pod is scheduled.
 	Initialized time.Duration `json:"initialized-after"`

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// event is what a kubelet says about a container.
+// event is an event of a kubelet about a container.
 type event struct {
 	// fieldPath is the place of the container in the pod.
 	fieldPath string
@@ -37,8 +37,7 @@ const (
 	configError      = "CreateContainerConfigError"
 )
 
-// errPull is what is said to be wrong with an image: a real kubelet has that from its
-// container runtime.
+// errPull is the error of pulling an image, which a real kubelet gets from its container runtime.
 const errPull = "the annotation " + BehaviorAnnotation + " says " + ImagePullBackOff
 
 // eventsOf returns the events that a kubelet writes about a step, in its order, from the
@@ -130,7 +129,7 @@ func (j *journal) kill(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonKilling, "Stopping container %s", c.Name)
 }
 
-// container is a container with what its place in the pod says about it.
+// container is a container with its role in the pod.
 type container struct {
 	corev1.Container
 	fieldPath string
@@ -149,8 +148,7 @@ func containersOf(pod *corev1.Pod) []container {
 	return list
 }
 
-// statusOf returns the status of a container; containers of all sorts share one set of
-// names.
+// statusOf returns the status of a container; containers of all sorts share a set of names.
 func statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range list {

@@ -1,10 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet simulates the kubelets of all nodes of a sandbox in one
-// process. What happens to a pod is decided by plain functions (step.go), what
-// is reported about it is made by others (status.go, events.go); the rest watches,
-// waits and writes.
+// Package kubelet simulates the kubelets of all nodes of a sandbox in a single process. Pure
+// functions decide the next step of a pod (step.go) and make its status and events (status.go,
+// events.go); the rest watches, waits and writes.
 package kubelet
 
 import (
@@ -56,7 +55,8 @@ type Kubelets struct {
 }
 
 // Run simulates kubelets of a release of Kubernetes, such as v1.36.3, until the context ends.
-// Events are written with a client of their own, which may be slower; without one, none are.
+// Events are written with a client of their own, which may be slower; without it, no events are
+// written.
 func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
@@ -125,8 +125,8 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 	return nil
 }
 
-// withoutManagedFields halves what the cache holds. The API server leaves the
-// field alone in writes that do not mention it.
+// withoutManagedFields halves the size of the cache. The API server leaves the field alone in
+// writes that do not mention it.
 func withoutManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -185,8 +185,8 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// podGone forgets a pod. One that was removed without a word to its kubelet, such as by
-// force, has containers that are stopped now.
+// podGone forgets a pod. If it was deleted by force, without its kubelet, its containers are
+// stopped now.
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
@@ -208,7 +208,7 @@ func silent(n *corev1.Node) bool {
 	return told
 }
 
-// syncNode reports the status of a node if it is not what it should be.
+// syncNode reports the status of a node if it differs from the desired status.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {

@@ -108,7 +108,7 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due picks the leases to renew now, those first that have waited longest.
+// due picks the leases to renew now, the longest waiting first.
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,10 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// recorder writes the events of all kubelets, one at a time, and keeps no one waiting
-// until they are written. Like a kubelet's, it counts an event that repeats, and drops
-// events that are too many: about one pod, or altogether while the API server cannot
-// keep up. A nil recorder writes none.
+// recorder writes the events of all kubelets, one at a time, and its callers do not wait until they
+// are written. Like a kubelet's, it counts an event that repeats, and drops events that are too
+// many: about a pod, or altogether while the API server cannot keep up. A nil recorder writes none.
 type recorder struct{ broadcaster record.EventBroadcaster }
 
 func newRecorder(client typedcorev1.EventsGetter) *recorder {
@@ -27,7 +26,7 @@ func newRecorder(client typedcorev1.EventsGetter) *recorder {
 	return r
 }
 
-// record records what the kubelet of a node says about a pod.
+// record records the events of the kubelet of a node about a pod.
 func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	if r == nil || len(events) == 0 {
 		return
@@ -44,7 +43,7 @@ func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	}
 }
 
-// stop drops what is not written yet.
+// stop drops events that are not written yet.
 func (r *recorder) stop() {
 	if r != nil {
 		r.broadcaster.Shutdown()

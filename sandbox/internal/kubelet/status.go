@@ -109,8 +109,8 @@ type report struct {
 	now metav1.Time
 }
 
-// condition sets a condition. Like a kubelet, it keeps the time of the last
-// transition of one that does not change.
+// condition sets a condition. Like a kubelet, it keeps the time of the last transition of a
+// condition that does not change.
 func (r *report) condition(name corev1.PodConditionType, status bool, reason string) {
 	c := corev1.PodCondition{
 		Type: name, Status: corev1.ConditionFalse, Reason: reason, Message: r.message(reason),
@@ -173,7 +173,7 @@ func (r *report) initContainers(update func(*corev1.ContainerStatus)) {
 	r.InitContainerStatuses = updated(r.pod.Spec.InitContainers, r.InitContainerStatuses, update)
 }
 
-// initContainer updates the status of one of the init containers.
+// initContainer updates the status of an init container.
 func (r *report) initContainer(i int, update func(*corev1.ContainerStatus)) {
 	update(&r.InitContainerStatuses[i])
 }
@@ -185,8 +185,8 @@ func (r *report) setUp(podIP string) {
 	r.nextInitContainer()
 }
 
-// address sets the address of the pod. On a node without one, a pod in its network
-// has none either.
+// address sets the address of the pod. On a node without an address, a pod in its network has no
+// address either.
 func (r *report) address(ip string) {
 	if ip != "" {
 		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
@@ -244,7 +244,7 @@ func (r *report) finish(phase corev1.PodPhase, code int32) {
 	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
 }
 
-// updated makes the status of each container from its old one.
+// updated makes the status of each container from its old status.
 func updated(containers []corev1.Container, old []corev1.ContainerStatus, update func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
 	var list []corev1.ContainerStatus
 	for _, c := range containers {

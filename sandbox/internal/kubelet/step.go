@@ -15,8 +15,8 @@ import (
 // step is the next thing that happens to a pod.
 type step string
 
-// The steps in the life of a pod. The comment of each says what the kubelet of
-// a real node has seen when it reports this.
+// The steps in the life of a pod. The comment of each has the event that a real kubelet reports in
+// this way.
 const (
 	// none: nothing happens until a client changes the pod.
 	none step = ""
@@ -65,8 +65,8 @@ const (
 	maxBackoff = 30 * time.Second
 )
 
-// next decides what happens to a pod that is bound to a live node, and how long
-// after the step before. It has no side effects.
+// next decides the next step of a pod that is bound to a live node, and its delay after the step
+// before. It has no side effects.
 func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -114,7 +114,7 @@ func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
 	case !isTrue(pod, corev1.PodReadyToStartContainers) && p.delays.Started > 0:
 		return setUp, p.delays.Initialized
 	case !isTrue(pod, corev1.PodReadyToStartContainers):
-		// What comes without a delay is reported at once.
+		// Steps without a delay are reported at once.
 		return last, p.delays.Initialized
 	case i >= 0 && p.behavior == InitCrashLoop:
 		return nextOfCrashingInit(pod, pod.Status.InitContainerStatuses[i], p)
@@ -136,8 +136,8 @@ func nextOfCrashingInit(pod *corev1.Pod, c corev1.ContainerStatus, p plan) (step
 	return crashInit, p.delays.Crash
 }
 
-// initContainers returns those that end before the containers start, which
-// sidecars do not.
+// initContainers returns the init containers that end before the containers start, which sidecars
+// do not.
 func initContainers(pod *corev1.Pod) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), sidecar)
 }
@@ -162,8 +162,8 @@ func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }
 
-// turn is what a pod waits for when it waits for a step. Some steps come several
-// times in succession, each for another container.
+// turn identifies the step that a pod waits for. Some steps come several times in succession, each
+// for another container.
 func turn(pod *corev1.Pod, s step) string {
 	if s == initialize {
 		return fmt.Sprint(s, " ", current(pod))
@@ -184,7 +184,7 @@ func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
 	}
 	switch {
 	case !terminal(pod):
-		// After the grace period, a kubelet kills what still runs.
+		// After the grace period, a kubelet kills containers that still run.
 		return terminate, min(p.delays.Terminated, grace)
 	case grace == 0 && len(pod.Finalizers) > 0:
 		// It was removed already; who has a finalizer on it must let it go.
@@ -227,8 +227,8 @@ func gatesOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// completes reports whether the containers of a pod end on their own: those of a
-// Job do, and those that have the annotation completed-after.
+// completes reports whether the containers of a pod end on their own: in the pods of a Job, and in
+// pods with the annotation completed-after.
 func completes(pod *corev1.Pod) bool {
 	_, told := pod.Annotations[Prefix+"completed-after"]
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })

@@ -63,7 +63,7 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	return names, waitSchedulable(ctx, client, names)
 }
 
-// explain leaves out of an error what the caller has said already.
+// explain leaves out the part of an error that the caller adds itself.
 func explain(err error) error {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]

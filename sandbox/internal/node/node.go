@@ -20,7 +20,7 @@ import (
 // the pods of the node alone, until the annotation is taken away again.
 const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 
-// RealLabel is on the nodes that have a real kubelet, which simulated ones leave alone.
+// RealLabel is on the nodes with a real kubelet, which simulated kubelets leave alone.
 const RealLabel = "sandbox.tidekeeper.dev/real-node"
 
 // RolePrefix is the prefix of the label that puts a node in a pool.
@@ -38,8 +38,7 @@ type Template struct {
 	Allocatable corev1.ResourceList
 }
 
-// DefaultAllocatable is what a node has of each resource that its template does not
-// set.
+// DefaultAllocatable are the resources of a node that its template does not set.
 func DefaultAllocatable() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
@@ -80,8 +79,8 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	return n
 }
 
-// Status is what the kubelet of a node reports, which is of that release of Kubernetes. It
-// fills in what is missing and keeps the times of the conditions that do not change.
+// Status is the status that a kubelet of a release of Kubernetes reports. It fills in missing
+// fields and keeps the times of conditions that do not change.
 func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {

@@ -8,8 +8,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is what a kubeconfig says of a server. Cluster, which is also the name of the context,
-// and User are names for its readers only.
+// Endpoint is the server in a kubeconfig. Cluster, which is also the name of the context, and User
+// are names for its readers only.
 type Endpoint struct {
 	Cluster, User string
 	// URL is where the server is.

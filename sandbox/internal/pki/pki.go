@@ -77,8 +77,8 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Peer issues a certificate for both ends of a connection between equals, which
-// is what the members of an etcd cluster are.
+// Peer issues a certificate for both ends of a connection between equals, such as the members of an
+// etcd cluster.
 func (a *Authority) Peer(name string, dnsNames []string, ips []net.IP) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},

@@ -30,7 +30,7 @@ type Port struct {
 	claim claim.Claim
 }
 
-// Reserve takes the preferred port if it is free, and any free one otherwise.
+// Reserve takes the preferred port if it is free, and any other free port otherwise.
 func Reserve(preferred int) (*Port, error) {
 	if preferred > 0 && free(preferred) {
 		if p, err := reserve(preferred); err == nil {
@@ -81,8 +81,8 @@ func (p *Port) bind(number int) error {
 	return nil
 }
 
-// free reports whether no process has the port, not even another sandbox of the same
-// user, whose reservation would not keep this one from reserving it.
+// free reports whether no process has the port, not even another sandbox of the same user, whose
+// reservation does not prevent a second reservation.
 func free(number int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// method is what a verb is in HTTP, as far as it matters for the reason of an
-// error: a conflict of a creation is another than that of an update.
+// method is the HTTP method of a verb, as far as it matters for the reason of an error: conflicts
+// of a creation and of an update have different reasons.
 func method(verb string) string {
 	if verb == "create" {
 		return http.MethodPost

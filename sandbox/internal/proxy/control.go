@@ -23,8 +23,7 @@ import (
 )
 
 // listenControl listens for the proxy's own API. Other users of the machine cannot reach a socket
-// of a file, and neither can web pages. One that a proxy has left behind that was killed is
-// replaced.
+// of a file, and neither can web pages. The socket of a proxy that was killed is replaced.
 func listenControl(path string) (net.Listener, error) {
 	if connection, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path); err == nil {
 		_ = connection.Close()
@@ -157,8 +156,8 @@ type watch struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UserAgent string `json:"userAgent"`
-	// Passed is how many events the client has been sent, Waiting how many it has
-	// not. Frozen: a rule holds them back, or will hold the next one.
+	// Passed is the number of events that were sent to the client, and Waiting the number of events
+	// that were not. Frozen: a rule holds events back, or will hold the next event back.
 	Passed  int64 `json:"passed"`
 	Waiting int   `json:"waiting"`
 	Frozen  bool  `json:"frozen"`

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// frame is one event of a watch, as it goes over the wire.
+// frame is an event of a watch, as it goes over the wire.
 type frame struct {
 	bytes []byte
 	event fault.Event
@@ -30,9 +30,9 @@ type frame struct {
 
 // encoding is how the events of a stream are written.
 type encoding struct {
-	// split cuts a stream into frames; what comes out has no frame any more.
+	// split cuts a stream into events without frames.
 	split func(io.ReadCloser) io.ReadCloser
-	// join puts a frame around what came out.
+	// join puts a frame around an event.
 	join func([]byte) []byte
 	// decode reads an event and the object in it.
 	decode func([]byte) (kind string, object []byte, err error)
@@ -115,8 +115,8 @@ func newSplitter(stream io.ReadCloser, encoding *encoding, initial bool) *splitt
 	return s
 }
 
-// next returns the next frame. One that cannot be decoded is passed on like any
-// other and has no type: what is wrong with it is for the client to say.
+// next returns the next frame. A frame that cannot be decoded has no type, and is forwarded like
+// any other: the error is for the client to report.
 func (s *splitter) next() (frame, error) {
 	if s.encoding == nil {
 		buffer := make([]byte, 4096)

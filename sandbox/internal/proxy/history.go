@@ -20,8 +20,8 @@ import (
 // a rule asks for it, and begins empty then.
 type history struct{ objects map[string]map[string]any }
 
-// change returns the object of an event and what it was before; nil if the event has no
-// object, or one that cannot be decoded.
+// change returns the object of an event and its former version; nil if the event has no object, or
+// its object cannot be decoded.
 func (h *history) change(f frame) *fault.Change {
 	switch f.event.Type {
 	case "ADDED", "MODIFIED", "DELETED":

@@ -29,19 +29,19 @@ type entry struct {
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// ResourceVersion is the version that a list or a watch asks for. Absent: a list of
-	// what is current.
+	// ResourceVersion is the version that a list or a watch asks for. Absent: a list of the
+	// present.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UserAgent       string `json:"userAgent"`
 	// Event is the type of the event that a fault was done to.
 	Event string `json:"event,omitempty"`
-	// Status is what the client was answered, absent if it was not; Upstream is
-	// what the API server answered, absent if it was not asked or did not.
+	// Status is the status code for the client, absent without an answer; Upstream is the status
+	// code of the API server, absent if it was not asked or did not answer.
 	Status   int `json:"status,omitempty"`
 	Upstream int `json:"upstream,omitempty"`
 	// Events is how many events a watch has passed on.
 	Events int64 `json:"events,omitempty"`
-	// Older: the list that a rule Stale answered from a cache is another than the current one.
+	// Older: the list that a rule Stale answered from a cache differs from the current list.
 	Older bool       `json:"older,omitempty"`
 	Fault fault.Kind `json:"fault,omitempty"`
 	Rule  string     `json:"rule,omitempty"`
@@ -126,7 +126,7 @@ func (b *Backlog) put(line []byte) {
 	}
 }
 
-// log writes entries, one line each.
+// log writes entries, a line each.
 type log struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// protobufPrefix is what objects in Kubernetes' protobuf begin with.
+// protobufPrefix is the beginning of objects in Kubernetes' protobuf.
 var protobufPrefix = []byte("k8s\x00")
 
 // metadata returns the metadata of an encoded object, empty if the bytes cannot

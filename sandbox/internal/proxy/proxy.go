@@ -54,8 +54,8 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream.url)
 			if exchangeOf(r.In.Context()).request.IsWatch() {
-				// From 1.37 on, API servers compress watches for those who take it, and the proxy
-				// has to see each event.
+				// From 1.37 on, API servers compress watches for clients that accept it, and the
+				// proxy has to read each event.
 				r.Out.Header.Del("Accept-Encoding")
 			}
 		},
@@ -68,7 +68,7 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 			exchangeOf(r.Context()).failed(err)
 			panic(http.ErrAbortHandler)
 		},
-		// Our own log has what it would say.
+		// Our own log has its errors.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	return p, nil
@@ -233,7 +233,7 @@ func (m *meter) withDeadline(send func()) {
 	send()
 }
 
-// FlushError sends what was written.
+// FlushError sends buffered bytes.
 func (m *meter) FlushError() (err error) {
 	m.withDeadline(func() { err = http.NewResponseController(m.ResponseWriter).Flush() })
 	return err

@@ -60,7 +60,7 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked.Header.Del("Content-Length")
 	asked.Header.Set("Accept", runtime.ContentTypeJSON)
 	answer := a.record(asked)
-	// What the log says is about the request itself.
+	// The log is about the request itself.
 	x.change(func(e *entry) { e.Upstream = 0 })
 	if answer.status != http.StatusOK {
 		return nil
@@ -68,8 +68,8 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	return decoded(answer.body.Bytes())
 }
 
-// olderThanNow reports whether a list as of a resourceVersion has other objects than one of now,
-// or other versions of them.
+// olderThanNow reports whether a list as of a resourceVersion has other objects than a present
+// list, or other versions of them.
 func (a reader) olderThanNow(r *http.Request, version string) bool {
 	query := r.URL.Query()
 	for _, parameter := range []string{"limit", "resourceVersion", "resourceVersionMatch"} {
@@ -99,7 +99,7 @@ func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	return versions, true
 }
 
-// asOf makes a read one of the given resourceVersion.
+// asOf changes a read into a read of exactly the given resourceVersion.
 func asOf(r *http.Request, path string, query url.Values, version string) *http.Request {
 	query.Set("resourceVersion", version)
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))

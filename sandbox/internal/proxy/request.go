@@ -28,12 +28,12 @@ var resolver = &request.RequestInfoFactory{
 // largestBody is more than an API server takes, which is 3 MiB.
 const largestBody = 8 << 20
 
-// describe returns what rules and log look at in a request, and the body of a write, which
-// is put back: a rule that is done to a write is done to all of it, and not to one whose
-// body is still on its way.
+// describe returns the parts of a request that rules and log use, and the body of a write, which
+// can be read again: a fault is injected into a complete write, and not while its body is on its
+// way.
 func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
-	// What is not understood is passed on like any other path.
+	// A request that cannot be resolved is forwarded like any other path.
 	info, _ := resolver.NewRequestInfo(r)
 	if info == nil || !info.IsResourceRequest {
 		return described, nil, nil
@@ -58,15 +58,14 @@ func describe(r *http.Request) (fault.Request, []byte, error) {
 		return described, nil, err
 	}
 	if info.Verb == "create" && info.Name == "" {
-		// Only the body knows the name of what is to be created.
+		// Only the body has the name of the new object.
 		described.Name = metadata(body).Name
 	}
 	return described, body, nil
 }
 
-// readBody reads the body and puts it back, so that what is done to the request
-// later does not wait for its client. The server notices that a client has gone
-// only after it has read all that the client sent.
+// readBody reads the body, and makes it readable again, so that a later fault does not wait for the
+// client. The server notices that a client has gone only after it has read the whole body.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestBody))
 	if err != nil {

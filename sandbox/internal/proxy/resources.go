@@ -20,7 +20,7 @@ import (
 // answer.
 const discoveryTimeout = 3 * time.Second
 
-// catalog is what the API server said last about its resources.
+// catalog has the resources of the API server, as of its last discovery.
 type catalog struct {
 	config *rest.Config
 
@@ -44,7 +44,7 @@ func (c *catalog) warnings(rules []fault.Rule) []string {
 	if len(warnings) == 0 {
 		return nil
 	}
-	// There may be new ones.
+	// There may be new resources.
 	c.refresh()
 	if len(c.known) == 0 {
 		return nil
@@ -62,14 +62,14 @@ func (c *catalog) unknown(rules []fault.Rule) []string {
 	return warnings
 }
 
-// refresh asks the API server. It forgets what is known if that fails.
+// refresh asks the API server. After an error, no resource is known.
 func (c *catalog) refresh() {
 	c.known = nil
 	client, err := discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
 		return
 	}
-	// Some groups may be missing, as those of an aggregated API server that is down.
+	// Some groups may be missing, such as the groups of an aggregated API server that is down.
 	_, lists, _ := client.ServerGroupsAndResources()
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)

@@ -48,9 +48,9 @@ type Options struct {
 
 // Server is a running proxy.
 type Server struct {
-	// URL is where the proxy is.
+	// URL is the address of the proxy.
 	URL string
-	// Kubeconfig is how clients reach it.
+	// Kubeconfig is the kubeconfig of its clients.
 	Kubeconfig []byte
 
 	handler        *Proxy
@@ -115,8 +115,8 @@ func Start(o Options) (*Server, error) {
 // Serve serves the connections of another listener as well, until that is closed.
 func (s *Server) Serve(clients net.Listener) { _ = s.proxy.ServeTLS(clients, "", "") }
 
-// Warnings returns what is odd about rules, a line each: they name resources that the
-// API server does not have.
+// Warnings returns warnings about rules, a line each: they name resources that the API server does
+// not have.
 func (s *Server) Warnings(rules []fault.Rule) []string { return s.handler.catalog.warnings(rules) }
 
 // Rules are the rules in force, which may be changed.
@@ -171,7 +171,7 @@ func newServer(handler http.Handler, config *tls.Config) *http.Server {
 	}
 }
 
-// tlsConfig asks clients for a certificate, and accepts those without one.
+// tlsConfig asks clients for a certificate, and accepts clients without a certificate.
 func tlsConfig(ca *pki.Authority, listen string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

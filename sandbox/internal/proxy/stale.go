@@ -18,10 +18,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stale answers a read as of an older resourceVersion, which the API server
-// still knows until it compacts its history, after some minutes. It can list
-// as of one; a get becomes a list of one name, and a streaming list is refused,
-// as by API servers without them, so that the client falls back to a list.
+// stale answers a read as of an older resourceVersion, which the API server still has until it
+// compacts its history, after some minutes. A list can be as of a resourceVersion; a get becomes a
+// list of a single name, and a streaming list is refused, as by API servers without them, so that
+// the client falls back to a list.
 func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	query := r.URL.Query()
 	switch {
@@ -81,8 +81,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	list.replay(w, object)
 }
 
-// onlyItem takes the object out of an encoded list that has at most one. A table
-// of one row is what a get answers as well and stays as it is.
+// onlyItem takes the object out of an encoded list of at most one object. A table of a single row
+// is also the answer to a get, and stays unchanged.
 func onlyItem(list []byte, contentType string) ([]byte, bool) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil && parameters["as"] == "Table" {

@@ -12,9 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// upstream sends requests to the API server: those of clients that have the
-// proxy's own certificate as the user of the kubeconfig, all others with the
-// credentials that they bring.
+// upstream sends requests to the API server: as the user of the kubeconfig for clients with the
+// proxy's own certificate, and with their own credentials for all others.
 type upstream struct {
 	url *url.URL
 	// trusted and others speak HTTP/2 where they can.

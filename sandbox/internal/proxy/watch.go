@@ -80,7 +80,7 @@ func (s *stream) receive(frames *splitter) {
 	}
 }
 
-// deliver passes on what was received, in its order, until the stream ends.
+// deliver forwards received events in their order, until the stream ends.
 func (s *stream) deliver(encoding *encoding) {
 	for {
 		next, ok := s.waiting.pop(s.done)
@@ -160,7 +160,7 @@ type received struct {
 	err error
 }
 
-// queue holds what was received and not delivered; it has no limit.
+// queue has received events that are not delivered yet; it has no limit.
 type queue struct {
 	mu    sync.Mutex
 	items []received
@@ -177,8 +177,7 @@ func (q *queue) push(item received) {
 	}
 }
 
-// pop waits for an item; it returns false when the context ends before there
-// is one.
+// pop waits for an item; it returns false when the context ends before.
 func (q *queue) pop(ctx context.Context) (received, bool) {
 	for {
 		q.mu.Lock()

@@ -49,7 +49,7 @@ func mounted() ([]hierarchy, error) {
 	return hierarchies(string(mountinfo)), err
 }
 
-// checkCgroups returns an error that says what controllers are missing.
+// checkCgroups returns an error that names missing controllers.
 func checkCgroups() error {
 	list, err := mounted()
 	if err != nil {
@@ -59,7 +59,7 @@ func checkCgroups() error {
 	for _, h := range list {
 		controllers := h.controllers
 		if len(controllers) == 0 && h.mount == unifiedMount {
-			// DelegateCgroups turns on those of them that are not on.
+			// DelegateCgroups turns on controllers that are off.
 			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			controllers = strings.Fields(string(text))
 		}
@@ -90,7 +90,7 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// RemoveCgroup removes a cgroup of that name from all hierarchies, with those below it.
+// RemoveCgroup removes a cgroup of that name from all hierarchies, with the cgroups below it.
 // Processes in it that are about to end get some seconds.
 func RemoveCgroup(name string) error {
 	list, err := mounted()
@@ -108,7 +108,7 @@ func RemoveCgroup(name string) error {
 	}
 }
 
-// removeTree removes a cgroup after those below it. Its files go with it.
+// removeTree removes a cgroup, after the cgroups below it. Its files go with it.
 func removeTree(path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what runs on a node.
+// programs are the programs of a node.
 var programs = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "pause"}
 
-// capabilities are those without which a node cannot run.
+// capabilities are the capabilities that a node needs.
 var capabilities = []struct {
 	bit  int
 	name string
@@ -37,8 +37,8 @@ func Programs() (string, error) {
 	return filepath.Join(filepath.Dir(self), "node"), nil
 }
 
-// Check returns an error that says what is missing for real nodes of the sandbox in a
-// directory.
+// Check returns an error if the machine lacks something that real nodes of the sandbox in a
+// directory need.
 func Check(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("real nodes need root")

@@ -25,7 +25,7 @@ type gateway struct {
 	load func(file string) error
 }
 
-// serveAPI passes on what pods and the kubelet send to the service of the API server.
+// serveAPI forwards the connections of pods and the kubelet to the service of the API server.
 func (g *gateway) serveAPI(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(g.spec.Service, "443"))
 	if err != nil {
@@ -54,7 +54,7 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 // the API server asks for, and images, which a command brings.
 func (g *gateway) serveSocket(ctx context.Context) error {
 	_ = os.Remove(g.spec.Socket)
-	// Clients that may write to the socket can run what they like on the node.
+	// Clients that may write to the socket can run any program on the node.
 	listener, err := socket.Listen(ctx, g.spec.Socket)
 	if err != nil {
 		return fmt.Errorf("the socket of the node: %w", err)
@@ -91,8 +91,8 @@ func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
 	Tunnel(w, inside)
 }
 
-// Tunnel answers a request for a tunnel (HTTP CONNECT) to what is at the other end of a connection,
-// and copies until one of the two ends.
+// Tunnel answers a request for a tunnel (HTTP CONNECT) through a connection, and copies until
+// either side ends.
 func Tunnel(w http.ResponseWriter, inside net.Conn) {
 	connection, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -106,14 +106,14 @@ func Tunnel(w http.ResponseWriter, inside net.Conn) {
 	Join(connection, inside, buffered.Reader)
 }
 
-// Join copies between two connections until one of them ends. What comes from the first is
-// read from its reader, which may have read ahead.
+// Join copies between two connections until either of them ends. The first is read through its
+// reader, which may have read ahead.
 func Join(a, b net.Conn, fromA io.Reader) {
 	done := make(chan error, 2)
 	go func() { done <- passOn(b, fromA) }()
 	go func() { done <- passOn(a, b) }()
-	// One side may have said all it has to say while the other still speaks; once copying has
-	// failed, neither does.
+	// Either side may close its half of the connection while the other still sends; after an error,
+	// neither sends.
 	for range cap(done) {
 		if err := <-done; err != nil {
 			break

@@ -65,8 +65,8 @@ func checkStatic(program string) error {
 	return nil
 }
 
-// WriteImage writes an archive with an image of that name which has one program in it, the
-// same bytes for the same program. The name must be a full one.
+// WriteImage writes an archive with an image of a single program, the same bytes for the same
+// program. The name must be a full name.
 func WriteImage(w io.Writer, name, program string) error {
 	if err := checkStatic(program); err != nil {
 		return err

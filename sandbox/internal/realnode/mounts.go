@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// kernelSettings are those of the whole machine that a kubelet sets unless they are as it
-// wants them.
+// kernelSettings are settings of the whole machine that a kubelet changes unless they have these
+// values.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -28,8 +28,8 @@ var kernelSettings = map[string]string{
 // fixed are directories at fixed places that the programs write to.
 var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
 
-// mount gives the node directories of its own in place of those of the machine that it
-// would write to. It is called in a mount namespace of the node.
+// mount gives the node directories of its own in place of the machine's directories that it would
+// write to. It is called in a mount namespace of the node.
 func (s Spec) mount() error {
 	// Mounts of the node are not seen outside. Among themselves the containers of the node
 	// may share mounts, as they ask for.

@@ -39,7 +39,7 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	return nil
 }
 
-// addAddress adds one address, under a label.
+// addAddress adds an address, under a label.
 func addAddress(fd int, label string, address netip.Addr) error {
 	for _, step := range []struct {
 		ioctl uint
@@ -71,8 +71,8 @@ func dialOutside(ctx context.Context, namespace *os.File, address string) (net.C
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The thread ends with the goroutine, as it is not unlocked: no other code runs in
-		// that namespace. A connection stays in the one in which it was made.
+		// The thread ends with the goroutine, as it is not unlocked: no other code runs in that
+		// namespace. A connection stays in the namespace in which it was made.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- result{err: err}

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespaces are those that the process of a node must be started in.
+// Namespaces are the Linux namespaces of the process of a node.
 const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 const (
@@ -36,8 +36,8 @@ type running struct {
 	reaper *reaper
 }
 
-// Run is the process of a node, the first one in its namespaces. It ends when it is asked
-// to, and all of the node with it.
+// Run is the process of a node, the first in its namespaces. It ends on SIGTERM, and all of the
+// node with it.
 func Run(file string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the process of a node, which 'sandbox up --real-nodes' starts")
@@ -79,7 +79,7 @@ func Run(file string) error {
 	return nil
 }
 
-// prepare makes what the programs need.
+// prepare makes the directories, files and cgroups of the programs.
 func (n *running) prepare() error {
 	if err := os.RemoveAll(n.file("state")); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (n *running) prepare() error {
 			return err
 		}
 	}
-	// What is left of the same node, if it was killed.
+	// A node that was killed has left its cgroup behind.
 	if err := RemoveCgroup(n.Cgroup); err != nil {
 		return err
 	}
@@ -147,8 +147,8 @@ func (n *running) configure() error {
 	return nil
 }
 
-// snapshotter is how the file systems of containers are made: as layers, unless the file
-// system of the data directory cannot be one of them.
+// snapshotter is the snapshotter of containerd: overlayfs, unless the file system of the data
+// directory cannot be a layer.
 func (n *running) snapshotter() string {
 	dir := n.state("overlay")
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
@@ -165,8 +165,8 @@ func (n *running) snapshotter() string {
 	return "overlayfs"
 }
 
-// runc is the program that starts containers. One that was built without libseccomp
-// refuses containers that ask for a filter of system calls, so these get none.
+// runc is the program that starts containers. A runc without libseccomp refuses containers with a
+// filter of system calls, so they get no filter.
 func (n *running) runc() (string, error) {
 	runc := n.program("runc")
 	out := n.state("runc-version")
@@ -187,7 +187,7 @@ func command(log *os.File, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// logged runs a program and appends what it writes to a file.
+// logged runs a program and appends its output to a file.
 func (n *running) logged(file, program string, args ...string) error {
 	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -243,7 +243,7 @@ func (n *running) loadAll() error {
 	return nil
 }
 
-// load takes in the images of one archive.
+// load imports the images of an archive.
 func (n *running) load(archive string) error {
 	log := filepath.Join(n.Logs, n.Name+"-images.log")
 	err := n.logged(log, n.program("ctr"), "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", "--no-unpack", archive)

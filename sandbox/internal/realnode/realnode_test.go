@@ -120,7 +120,7 @@ func TestFullName(t *testing.T) {
 func program(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pause")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", file, "../../cmd/pause")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", file, "../tools/pause")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// reaper waits for all children of this process, those that it has started and those that
-// the end of their parent made its own: it is the first process of its namespace.
+// reaper waits for all children of this process, which is the first process of its namespace: also
+// for orphans that it did not start.
 type reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus

@@ -15,11 +15,12 @@ import (
 // Most is how many real nodes a sandbox can have.
 const Most = 100
 
-// Runtimes are the handlers that a RuntimeClass can name. Both are runc, so that a change
-// from one to the other can be tried.
+// Runtimes are the handlers that a RuntimeClass can name. Both are runc, so that a change of the
+// handler can be tried.
 var Runtimes = []string{"runc", "runc-2"}
 
-// Spec is what a node is made of. It is passed to the process of the node in a file.
+// Spec are the names, addresses and files of a node. It is passed to the process of the node in a
+// file.
 type Spec struct {
 	// Name of the node.
 	Name string `json:"name"`
@@ -43,7 +44,7 @@ type Spec struct {
 	Service string `json:"service"`
 	// DNS is the address at which pods ask for names.
 	DNS string `json:"dns"`
-	// Socket is where the node takes what the API server asks of it.
+	// Socket takes the API server's connections to the node.
 	Socket string `json:"socket"`
 }
 
@@ -92,8 +93,8 @@ func CgroupOf(dir string) string {
 	return fmt.Sprintf("/tidekeeper-sandbox-%x", sum.Sum64())
 }
 
-// Network is what addresses a node has. No other network namespace knows of them, so that
-// they may be in use elsewhere on the machine.
+// Network are the addresses of a node. They exist only in its network namespace, so that they may
+// be in use elsewhere on the machine.
 type Network struct {
 	Node netip.Addr
 	Pods netip.Prefix

@@ -17,12 +17,12 @@ import (
 // unifiedMount is where version 2 of cgroups is, alone.
 const unifiedMount = "/sys/fs/cgroup"
 
-// leaf is the cgroup into which the processes go that are in the root of a delegated tree: a
-// cgroup with processes has no controllers for those below it.
+// leaf is the cgroup for the processes in the root of a delegated tree: a cgroup with processes
+// cannot have controllers for the cgroups below it.
 const leaf = "tidekeeper-sandbox-others"
 
-// unified is the one tree of version 2 of cgroups. A controller is there for the cgroups below
-// one only if that turns it on for them.
+// unified is the single tree of version 2 of cgroups. The children of a cgroup have only the
+// controllers that the cgroup turns on for them.
 type unified struct {
 	root string
 	// write writes to a file of the kernel, and mkdir makes a cgroup.
@@ -53,7 +53,7 @@ func without(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(have, c) })
 }
 
-// turnOn turns on what a kubelet needs for the cgroups below one.
+// turnOn turns on the controllers that a kubelet needs for the children of a cgroup.
 func (u *unified) turnOn(cgroup string) error {
 	on, err := u.controllers(cgroup, "cgroup.subtree_control")
 	if err != nil {
@@ -69,8 +69,8 @@ func (u *unified) turnOn(cgroup string) error {
 	return nil
 }
 
-// delegate turns on what a kubelet needs below the root. In a container the root of its tree is
-// not that of the machine, and the processes in it have to go to a leaf first.
+// delegate turns on the controllers that a kubelet needs below the root. In a container the root of
+// the tree is not that of the machine, and its processes have to move to a leaf first.
 func (u *unified) delegate() error {
 	err := u.turnOn(u.root)
 	if !errors.Is(err, unix.EBUSY) {
@@ -87,7 +87,7 @@ func (u *unified) delegate() error {
 			return err
 		}
 		for _, pid := range pids {
-			// One that has ended meanwhile is no trouble.
+			// The process may have ended meanwhile.
 			if err := u.write(filepath.Join(to, "cgroup.procs"), pid); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("move the process %s to the cgroup %s: %w", pid, to, err)
 			}
@@ -99,7 +99,7 @@ func (u *unified) delegate() error {
 	return err
 }
 
-// makeCgroup makes a cgroup, and turns on what a kubelet needs in those above it.
+// makeCgroup makes a cgroup, and turns on the controllers that a kubelet needs in its parents.
 func (u *unified) makeCgroup(name string) error {
 	path := u.root
 	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
@@ -116,8 +116,8 @@ func (u *unified) makeCgroup(name string) error {
 	return nil
 }
 
-// DelegateCgroups makes this machine's cgroups such that those of nodes can be made. It is called
-// outside of the nodes, where all processes are seen. Version 1 needs nothing.
+// DelegateCgroups prepares this machine's cgroups for the cgroups of nodes. It is called outside of
+// the nodes, where all processes are visible. Version 1 needs no preparation.
 func DelegateCgroups() error {
 	list, err := mounted()
 	if err != nil {

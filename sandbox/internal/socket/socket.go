@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socket listens on Unix sockets that only their user can write to. Write access to one
-// of the sandbox is control of what is behind it.
+// Package socket listens on Unix sockets that only their user can write to. A client with write
+// access to a socket of the sandbox controls the server behind it.
 package socket
 
 import (
@@ -20,8 +20,8 @@ const mode = 0o600
 
 // Listen listens on a Unix socket with the mode 0600. Closing the listener removes it.
 //
-// The file has the mode from the beginning, as Linux makes it with that of the socket. The umask
-// would do that as well, but is one of the whole process, which makes other files meanwhile.
+// The file has the mode from the beginning, as Linux takes it from the socket. The umask would do
+// that as well, but applies to the whole process, which makes other files meanwhile.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error

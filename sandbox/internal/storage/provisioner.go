@@ -27,8 +27,8 @@ import (
 // The library for external provisioners is not used: it requires other versions of
 // modules that Kubernetes is compiled with.
 
-// lookAgain is how often claims and volumes are looked at that have not changed: what
-// failed is tried again, and the class may have changed.
+// lookAgain is the interval between checks of unchanged claims and volumes: failed requests are
+// tried again, and the class may have changed.
 const lookAgain = 5 * time.Second
 
 const (
@@ -40,7 +40,7 @@ const (
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provisioner does what claims and volumes ask for.
+// provisioner provides, resizes and deletes volumes for claims.
 type provisioner struct {
 	client  kubernetes.Interface
 	classes storagelisters.StorageClassLister
@@ -96,8 +96,8 @@ func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVo
 	}
 }
 
-// failed reports what failed, unless it is seen again because another client has changed
-// the object meanwhile.
+// failed reports an error, unless the object is tried again because another client has changed it
+// meanwhile.
 func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
@@ -106,7 +106,7 @@ func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	klog.ErrorS(err, "Trying again", "reason", reason)
 }
 
-// behaviorOf returns what happens to requests for a claim or a volume.
+// behaviorOf returns the behavior of requests for a claim or a volume.
 func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavior, error) {
 	// A class that is not there has no annotation.
 	if class, err := p.classes.Get(className); err == nil {

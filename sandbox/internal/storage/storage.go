@@ -1,9 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage simulates what provides volumes: claims of its StorageClass are bound
-// to new volumes, which grow with them and are deleted after them. There is nothing in
-// the volumes.
+// Package storage simulates a provisioner of volumes: claims of its StorageClass are bound to new
+// volumes, which grow with them and are deleted after them. The volumes have no content.
 package storage
 
 import (
@@ -23,15 +22,15 @@ const Provisioner = "sandbox.tidekeeper.dev/simulated"
 // className is the StorageClass of claims that name none.
 const className = "standard"
 
-// BehaviorAnnotation on a claim, a volume or a StorageClass says what happens to requests
-// for volumes. That of the claim or the volume counts more than that of the class.
+// BehaviorAnnotation on a claim, a volume or a StorageClass is the behavior of requests for
+// volumes. The annotation of the claim or the volume takes precedence over that of the class.
 const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
 
 // behavior is a value of the annotation.
 type behavior string
 
 const (
-	// provide: what is requested happens at once.
+	// provide: requests succeed at once.
 	provide behavior = ""
 	// hang: nothing happens until the annotation is removed.
 	hang behavior = "hang"

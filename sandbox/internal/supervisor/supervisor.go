@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// State says what a process is doing.
+// State is the state of a process.
 type State string
 
 // The states of a process.
@@ -45,9 +45,9 @@ type Spec struct {
 	Name string
 	// Program is the argv[0] of the process.
 	Program string
-	// Path is the file that is executed; without it, the one of this process.
+	// Path is the executable; by default that of this process.
 	Path string
-	// Namespaces are those that the process gets of its own, as flags of clone(2).
+	// Namespaces are the namespaces that the process has of its own, as flags of clone(2).
 	Namespaces uintptr
 	// Args follow the name on the command line.
 	Args []string
@@ -235,8 +235,7 @@ func (s *Supervisor) Resume(name string) error {
 	return err
 }
 
-// signal sends a signal to a process that is in one of the wanted states, and
-// puts it in its next state.
+// signal sends a signal to a process in any of the wanted states, and sets its next state.
 func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,9 +275,8 @@ func (s *Supervisor) Restart(name string) error {
 	return nil
 }
 
-// Stop ends all processes and waits for each. Those named first end first, all
-// at a time, the others after them, the last started first. A process that does
-// not end in time is killed.
+// Stop ends all processes and waits for each. The named processes end first, all at a time, the
+// others after them, the last started first. A process that does not end in time is killed.
 func (s *Supervisor) Stop(first ...string) {
 	s.launching.Lock()
 	s.stopped = true

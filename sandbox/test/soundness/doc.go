@@ -14,5 +14,5 @@
 //	kinds.go      pairs about other kinds of objects, the status, and operators that never quite rest
 //	edits.go      pairs about what users write into a spec, which fuzz plays
 //
-// The operators are in the folder operators, and cmd/soundness plays all.
+// The operators are in the folder operators, and internal/tools/soundness plays all.
 package soundness

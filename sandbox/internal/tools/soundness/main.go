@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soundness plays small operators with a known mistake each, and their twins without it, and
-// prints a table of what explore and fuzz found, the wrong verdicts first: a Markdown table for
-// docs/explore.md.
+// Command soundness plays small operators with a known mistake each, and their twins without it,
+// and prints a Markdown table of the findings of explore and fuzz for docs/explore.md, the wrong
+// verdicts first.
 //
 //	soundness [--jobs N] DIR [PAIR...]
 //
@@ -71,7 +71,7 @@ func run(ctx context.Context) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the operators: %w", err)
 	}
-	// Beside those that play, and for pairs that begin in other states.
+	// More sandboxes than jobs, for pairs that begin in other states.
 	labs, err := explore.NewLabs(dir, 1+*jobs/2)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// play plays pairs side by side, and says of each what came of it.
+// play plays pairs side by side, and returns the result of each.
 func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs int) []soundness.Result {
 	results := make([]soundness.Result, len(pairs))
 	var playing errgroup.Group

@@ -5,8 +5,7 @@
 //
 //	bench PATH-OF-SANDBOX
 //
-// It tells what it saw, also when that is worse than the target; only what
-// could not be measured is an error.
+// It prints each measurement, even if it misses the target; only a failed measurement is an error.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command score explores published versions of operators, of which some have known
-// mistakes, and prints a table of what was found: a Markdown table for docs/explore.md.
+// Command score explores published versions of operators, some with known mistakes, and prints a
+// Markdown table of the findings for docs/explore.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
 //
@@ -35,18 +35,18 @@ var workloads embed.FS
 // row is an operator that is explored.
 type row struct {
 	name string
-	// module is compiled, if it is not empty, and what is in its folder crds installed.
+	// module is compiled, if it is not empty, and the manifests in its folder crds are installed.
 	module, version, crds string
 	workload              string
 	command               []string
 	known                 []mistake
 }
 
-// mistake is a known one.
+// mistake is a known mistake of an operator.
 type mistake struct {
 	name string
-	// fault is the kind of fault that shows it, empty for any; says are parts of a line of
-	// what is found then.
+	// fault is the kind of fault that shows it, empty for any; says are parts of a line of such a
+	// finding.
 	fault string
 	says  []string
 }
@@ -192,7 +192,7 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// finding is what the table needs of the file of a finding.
+// finding has the fields of the file of a finding that the table needs.
 type finding struct {
 	file  string
 	After float64 `json:"after"`
@@ -204,7 +204,7 @@ type finding struct {
 	} `json:"problems"`
 }
 
-// readFindings reads what was found, in the order of time.
+// readFindings reads the findings, in the order of time.
 func readFindings(dir string) ([]finding, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
 	if err != nil {
@@ -241,8 +241,7 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings that a report lists: one for each mistake that it
-// tells from others.
+// shown returns the files of the findings that a report lists: a finding for each group.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {

@@ -1,9 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command runc-without-seccomp is the runc beside it for machines on which that was
-// built without libseccomp: it removes the filter of system calls from what a container
-// is to be, which that runc would refuse.
+// Command runc-without-seccomp wraps a runc that was built without libseccomp: it removes the
+// filter of system calls from the configuration of a container, which that runc would refuse.
 package main
 
 import (
