@@ -23,12 +23,16 @@ var word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
 // ceilings are the most of these words among 1,000 words of the comments of a tree. The aim is 8;
 // a well-written project of the field has 3. Lower a ceiling whenever it can be lowered.
 var ceilings = []struct {
-	folders []string
-	most    float64
+	folders, but []string
+	most         float64
 }{
-	{[]string{"api/", "cmd/", "internal/"}, 14},
-	{[]string{"sandbox/client/", "sandbox/cmd/", "sandbox/internal/"}, 31.5},
+	{[]string{"api/", "cmd/", "internal/"}, nil, 14},
+	{[]string{"sandbox/client/", "sandbox/cmd/", "sandbox/internal/"}, judges, 2},
+	{judges, nil, 39.5},
 }
+
+// judges are the parts of the kit that play an operator and judge it.
+var judges = []string{"sandbox/internal/explore/", "sandbox/internal/fuzz/"}
 
 func TestCommentsNameTheirThing(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -39,7 +43,7 @@ func TestCommentsNameTheirThing(t *testing.T) {
 	for _, c := range ceilings {
 		words, found := 0, 0
 		for _, file := range files {
-			if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, c.folders) {
+			if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || isExempt(file) || !hasPrefix(file, c.folders) || hasPrefix(file, c.but) {
 				continue
 			}
 			source, err := os.ReadFile(filepath.Join(root, file))

@@ -74,7 +74,7 @@ func ownVersion() string {
 
 func (b builder) build(ctx context.Context) (string, error) {
 	if b.source == "" && b.version == "" {
-		return "", fmt.Errorf("there is no program sandbox in the PATH, and of which version one is to be built is not known: name a program by %s, or the folder sandbox of a checkout by %s", BinaryVariable, SourceVariable)
+		return "", fmt.Errorf("there is no program sandbox in the PATH, and its version is not known, so it cannot be built: name a program by %s, or the folder sandbox of a checkout by %s", BinaryVariable, SourceVariable)
 	}
 	dir := filepath.Join(b.cache, "source")
 	if b.source == "" {

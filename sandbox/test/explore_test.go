@@ -217,7 +217,7 @@ func TestExploreInput(t *testing.T) {
 		says string
 	}{
 		{"no program", []string{"--workload", good}, "requires a program, after --"},
-		{"no workload", []string{"--", "true"}, "--workload is missing: name the file with what users do"},
+		{"no workload", []string{"--", "true"}, "--workload is missing: name the file with the steps of users"},
 		{"a workload that is not there", []string{"--workload", "missing.yaml", "--", "true"}, "--workload: open missing.yaml: no such file or directory"},
 		{"a workload without steps", []string{"--workload", workload("nodes: 1"), "--", "true"}, "steps: there are none"},
 		{"a workload that is not YAML", []string{"--workload", workload("steps: [{"), "--", "true"}, "yaml: line 1: did not find expected"},

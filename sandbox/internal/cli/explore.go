@@ -48,18 +48,18 @@ func newExplore(labs *explore.Labs) *cobra.Command {
 		Long: `Find the faults that an operator does not survive.
 
 The operator is any program, unchanged, in any language: it finds the API server by
-$KUBECONFIG, by an argument in which $KUBECONFIG is replaced, or as in a pod. The workload says what
-users do while it runs. First it is played twice undisturbed, to learn what the operator
-writes and watches and where that ends. Then it is played again and again, each time from
-the same state and with one fault: a crash before or after each write, lost answers, refused
-requests, events that come late or never, starts on older lists. What differs at the end,
-what was created too often, an invariant that did not hold at any moment, an operator that
-panics or does not come to rest: that is found, and 'sandbox replay' plays it again.
+$KUBECONFIG, by an argument in which $KUBECONFIG is replaced, or as in a pod. The workload has the
+steps of users. First it is played twice without a fault, to learn the writes and watches of the
+operator and the final state. Then it is played again and again, each time from the same state and
+with a single fault: a crash before or after each write, lost answers, refused requests, events that
+come late or never, starts on older lists. A finding is a difference in the final state, an object
+that was created too often, an invariant that did not hold at any moment, a panic, or an operator
+that does not become quiet; 'sandbox replay' plays it again.
 
-It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
-be explored. What was played is kept in --dir: started again, it goes on. If the program, what
-is installed, the workload, a flag that judges or the sandbox is another since, all is
-played again, and what was found before first.`,
+It ends with exit code 0 without a finding, 2 with a finding, and 1 if it could not be explored. The
+results are kept in --dir: started again, it continues. If the program, the installed manifests, the
+workload, a flag that judges or the sandbox has changed since, all faults are played again, those with
+a finding first.`,
 		Example: `  # Ten minutes.
   sandbox explore --workload scale.yaml --for 10m -- ./my-operator
 
@@ -79,12 +79,12 @@ played again, and what was found before first.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
-	flags.StringVar(&f.workload, "workload", "", "the file with what to install and what users do (required)")
-	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising faults first (default until all is played)")
+	flags.StringVar(&f.workload, "workload", "", "the file with the manifests to install and the steps of users (required)")
+	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising faults first (default until all are played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only faults with this in their name, such as CrashAfter, StaleStart or 'pods'; may be given several times")
 	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the faults")
-	flags.StringVar(&f.dir, "dir", "explore", "the directory for what was played and found")
-	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
+	flags.StringVar(&f.dir, "dir", "explore", "the directory for the results")
+	flags.StringVar(&f.html, "html", "", "write a report as a single HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
 	flags.IntVar(&f.jobs, "jobs", sandboxes(2, explore.Waiting), "how many sandboxes play side by side, beside two that mostly wait; by default two for each processor, if there is 1 GiB of memory for each")
 	flags.BoolVar(&f.shrink, "shrink", true, "leave out the steps that a finding does not need, in the last fifth of --for")
@@ -95,7 +95,7 @@ played again, and what was found before first.`,
 }
 
 func addFresh(cmd *cobra.Command, f *exploreFlags) {
-	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "forget what was played and found in --dir before, and begin from the start")
+	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "remove the results in --dir, and begin from the start")
 }
 
 // needsProgram refuses arguments without a program.
@@ -109,18 +109,18 @@ func needsProgram(cmd *cobra.Command, args []string) error {
 // addJudging adds the flags that say when a run is wrong.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)
-	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back to see what an operator does when its expectations expire")
+	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back, until the expectations of an operator expire")
 }
 
 // addSettling adds the flags that say when all is at rest, and when the operator has failed.
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the one that a Deployment or StatefulSet among what is installed names, if it is the only one)")
-	flags.BoolVar(&f.hostNetwork, "host-network", false, "the operator has the network of this machine, and not one of its own")
-	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "in an undisturbed run, all is at rest when nothing happened for so long")
-	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long it may take to come to rest undisturbed")
-	flags.DurationVar(&f.patience, "patience", 30*time.Second, "how much longer than undisturbed it may take with a fault or an edit")
-	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, beside panics")
+	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the account of the only installed Deployment or StatefulSet that names an account)")
+	flags.BoolVar(&f.hostNetwork, "host-network", false, "the operator has the network of this machine, and no network of its own")
+	flags.DurationVar(&f.quiet, "quiet", 5*time.Second, "a run without a fault is quiet when nothing has happened for this time")
+	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "maximum time until a run without a fault is quiet")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "additional time with a fault or an edit")
+	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, as a panic is")
 }
 
 // checkTimes refuses durations with which no run could be judged.
@@ -174,7 +174,7 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 
 func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if f.workload == "" {
-		return errors.New("--workload is missing: name the file with what users do")
+		return errors.New("--workload is missing: name the file with the steps of users")
 	}
 	w, err := explore.ReadWorkload(f.workload)
 	if err != nil {
@@ -286,12 +286,11 @@ func newReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE [-- PROGRAM [ARGUMENTS...]]",
 		Short: "Play a finding of 'sandbox explore' or 'sandbox fuzz' again",
-		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the operator that it was found in, or
-with another, such as one in which the mistake is fixed. What the finding names, such as
-the operator and what is installed, is where it was when it was found: relative to the
-working directory, if it was given so.
+		Long: `Play a finding of 'sandbox explore' or 'sandbox fuzz' again: with the same operator, or with another,
+such as a version with the mistake fixed. Relative paths in the finding, such as those of the operator
+and of the installed manifests, are relative to the working directory.
 
-It ends with exit code 0 if it is not found any more, and 2 if it is.`,
+It ends with exit code 0 if the finding does not come again, and 2 if it does.`,
 		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
   sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -346,7 +345,7 @@ func newReport(tool string) *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{
 		Use:     "report DIR...",
-		Short:   "Report what was found, in one or several directories",
+		Short:   "Report the findings of one or several directories",
 		Example: "  sandbox " + tool + " report results-*/ --html report.html",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

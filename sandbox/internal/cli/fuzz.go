@@ -38,19 +38,18 @@ does not survive.
 
 The operator is any program, unchanged, in any language: it finds the API server by
 $KUBECONFIG, by an argument in which $KUBECONFIG is replaced, or as in a pod. For each property of the
-object, the schema in its CustomResourceDefinition suggests values: plausible ones, those
-at the limits and beyond, wrong, empty, absent and hostile ones. One property is edited at
-a time, and then several at once. The API server must refuse an edit, and then nothing may
-change; or the operator must come to rest with it, must come back when the edit is taken
-back, and must come to the same as with a new object. It must not panic, end, or loop.
-With --faults, an edit that it has survived is made again while its answer to it is
-disturbed: it is killed before or after a write, an answer is lost, a request refused.
-'sandbox replay' plays a finding again.
+object, the schema in its CustomResourceDefinition suggests values: plausible values, values at the
+limits and beyond, wrong, empty, absent and hostile values. Properties are edited one at a time, and
+then several at once. Either the API server refuses an edit, and then nothing may change; or the
+operator must become quiet after the edit, must return to the state before when the edit is undone,
+and must reach the same state as for a new object. It must not panic, end, or loop. With --faults, an
+edit that it has survived is made again with a fault in the operator's response to it: a crash before
+or after a write, a lost answer, a refused request. 'sandbox replay' plays a finding again.
 
-It ends with exit code 0 if nothing was found, 2 if something was, and 1 if it could not
-be played. What was played is kept in --dir: started again, it goes on. If the program, what
-is installed, the object, a flag that judges or the sandbox is another since, all is
-played again, and what was found before first.`,
+It ends with exit code 0 without a finding, 2 with a finding, and 1 if it could not be played. The
+results are kept in --dir: started again, it continues. If the program, the installed manifests, the
+object, a flag that judges or the sandbox has changed since, all edits are played again, those with a
+finding first.`,
 		Example: `  # Ten minutes.
   sandbox fuzz --install config/crd --object sample.yaml --for 10m -- ./my-operator
 
@@ -67,17 +66,17 @@ played again, and what was found before first.`,
 	flags.SortFlags = false
 	flags.SetInterspersed(false)
 	flags.StringArrayVar(&f.install, "install", nil, "a file or directory of manifests to install, the CustomResourceDefinition among them (required); may be given several times")
-	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are what it needs")
-	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all is played)")
+	flags.StringVar(&f.object, "object", "", "the file with the object to edit (required); objects before it in the file are created first")
+	flags.DurationVar(&f.runFor, "for", 0, "how long to play, most promising edits first (default until all are played)")
 	flags.StringArrayVar(&f.only, "only", nil, "play only edits with this in their name, such as spec.replicas or 'negative'; may be given several times")
 	flags.BoolVar(&f.faults, "faults", false, "play each edit that was survived again with faults at what the operator writes then, as explore does: the four most promising ones")
 	flags.BoolVar(&f.busy, "busy", false, "make each edit that was survived once more while the operator is busy with a new object, and take it back at once")
 	flags.StringVar(&f.shard, "shard", "", "I/N: play the I-th of N parts of the edits")
-	flags.StringArrayVar(&f.ignore, "ignore", nil, "what does not count: a resource like jobs.batch, or a field like 'deployments.apps metadata.annotations'; may be given several times")
-	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for what was played and found")
-	flags.StringVar(&f.html, "html", "", "write a report as one HTML page to this file (default report.html in --dir)")
+	flags.StringArrayVar(&f.ignore, "ignore", nil, "resources and fields that do not count: a resource like jobs.batch, or a field like 'deployments.apps metadata.annotations'; may be given several times")
+	flags.StringVar(&f.dir, "dir", "fuzz", "the directory for the results")
+	flags.StringVar(&f.html, "html", "", "write a report as a single HTML page to this file (default report.html in --dir)")
 	flags.StringVar(&f.junit, "junit", "", "write a JUnit report to this file (default junit.xml in --dir)")
-	flags.IntVar(&f.jobs, "jobs", sandboxes(1, 0), "how many sandboxes play side by side; by default one for each processor, if there is 1 GiB of memory for each")
+	flags.IntVar(&f.jobs, "jobs", sandboxes(1, 0), "number of sandboxes that play side by side; by default one for each processor, if there is 1 GiB of memory for each")
 	flags.IntVar(&f.nodes, "nodes", 3, "how many simulated nodes there are")
 	addFresh(cmd, &f.exploreFlags)
 	addSettling(cmd, &f.exploreFlags)

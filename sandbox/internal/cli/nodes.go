@@ -29,7 +29,7 @@ then it also leaves the pods of the node alone: none starts, none ends.`,
 			return setNotReady(cmd, s.client, args[0], true, message)
 		},
 	}
-	notReady.Flags().StringVar(&message, "message", "", "what the kubelet says is wrong")
+	notReady.Flags().StringVar(&message, "message", "", "the message of the condition Ready")
 	ready := &cobra.Command{
 		Use:     "ready NAME",
 		Short:   "Make the kubelet of a node report that it is ready",

@@ -77,10 +77,10 @@ func newNodesAdd(s *target) *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&pool, "pool", "", "the pool of the nodes: labels them "+node.RolePrefix+`POOL=""`)
 	flags.IntVar(&count, "count", count, "how many")
-	flags.StringVar(&allocatable, "allocatable", "", "what each has, like cpu=32,memory=128Gi (default cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=110)")
+	flags.StringVar(&allocatable, "allocatable", "", "allocatable resources of each node, like cpu=32,memory=128Gi (default cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=110)")
 	flags.StringVar(&labels, "labels", "", "labels, like zone=a,disk=ssd")
 	flags.StringVar(&taints, "taints", "", "taints, like dedicated=gpu:NoSchedule,spot:NoExecute")
-	flags.StringVar(&prefix, "name-prefix", "", `what their names begin with (default the pool, else "node")`)
+	flags.StringVar(&prefix, "name-prefix", "", `prefix of their names (default the pool, else "node")`)
 	return cmd
 }
 
@@ -116,7 +116,7 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 		// A resource without a domain belongs to Kubernetes, or is misspelt.
 		if _, known := node.DefaultAllocatable()[corev1.ResourceName(name)]; !known &&
 			!strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
-			return t, fmt.Errorf("--allocatable %q: no resource is named %q; one of your own needs a domain, like example.com/%s", item, name, name)
+			return t, fmt.Errorf("--allocatable %q: no resource is named %q; a resource of your own needs a domain, like example.com/%s", item, name, name)
 		}
 		t.Allocatable[corev1.ResourceName(name)] = quantity
 	}

@@ -14,7 +14,7 @@ import (
 func newNodesLoadImage(s *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load-image NAME PROGRAM",
-		Short: "Make an image of one program, and give it to the real nodes",
+		Short: "Make an image of a single program, and load it into the real nodes",
 		Long: `Make an image of one program, which must need nothing but itself, and give it to
 the real nodes. The program is the entry point of the image, and runs as user
 ` + realnode.ImageUser + ` unless its pod says otherwise. An image of that name that is there is

@@ -66,11 +66,11 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how the proxy reaches the API server, and as whom (default the sandbox's administrator)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the proxy's kubeconfig for the API server (default that of the sandbox's administrator)")
 	flags.StringVar(&f.write, "write-kubeconfig", "", "the file to write the kubeconfig for the clients of the proxy to (required)")
 	flags.StringVar(&f.scenario, "scenario", "", "a file with the rules to begin with")
 	flags.StringVar(&f.log, "log", "", "the file to write the log to (default standard output)")
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for clients; port 0 picks a free one")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "the address for clients; port 0 picks a free port")
 	flags.StringVar(&f.control, "control", "", "the file to make the socket of the proxy's own API at, which only you can write to (default none)")
 	return cmd
 }

@@ -60,12 +60,12 @@ user namespaces.`,
 	flags.SortFlags = false
 	// Flags after the program belong to the program.
 	flags.SetInterspersed(false)
-	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new one without rights, in the namespace default)")
+	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new account without rights, in the namespace default)")
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")
-	flags.StringSliceVar(&f.webhooks, "webhooks", nil, "NAMESPACE/NAME of Services whose webhooks it serves, beside those that select its Pod")
-	flags.Int32Var(&f.webhookPort, "webhook-port", 0, "where it serves webhooks (default the target port of the Service, or 9443 if there is no such Service)")
-	flags.StringVar(&f.certDir, "webhook-cert-dir", incluster.DefaultCertDir(), "where it expects tls.crt and tls.key")
-	flags.BoolVar(&f.kubelets, "kubelets", false, "let it ask the kubelets what their nodes use, if its account may: its HTTPS_PROXY leads to them")
+	flags.StringSliceVar(&f.webhooks, "webhooks", nil, "NAMESPACE/NAME of additional Services whose webhooks it serves; Services that select its Pod need no mention")
+	flags.Int32Var(&f.webhookPort, "webhook-port", 0, "the port at which it serves webhooks (default the target port of the Service, or 9443 if there is no such Service)")
+	flags.StringVar(&f.certDir, "webhook-cert-dir", incluster.DefaultCertDir(), "the directory in which it expects tls.crt and tls.key")
+	flags.BoolVar(&f.kubelets, "kubelets", false, "give it an HTTPS_PROXY to the kubelets, for metrics of nodes, if its account may read them")
 	return cmd
 }
 
@@ -119,7 +119,7 @@ func (f runFlags) options() (incluster.Options, error) {
 	o := incluster.Options{From: f.from, WebhookPort: f.webhookPort}
 	var err error
 	if f.serviceAccount != "" && f.from != "" {
-		return o, errors.New("--service-account and --from: the Deployment says which account it has, so leave one of them out")
+		return o, errors.New("--service-account and --from: the account is that of the Deployment, so leave one of them out")
 	}
 	if f.serviceAccount != "" {
 		if o.ServiceAccount, err = namespacedName("--service-account", f.serviceAccount); err != nil {

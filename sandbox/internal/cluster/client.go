@@ -240,7 +240,7 @@ func (c Control) Without(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	if status.RealNodes > 0 {
-		return errors.New("this sandbox has real nodes, whose containers cannot be put back: restore in one without --real-nodes")
+		return errors.New("this sandbox has real nodes, whose containers cannot be restored: restore in a sandbox without --real-nodes")
 	}
 	if down := status.Down(); len(down) > 0 {
 		return fmt.Errorf("%s: start or resume it first, with 'sandbox component'", strings.Join(down, ", "))

@@ -6,6 +6,7 @@ package cluster
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
@@ -135,37 +136,32 @@ func (p plan) controllerManager() supervisor.Spec {
 	for _, name := range p.WithoutControllers {
 		controllers += ",-" + name
 	}
-	kubeconfig := c.kubeconfigOf("system:" + component.ControllerManager)
-	return supervisor.Spec{Name: component.ControllerManager, Path: p.program, Args: append([]string{
-		"--kubeconfig=" + kubeconfig,
+	return p.client(component.ControllerManager,
 		"--use-service-account-credentials",
-		"--root-ca-file=" + c.certFile(clusterCA),
-		"--service-account-private-key-file=" + c.keyFile(serviceAccountKey),
-		"--cluster-signing-cert-file=" + c.certFile(clusterCA),
-		"--cluster-signing-key-file=" + c.keyFile(clusterCA),
+		"--root-ca-file="+c.certFile(clusterCA),
+		"--service-account-private-key-file="+c.keyFile(serviceAccountKey),
+		"--cluster-signing-cert-file="+c.certFile(clusterCA),
+		"--cluster-signing-key-file="+c.keyFile(clusterCA),
 		controllers,
 		// It creates the directory of these plugins if it is missing, by default a directory of
 		// the machine. A device exists and has no plugins.
 		"--flex-volume-plugin-dir=/dev/null",
-		"--leader-elect=false",
-		"--secure-port=0",
-		"--profiling=false",
-		"--kube-api-qps=500",
-		"--kube-api-burst=1000",
-	}, p.emulating()...)}
+	)
 }
 
-func (p plan) scheduler() supervisor.Spec {
-	c := p.Dir.credentials()
-	kubeconfig := c.kubeconfigOf("system:" + component.Scheduler)
-	return supervisor.Spec{Name: component.Scheduler, Path: p.program, Args: append([]string{
-		"--kubeconfig=" + kubeconfig,
+func (p plan) scheduler() supervisor.Spec { return p.client(component.Scheduler) }
+
+// client is a component that is a client of the API server, with the arguments of its own and those
+// of all such components.
+func (p plan) client(name string, args ...string) supervisor.Spec {
+	return supervisor.Spec{Name: name, Path: p.program, Args: slices.Concat([]string{
+		"--kubeconfig=" + p.Dir.credentials().kubeconfigOf("system:"+name),
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--profiling=false",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	}, p.emulating()...)}
+	}, args, p.emulating())}
 }
 
 func (p plan) kubelets() supervisor.Spec {

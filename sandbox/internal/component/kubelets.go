@@ -36,7 +36,7 @@ func runKubelets() error {
 	release := flags.String("release", "", "the release of Kubernetes that the kubelets are of")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
 	socket := flags.String("streaming-socket", "", "where the API server asks for logs, exec and the like")
-	program := flags.String("program-socket", "", "where a program is reached that runs as a pod in a network of its own, while there is one")
+	program := flags.String("program-socket", "", "socket of a program that runs as a pod in a network of its own, while there is such a program")
 	realNodes := flags.StringArray("real-node", nil, "the socket of a real node, in the order of their numbers")
 	delays := kubelet.DefaultDelays()
 	delays.AddFlags(flags)

@@ -95,20 +95,32 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 // that configures such a webhook, for instance validatingwebhookconfigurations/shop.
 func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
 	called := map[types.NamespacedName]string{}
+	err := eachWithWebhooks(ctx, client, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
+		for _, hook := range webhooksOf(object) {
+			if service, _, _, found := serviceOf(hook.clientConfig()); found {
+				called[service] = resource.Resource + "/" + object.GetName()
+			}
+		}
+		return nil
+	})
+	return called, err
+}
+
+// eachWithWebhooks calls a function for each object that configures webhooks. An error of the function
+// ends the walk, and gets the name of the object.
+func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(schema.GroupVersionResource, *unstructured.Unstructured) error) error {
 	for _, resource := range withWebhooks {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
+			return fmt.Errorf("list %s: %w", resource.Resource, err)
 		}
 		for i := range list.Items {
-			for _, hook := range webhooksOf(&list.Items[i]) {
-				if service, _, _, found := serviceOf(hook.clientConfig()); found {
-					called[service] = resource.Resource + "/" + list.Items[i].GetName()
-				}
+			if err := do(resource, &list.Items[i]); err != nil {
+				return fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
 			}
 		}
 	}
-	return called, nil
+	return nil
 }
 
 // target returns the address at which a program serves the webhooks of a Service.

@@ -215,10 +215,10 @@ func Exec(args []string) error {
 func endWith(starter int) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("end with what started it: %w", err)
+		return fmt.Errorf("set the parent death signal: %w", err)
 	}
 	if os.Getppid() != starter {
-		return errors.New("what started it has ended")
+		return errors.New("the parent process has ended")
 	}
 	return nil
 }

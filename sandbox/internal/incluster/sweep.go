@@ -36,7 +36,7 @@ func StartSweeper(dir string) (end func(), _ error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start what ends programs: %w", err)
+		return nil, fmt.Errorf("start the sweeper: %w", err)
 	}
 	return func() {
 		_ = starter.Close()

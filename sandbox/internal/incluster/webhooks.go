@@ -101,16 +101,11 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	for name := range w.services {
 		served[name] = true
 	}
-	for _, resource := range withWebhooks {
-		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", resource.Resource, err)
-		}
-		for i := range list.Items {
-			if err := w.trust(ctx, resource, list.Items[i].GetName()); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
-			}
-		}
+	err = eachWithWebhooks(ctx, w.client, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
+		return w.trust(ctx, resource, object.GetName())
+	})
+	if err != nil {
+		return nil, err
 	}
 	return served, nil
 }
@@ -139,26 +134,20 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 }
 
 // areNamed reports whether an object names any of the Services for a webhook.
-func (w *webhooks) areNamed(ctx context.Context) (bool, error) {
-	for _, resource := range withWebhooks {
-		list, err := w.client.Resource(resource).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, fmt.Errorf("list %s: %w", resource.Resource, err)
+func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
+	err := eachWithWebhooks(ctx, w.client, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) error {
+		// It may be redirected to another program now.
+		if _, err := restore(object, func(string) bool { return true }); err != nil {
+			return err
 		}
-		for i := range list.Items {
-			// It may be redirected to another program now.
-			if _, err := restore(&list.Items[i], func(string) bool { return true }); err != nil {
-				return false, fmt.Errorf("%s %s: %w", resource.Resource, list.Items[i].GetName(), err)
-			}
-			for _, hook := range webhooksOf(&list.Items[i]) {
-				service, _, _, found := serviceOf(hook.clientConfig())
-				if _, ours := w.services[service]; found && ours {
-					return true, nil
-				}
-			}
+		for _, hook := range webhooksOf(object) {
+			service, _, _, found := serviceOf(hook.clientConfig())
+			_, ours := w.services[service]
+			named = named || found && ours
 		}
-	}
-	return false, nil
+		return nil
+	})
+	return named, err
 }
 
 // redirectTo makes the serving certificate of the program, and redirects to the program in the Pod

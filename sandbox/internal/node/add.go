@@ -137,7 +137,7 @@ func SetNotReady(ctx context.Context, client kubernetes.Interface, name string, 
 		return err
 	}
 	if _, marked := n.Labels[RealLabel]; marked {
-		return fmt.Errorf("node %s has a real kubelet, which reports what is true: see 'sandbox component kill %s'", name, name)
+		return fmt.Errorf("node %s has a real kubelet, which reports its true state: see 'sandbox component kill %s'", name, name)
 	}
 	value := "null"
 	if notReady {

@@ -65,7 +65,7 @@ func Check(dir string) error {
 		}
 	}
 	if _, err := os.Stat("/dev/kmsg"); err != nil {
-		return errors.New("real nodes need /dev/kmsg, where the kernel says what it has killed")
+		return errors.New("real nodes need /dev/kmsg, where the kernel reports processes that it has killed")
 	}
 	return checkCgroups()
 }

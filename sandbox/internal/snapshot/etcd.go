@@ -48,7 +48,7 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 		}
 		answer, err := etcd.Get(ctx, from, options...)
 		if err != nil {
-			return nil, 0, fmt.Errorf("read what etcd has: %w", err)
+			return nil, 0, fmt.Errorf("read from etcd: %w", err)
 		}
 		if revision == 0 {
 			revision = answer.Header.Revision

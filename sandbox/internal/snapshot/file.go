@@ -88,5 +88,5 @@ func (s *Snapshot) Fits(kubernetes string) error {
 	if err != nil || theirs.Major() < mine.Major() || theirs.Major() == mine.Major() && theirs.Minor() <= mine.Minor() {
 		return nil //nolint:nilerr // The same.
 	}
-	return fmt.Errorf("the snapshot was taken of Kubernetes %s, and this sandbox is %s, which may not know what is in it: restore it in one of that version", s.Kubernetes, kubernetes)
+	return fmt.Errorf("the snapshot was taken of Kubernetes %s, and this sandbox is %s, which may not know its objects: restore it in a sandbox of that version", s.Kubernetes, kubernetes)
 }

@@ -199,14 +199,23 @@ func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string
 	}
 }
 
-func (s *server) exec(w http.ResponseWriter, r *http.Request) {
-	pod, ok := s.pod(w, r, true)
-	if !ok {
-		return
+// command returns the pod and the streams of a request to run a command or to attach to it. It answers
+// a wrong request itself.
+func (s *server) command(w http.ResponseWriter, r *http.Request) (pod *corev1.Pod, options *remotecommand.Options, ok bool) {
+	if pod, ok = s.pod(w, r, true); !ok {
+		return nil, nil, false
 	}
 	options, err := remotecommand.NewOptions(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil, nil, false
+	}
+	return pod, options, true
+}
+
+func (s *server) exec(w http.ResponseWriter, r *http.Request) {
+	pod, options, ok := s.command(w, r)
+	if !ok {
 		return
 	}
 	remotecommand.ServeExec(w, r, executor{pod}, pod.Name, string(pod.UID), r.PathValue("container"), r.Form["command"], options,
@@ -239,13 +248,8 @@ func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []strin
 }
 
 func (s *server) attach(w http.ResponseWriter, r *http.Request) {
-	pod, ok := s.pod(w, r, true)
+	pod, options, ok := s.command(w, r)
 	if !ok {
-		return
-	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	remotecommand.ServeAttach(w, r, attacher{s, pod}, pod.Name, string(pod.UID), r.PathValue("container"), options,
