@@ -8,6 +8,7 @@
 //   - args.go: names of objects as arguments
 //   - client.go, pages.go, lists.go: reading from the cluster
 //   - contexts.go, located.go: the flag --contexts, and what several clusters have answered
+//   - restartlist.go: ScheduledRestarts, with what the commands show of them
 //   - podlist.go: all pods of the cluster, with what the commands read of them
 //   - manager.go: which manager leads, and a note if none does
 //   - draw.go: tables and colors of what internal/view returns

@@ -60,6 +60,9 @@ func (o *ObjectOutput) Wide() bool { return o.Format() == wideFormat }
 // IsTable reports whether the output is a table for people.
 func (o *ObjectOutput) IsTable() bool { return o.printer == nil }
 
+// NeedsAll reports whether the objects are printed, or sorted, by any of their fields.
+func (o *ObjectOutput) NeedsAll() bool { return !o.IsTable() || o.sortBy != "" }
+
 // Validate refuses a format that does not exist, or has a mistake in it.
 func (o *ObjectOutput) Validate() (err error) {
 	switch format := o.Format(); {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -48,7 +49,9 @@ func (k *keeper) keep(o any) (any, error) {
 		k.keepPod(object)
 	case *corev1.Node:
 		object.Status.Images = nil
-	case *tidekeeperv1.NodePool, *tidekeeperv1.ScheduledRestart, *tidekeeperv1.Freeze, *corev1.Namespace:
+	case *tidekeeperv1.ScheduledRestart:
+		cmdutil.KeepRestart(object)
+	case *tidekeeperv1.NodePool, *tidekeeperv1.Freeze, *corev1.Namespace:
 	default:
 		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
 			return o, kind.Trim(o.(workload.Object))

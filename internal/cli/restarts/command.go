@@ -61,9 +61,24 @@ func listRestarts(ctx context.Context, c client.Client, options ...client.ListOp
 	if err := c.List(ctx, list, options...); err != nil {
 		return nil, err
 	}
+	nameKinds(list)
+	return list, nil
+}
+
+// listShown reads of ScheduledRestarts what a table shows.
+func listShown(ctx context.Context, c client.Client, options ...client.ListOption) (list *tidekeeperv1.ScheduledRestartList, err error) {
+	list = &tidekeeperv1.ScheduledRestartList{}
+	if list.ResourceVersion, err = cmdutil.EachRestart(ctx, c, func(r *tidekeeperv1.ScheduledRestart) { list.Items = append(list.Items, *r) }, options...); err != nil {
+		return nil, err
+	}
+	nameKinds(list)
+	return list, nil
+}
+
+// nameKinds says of which kind a list and its objects are.
+func nameKinds(list *tidekeeperv1.ScheduledRestartList) {
 	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List"))
 	for i := range list.Items {
 		list.Items[i].SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name))
 	}
-	return list, nil
 }

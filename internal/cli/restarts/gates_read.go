@@ -53,13 +53,12 @@ func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespa
 	g.freezes = periods[namespace]
 	only, err := inNamespaces(namespace, func(in string) error {
 		g.known = nil
-		return cmdutil.EachPage(ctx, c, func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }, func(page *tidekeeperv1.ScheduledRestartList) {
-			for i := range page.Items {
-				if r := &page.Items[i]; r.Namespace == namespace || r.Status.Active != nil {
-					g.known = append(g.known, r.DeepCopy()) // One that is kept does not keep the page.
-				}
+		_, err := cmdutil.EachRestart(ctx, c, func(r *tidekeeperv1.ScheduledRestart) {
+			if r.Namespace == namespace || r.Status.Active != nil {
+				g.known = append(g.known, r)
 			}
 		}, client.InNamespace(in))
+		return err
 	})
 	if only != "" {
 		g.where = "; those of other namespaces are not counted, as you may not list them"

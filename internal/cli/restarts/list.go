@@ -174,7 +174,11 @@ func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items [
 
 // list reads the ScheduledRestarts that are asked for.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.ScheduledRestartList, error) {
-	list, err := listRestarts(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.selector})
+	read := listShown
+	if o.output.NeedsAll() {
+		read = listRestarts
+	}
+	list, err := read(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.selector})
 	if err != nil {
 		return nil, cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")
 	}

@@ -139,17 +139,14 @@ func inNamespaces(one string, read func(namespace string) error) (namespace stri
 func (r *world) readRestarts(ctx context.Context) error {
 	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
 		r.restarts, r.unobserved = nil, view.Unobserved{}
-		empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
-		return cmdutil.EachPage(ctx, r.client, empty, func(page *tidekeeperv1.ScheduledRestartList) {
-			for i := range page.Items {
-				restart := page.Items[i].DeepCopy() // One that is kept does not keep the page.
-				if r.namespace == "" || restart.Namespace == r.namespace {
-					r.unobserved.AddRestart(restart, r.Now())
-				}
-				forget(restart)
-				r.restarts = append(r.restarts, restart)
+		_, err := cmdutil.EachRestart(ctx, r.client, func(restart *tidekeeperv1.ScheduledRestart) {
+			if r.namespace == "" || restart.Namespace == r.namespace {
+				r.unobserved.AddRestart(restart, r.Now())
 			}
+			forget(restart)
+			r.restarts = append(r.restarts, restart)
 		}, client.InNamespace(namespace))
+		return err
 	})
 	if namespace != "" {
 		r.partial = true
@@ -158,12 +155,13 @@ func (r *world) readRestarts(ctx context.Context) error {
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// forget drops what decides nothing and may be large.
+// forget drops the texts, which decide nothing.
 func forget(r *tidekeeperv1.ScheduledRestart) {
-	request, requested := r.Annotations[tidekeeperv1.RestartNowAnnotation]
-	r.ManagedFields, r.Labels, r.Annotations, r.Finalizers, r.OwnerReferences = nil, nil, nil, nil, nil
-	if requested {
-		r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: request}
+	for i := range r.Status.History {
+		r.Status.History[i].Message = ""
+	}
+	for i := range r.Status.Conditions {
+		r.Status.Conditions[i].Message = ""
 	}
 }
 

@@ -1,0 +1,59 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// restartPage is how many ScheduledRestarts are in memory at a time as the API server sends them:
+// tenants may make each of them as large as etcd takes it, 1.5 MB.
+const restartPage = 100
+
+// longestAnnotation is how many bytes of an annotation are kept. Every valid value is shorter.
+const longestAnnotation = 1024
+
+// shownAnnotations are those of a ScheduledRestart that decide something.
+var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.AppliedAnnotation}
+
+// EachRestart reads ScheduledRestarts page by page, and of each what [KeepRestart] leaves. It returns
+// the version of the list.
+func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.ScheduledRestart), options ...client.ListOption) (version string, err error) {
+	empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
+	err = EachPage(ctx, c, empty, func(page *tidekeeperv1.ScheduledRestartList) {
+		if version == "" {
+			version = page.ResourceVersion
+		}
+		for i := range page.Items {
+			KeepRestart(&page.Items[i])
+			read(page.Items[i].DeepCopy()) // A restart that is kept does not keep the page.
+		}
+	}, append([]client.ListOption{client.Limit(restartPage)}, options...)...)
+	return version, err
+}
+
+// KeepRestart drops of a ScheduledRestart what no command and no page shows, of which tenants
+// decide how much there is. It must not be written after that.
+func KeepRestart(r *tidekeeperv1.ScheduledRestart) {
+	kept := map[string]string{}
+	for _, key := range shownAnnotations {
+		if value, ok := r.Annotations[key]; ok {
+			kept[key] = strings.Clone(value[:min(len(value), longestAnnotation)])
+		}
+	}
+	if len(kept) == 0 {
+		kept = nil
+	}
+	owner := metav1.GetControllerOf(r)
+	r.ManagedFields, r.Labels, r.Finalizers, r.Annotations, r.OwnerReferences = nil, nil, nil, kept, nil
+	if owner != nil {
+		r.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+}
