@@ -194,14 +194,17 @@ func transformNamespace(in any) (any, error) {
 	}}, nil
 }
 
-// transformReplicaSet drops the pod template of a ReplicaSet, except the time of its last restart, and
-// the metadata that no controller reads.
+// transformReplicaSet drops the pod template of a ReplicaSet, except the time of its last restart,
+// and the metadata that no controller reads. The selector is reduced to the fact that it requires
+// the label of the pod count.
 func transformReplicaSet(in any) (any, error) {
 	set, ok := in.(*appsv1.ReplicaSet)
 	if !ok {
 		return nil, fmt.Errorf("%T in the cache of ReplicaSets", in)
 	}
 	workload.TrimTemplate(&set.Spec.Template)
+	set.Spec.Selector = podcount.SlimSelector(set.Spec.Selector)
+	set.Status.Conditions = nil
 	slimMetadata(set)
 	return set, nil
 }
@@ -241,6 +244,8 @@ const longestKept = 4096
 // cache: an object may have 256 KiB of annotations and more than a megabyte of labels.
 func slimMetadata(object metav1.Object) {
 	object.SetManagedFields(nil)
+	object.SetFinalizers(nil)
+	object.SetOwnerReferences(slimOwners(object.GetOwnerReferences()))
 	object.SetAnnotations(slimMap(object.GetAnnotations(), keptAnnotations))
 	object.SetLabels(slimMap(object.GetLabels(), keptLabels))
 }

@@ -63,9 +63,11 @@ func TestTransformWorkload(t *testing.T) {
 		m := metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", Generation: 3,
 			Labels: map[string]string{podcount.Label: "2"}, Annotations: map[string]string{tidekeeperv1.OptInAnnotation: "true"},
-			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
+			OwnerReferences: []metav1.OwnerReference{{Name: "owner", Controller: new(true)}},
 		}
 		if sent {
+			m.OwnerReferences = append([]metav1.OwnerReference{{Name: "another"}}, m.OwnerReferences...)
+			m.Finalizers = []string{"example.com/f"}
 			m.Labels["a"] = "b"
 			m.Annotations["c"] = "d"
 			m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
@@ -119,11 +121,15 @@ func TestTransformWorkload(t *testing.T) {
 		}
 	}
 	replicaSet := func(sent bool) any {
-		return &appsv1.ReplicaSet{
+		set := &appsv1.ReplicaSet{
 			ObjectMeta: metadata(sent),
-			Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template(sent)},
+			Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Template: template(sent)},
 			Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 3, Replicas: 2},
 		}
+		if sent {
+			set.Spec.Selector = selector
+		}
+		return set
 	}
 	rollout := func(sent bool) any {
 		labels := map[string]any{"matchLabels": map[string]any{"app": "web"}}
@@ -157,6 +163,7 @@ func TestTransformRestart(t *testing.T) {
 	restart := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+			Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "another"}},
 			Annotations: map[string]string{
 				"c": "d", tidekeeperv1.AppliedAnnotation: "{}",
 				tidekeeperv1.RestartNowAnnotation: strings.Repeat("x", 2*longestKept),

@@ -38,12 +38,20 @@ func isExempt(rs *appsv1.ReplicaSet) bool {
 	}
 	// The Deployment finds its ReplicaSets by the same selector: with another value of the
 	// label it would release this ReplicaSet and create the next, endlessly.
-	s := rs.Spec.Selector
+	return SlimSelector(rs.Spec.Selector) != nil
+}
+
+// SlimSelector reduces the selector of a ReplicaSet to the requirement that the label of the pod count
+// exists; nil if the selector does not use that label.
+func SlimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
-		return false
+		return nil
 	}
-	_, required := s.MatchLabels[Label]
-	return required || slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == Label })
+	isLabel := func(r metav1.LabelSelectorRequirement) bool { return r.Key == Label }
+	if _, required := s.MatchLabels[Label]; !required && !slices.ContainsFunc(s.MatchExpressions, isLabel) {
+		return nil
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: Label, Operator: metav1.LabelSelectorOpExists}}}
 }
 
 // patch returns the merge patch that sets the label of the ReplicaSet to n; nil if the label is

@@ -18,8 +18,11 @@ var DaemonSet = &Kind{
 	New:              func() Object { return &appsv1.DaemonSet{} },
 	State:            state(daemonSetState),
 	Restart:          restartTemplate,
-	Trim:             typed(func(d *appsv1.DaemonSet) { trimTemplate(&d.Spec.Template) }),
-	MarksPods:        true,
+	Trim: typed(func(d *appsv1.DaemonSet) {
+		trimTemplate(&d.Spec.Template)
+		d.Spec.Selector, d.Status.Conditions = boundSelector(d.Spec.Selector), nil
+	}),
+	MarksPods: true,
 	Exclude: func(o Object, s *State, absent Absence) error {
 		return typed(func(d *appsv1.DaemonSet) { excludeNodes(d, s, absent) })(o)
 	},

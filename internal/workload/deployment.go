@@ -11,13 +11,17 @@ import (
 
 // Deployment is the adapter for Deployments.
 var Deployment = &Kind{
-	GroupVersionKind:  apps("Deployment"),
-	Resource:          "deployments",
-	ShortName:         "deploy",
-	New:               func() Object { return &appsv1.Deployment{} },
-	State:             state(deploymentState),
-	Restart:           restartTemplate,
-	Trim:              typed(func(d *appsv1.Deployment) { trimTemplate(&d.Spec.Template) }),
+	GroupVersionKind: apps("Deployment"),
+	Resource:         "deployments",
+	ShortName:        "deploy",
+	New:              func() Object { return &appsv1.Deployment{} },
+	State:            state(deploymentState),
+	Restart:          restartTemplate,
+	Trim: typed(func(d *appsv1.Deployment) {
+		trimTemplate(&d.Spec.Template)
+		d.Spec.Selector = boundSelector(d.Spec.Selector)
+		d.Status.Conditions = keepExceeded(d.Status.Conditions)
+	}),
 	MarksPods:         true,
 	TemplateHashLabel: appsv1.DefaultDeploymentUniqueLabelKey,
 	UndoHidesRestart:  true,

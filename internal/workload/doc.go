@@ -11,6 +11,7 @@
 //	state.go        the state of a workload, as a restart needs it
 //	template.go     code shared by the kinds of the group apps
 //	config.go       the ConfigMaps and Secrets that their pods use
+//	bounds.go       the maximum size of the kept part of a workload
 //	deployment.go
 //	statefulset.go
 //	daemonset.go

@@ -157,7 +157,7 @@ func trimRollout(u *unstructured.Unstructured) {
 		}
 		some := map[string]any{}
 		for _, field := range fields {
-			if value, has := all[field]; has {
+			if value := boundField(all[field]); value != nil {
 				some[field] = value
 			}
 		}

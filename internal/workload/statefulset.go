@@ -19,7 +19,8 @@ var StatefulSet = &Kind{
 	Restart:          restartTemplate,
 	Trim: typed(func(s *appsv1.StatefulSet) {
 		trimTemplate(&s.Spec.Template)
-		s.Spec.VolumeClaimTemplates = nil
+		s.Spec.VolumeClaimTemplates, s.Spec.ServiceName, s.Status.Conditions = nil, "", nil
+		s.Spec.Selector = boundSelector(s.Spec.Selector)
 	}),
 	MarksPods: true,
 }
