@@ -83,7 +83,7 @@ var tiers = map[string][]suite{
 		blackBox("fault/explore", 120, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("fault/fuzz", 120, suite{}),
 		blackBox("capacity", 120, suite{}),
-		blackBox("tenants", 120, suite{}),
+		blackBox("tenants", 240, suite{}),
 		blackBox("readme", 150, suite{}),
 		blackBox("argo", 60, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 120, suite{needs: []string{"build-prometheus"}}),

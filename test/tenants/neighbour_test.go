@@ -6,23 +6,23 @@ package tenants
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
 const (
-	// quiet is the name of the neighbour's pool and namespace, and still that of another namespace,
+	// quiet is the name of the neighbour's pool and namespace, and the others are more namespaces,
 	// after those of tenants by name. In none of them two restarts are due at once: of a
 	// namespace with a slot, the second restart comes after those of namespaces without.
-	quiet, still = "quiet", "still"
+	quiet, still, steady, tranquil = "quiet", "still", "steady", "tranquil"
 	// quietNodes is the number of nodes in the pool.
 	quietNodes = 3
 	// patience is how long the neighbour is waited for: so long that no machine is too busy. Whether
@@ -32,18 +32,29 @@ const (
 	// neighbour's is due until its turn has come: those that have a slot, one of each namespace
 	// without a slot, and as many in the slots beside it while its turn is written.
 	turns = 4 * slots
+	// mostRequests is how many requests the manager may send on behalf of tenants from when
+	// the neighbour asks for something until the manager begins with it.
+	mostRequests = 1500
 	// deadline is the deadline of the ticks that cannot start.
 	deadline = 20
 )
 
-// neighbour is a well-behaved tenant with a pool and three schedules.
+// neighbours are the namespaces of the neighbour.
+var neighbours = []string{quiet, still, steady, tranquil}
+
+// neighbour is a well-behaved tenant with a pool and five schedules.
 type neighbour struct {
 	pool *tidekeeperv1.NodePool
 	// web is restarted every minute, and api on request. held is paused, so its ticks are
-	// Missed at their deadline.
-	web, api, held *tidekeeperv1.ScheduledRestart
-	changes        int
-	since          time.Time
+	// Missed at their deadline. aged is restarted for the age of its pods, and conf when its
+	// ConfigMap changes.
+	web, api, held, aged, conf *tidekeeperv1.ScheduledRestart
+	config                     *corev1.ConfigMap
+	page                       *page
+	// mu lets several tricks have the neighbour served.
+	mu      sync.Mutex
+	changes int
+	since   time.Time
 	// audit follows the manager, and requests are all that it has sent so far, as the API server
 	// has received them.
 	audit    *framework.Audit
@@ -53,7 +64,7 @@ type neighbour struct {
 func newNeighbour(t *testing.T) *neighbour {
 	t.Helper()
 	cluster.AddNodes(t, quiet, quietNodes, "--pool="+quiet)
-	for _, namespace := range []string{quiet, still} {
+	for _, namespace := range neighbours {
 		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	n := &neighbour{pool: framework.Pool(quiet), since: time.Now(), audit: cluster.Audit(t, "tidekeeper/")}
@@ -63,104 +74,26 @@ func newNeighbour(t *testing.T) *neighbour {
 		template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
 	n.web, n.api, n.held = restart(still, "web", nil), restart(quiet, "api", nil), restart(quiet, "held", nil)
-	for r, replicas := range map[*tidekeeperv1.ScheduledRestart]int32{n.web: 2, n.api: 1, n.held: 0} {
+	n.aged, n.conf = restart(steady, "aged", nil), restart(tranquil, "conf", nil)
+	n.config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tranquil, Name: "conf"}, Data: map[string]string{"news": "none"}}
+	cluster.Apply(t, n.config)
+	for r, replicas := range map[*tidekeeperv1.ScheduledRestart]int32{n.web: 2, n.api: 1, n.held: 0, n.aged: 1, n.conf: 1} {
 		d := workload(r.Namespace, r.Name, replicas, ours).(*appsv1.Deployment)
 		d.Spec.Paused = r == n.held
+		if r == n.conf {
+			d.Spec.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}}}}
+		}
 		cluster.Apply(t, d)
 	}
 	n.api.Spec.Suspend = true
 	n.held.Spec.StartingDeadlineSeconds = deadline
-	for _, r := range []*tidekeeperv1.ScheduledRestart{n.web, n.api, n.held} {
-		r.Spec.HistoryLimit = 50
+	n.aged.Spec.Schedule, n.aged.Spec.MaxPodAgeSeconds = "", 24*60*60
+	n.conf.Spec.Schedule, n.conf.Spec.OnConfigChange, n.conf.Spec.MinIntervalSeconds = "", tidekeeperv1.ConfigMapsOnly, 1
+	for _, r := range []*tidekeeperv1.ScheduledRestart{n.web, n.api, n.held, n.aged, n.conf} {
+		r.Spec.HistoryLimit = 100
 		cluster.Apply(t, r)
 	}
 	return n
-}
-
-// served checks that the neighbour's pool applies a change, and that a requested restart runs when
-// it is its turn.
-func (n *neighbour) served(t *testing.T) {
-	t.Helper()
-	n.changes++
-	value := fmt.Sprint("news-", n.changes)
-	start := time.Now()
-	cluster.Change(t, n.pool, func() { n.pool.Spec.Labels["example.com/news"] = tidekeeperv1.LabelValue(value) })
-	framework.EventuallyWithin(t, patience, "the neighbour's nodes have the new label, and its pool is Healthy", func() error {
-		nodes := &corev1.NodeList{}
-		if err := cluster.List(t.Context(), nodes, client.MatchingLabels{"example.com/news": value}); err != nil {
-			return err
-		}
-		if len(nodes.Items) != quietNodes {
-			return fmt.Errorf("%d nodes have it", len(nodes.Items))
-		}
-		cluster.Refresh(t, n.pool)
-		return framework.ReadyIs(n.pool.Status.Conditions, n.pool.Generation, "Healthy")
-	})
-	pool := time.Since(start)
-
-	requested := time.Now()
-	tick := cluster.RequestRestart(t, n.api, requested)
-	var record *tidekeeperv1.RestartRecord
-	framework.EventuallyWithin(t, patience, "the restart that the neighbour requested is complete", func() error {
-		cluster.Refresh(t, n.api)
-		if record = recordOf(n.api, tick); record == nil {
-			ready := framework.ReadyIs(n.api.Status.Conditions, n.api.Generation, "Suspended")
-			return fmt.Errorf("there is no record (%w)", ready)
-		}
-		return nil
-	})
-	if record.Outcome != tidekeeperv1.OutcomeSucceeded {
-		t.Errorf("the restart that the neighbour requested: %+v", record)
-	}
-	w := n.waited(t, n.api, requested)
-	w.check(t, "the requested restart")
-	t.Logf("the neighbour's label after %s, its restart %s after the request, %s", pool.Round(time.Millisecond), record.StartedTime.Sub(tick), w)
-}
-
-// wait is what a restart of the neighbour has waited for.
-type wait struct {
-	// turns are the restarts of tenants that were sent before it, and requests all that the manager
-	// has asked for on behalf of tenants before its first answer about it.
-	turns, requests int
-}
-
-func (w wait) String() string {
-	return fmt.Sprintf("%d restarts and %d requests of tenants", w.turns, w.requests)
-}
-
-func (w wait) check(t *testing.T, of string) {
-	t.Helper()
-	if w.turns > turns {
-		t.Errorf("%d restarts of tenants were sent before %s, want at most %d", w.turns, of, turns)
-	}
-}
-
-// waited returns what a restart of the neighbour that was due at a time has waited for. Turns count
-// from the first status that the manager has written about it since, from which on it has its
-// place in the queue, to the last one before it was sent: that says that its turn has come.
-// One whose turn came before it was due has waited for none. How long a busy machine takes for
-// any of that does not count.
-func (n *neighbour) waited(t *testing.T, r *tidekeeperv1.ScheduledRestart, due time.Time) (w wait) {
-	t.Helper()
-	n.requests = append(n.requests, n.audit.Requests(t)...)
-	slices.SortStableFunc(n.requests, func(a, b framework.Request) int { return a.Received.Compare(b.Received) })
-	noticed, since := false, 0
-	for _, q := range n.requests {
-		ofTenant, isSent := slices.Contains(evil, q.Namespace), q.Verb == "patch" && q.Resource == "deployments" && q.Code < 300
-		switch about := q.Namespace == r.Namespace && q.Name == r.Name; {
-		case q.Received.Before(due):
-		case about && isSent:
-			return w
-		case about && q.Resource == "scheduledrestarts" && q.Subresource == "status" && q.Code < 300:
-			noticed, w.turns = true, since
-		case ofTenant && isSent && noticed:
-			since++
-		case ofTenant && !noticed:
-			w.requests++
-		}
-	}
-	t.Errorf("the restart of %s that was due at %s was not sent", r.Name, due.Format(time.TimeOnly))
-	return w
 }
 
 // recordOf returns the record of a tick.

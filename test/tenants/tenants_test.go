@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // how long a restart may keep its slot.
 const (
 	slots   = 4
-	slotAge = 10 * time.Second
+	slotAge = 3 * time.Second
 )
 
 // evil are the tenant's namespaces: with half of the slots in each, it can use all of
@@ -43,16 +43,39 @@ var evil = []string{"evil-1", "evil-2"}
 type stage struct {
 	*neighbour
 	manager *framework.Manager
+	heap    *heap
 	// mallory is the tenant, with the role edit in each of its namespaces.
 	mallory client.Client
 }
 
 // Plays each trick, and checks the neighbour after it.
 func TestTenants(t *testing.T) {
-	s := &stage{}
 	// Nodes in no pool, on which the tenant's pods run.
 	cluster.AddNodes(t, "herd", 100)
-	s.neighbour = newNeighbour(t)
+	s := setStage(t)
+	if !t.Run("the neighbour is served when all is quiet", func(t *testing.T) { s.served(t) }) {
+		t.FailNow()
+	}
+	cost := s.startCost(t)
+	s.heap = &heap{manager: s.manager}
+	s.heap.rest = s.heap.read(t)
+	for _, trick := range s.tricks() {
+		t.Run(trick.name, func(t *testing.T) {
+			trick.play(t)
+			s.served(t)
+			s.heap.check(t)
+			s.manager.AssertSound(t)
+		})
+	}
+	t.Run("the neighbour's ticks came", s.ticks)
+	t.Run("the neighbour's deadlines were kept", s.deadlines)
+	t.Run("what the manager has cost", func(t *testing.T) { cost.check(t) })
+}
+
+// setStage starts a manager, with a neighbour and a tenant.
+func setStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{neighbour: newNeighbour(t)}
 	for _, namespace := range evil {
 		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		grant(t, namespace, "mallory", "edit")
@@ -60,25 +83,45 @@ func TestTenants(t *testing.T) {
 	s.mallory = as(t, "mallory")
 	eventuallyMay(t, s.mallory, evil[0])
 	eventuallyMay(t, s.mallory, evil[1])
-	audit := cluster.Audit(t, "tidekeeper/")
 	s.manager = cluster.StartManager(t, append(cluster.ElectUntilReleased(t),
+		"--controllers=*,configmap-change,secret-change", "--restart-change-settle=1s",
 		"--log-level=info", "--no-execute-interval=1s", "--no-execute-share=34",
 		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))...)
-	cost := startCost(t, s.manager, audit)
-	if !t.Run("the neighbour is served when all is quiet", func(t *testing.T) { s.served(t) }) {
-		t.FailNow()
-	}
-	for _, trick := range []struct {
-		name string
-		play func(*testing.T)
-	}{
+	framework.EventuallyWithin(t, patience, "the manager knows the content that pods of the neighbour were started with", func() error {
+		if cluster.Refresh(t, s.conf); s.conf.Status.ConfigHash == "" {
+			return errNotYet
+		}
+		return nil
+	})
+	s.page = startPage(t)
+	return s
+}
+
+// trick is what a tenant tries.
+type trick struct {
+	name string
+	play func(*testing.T)
+}
+
+// tricks returns all of them.
+func (s *stage) tricks() []trick {
+	return []trick{
 		{"pods with invented resources", s.inventedResources},
 		{"fresh names in a loop", s.freshNames},
 		{"requests at times that cannot be", s.absurdTimes},
+		{"each field as large as it may be", s.largestFields},
 		{"an object that can no longer be written", s.paddedObject},
 		{"restarts that are slow, and come each minute", s.hogs},
 		{"restarts that never end", s.neverReady},
 		{"requests of yesterday", s.backDated},
+		{"objects that can no longer be written while they are restarted", s.paddedDuring},
+		{"each field as large as it may be, during a restart", s.largestDuring},
+		{"targets that can no longer be read while they are restarted", s.unreadableDuring},
+		{"looks at the age of many pods", s.ageLooks},
+		{"pods with tens of thousands of tolerations", s.manyTolerations},
+		{"an order that is edited in a loop", s.editedHub},
+		{"ConfigMaps that many use", s.sharedConfig},
+		{"kinds that no one serves", s.unservedKinds},
 		{"schedules that can never start", s.neverStart},
 		{"pods that tolerate a taint for years", s.longTolerations},
 		{"pods that are stuck in their end", s.stuckPods},
@@ -87,16 +130,7 @@ func TestTenants(t *testing.T) {
 		{"huge annotations", s.hugeAnnotations},
 		{"an event for each edit", s.manyEvents},
 		{"a calendar of millions", s.calendar},
-	} {
-		t.Run(trick.name, func(t *testing.T) {
-			trick.play(t)
-			s.served(t)
-			s.manager.AssertSound(t)
-		})
 	}
-	t.Run("the neighbour's ticks came", s.ticks)
-	t.Run("the neighbour's deadlines were kept", s.deadlines)
-	t.Run("what the manager has cost", func(t *testing.T) { cost.check(t) })
 }
 
 // as returns a client of another user.

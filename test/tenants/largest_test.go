@@ -1,0 +1,274 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// minimal are the specs of each kind from which the largest objects are made.
+var minimal = map[string]map[string]any{
+	"ScheduledRestart": {"targetRef": map[string]any{"kind": "Deployment", "name": attacked}},
+}
+
+// attacked is the name of the workload that the largest objects have as their target.
+const attacked = "attacked"
+
+// largest is an object with a field, or all of them, at an extreme.
+type largest struct {
+	of     string
+	object *unstructured.Unstructured
+}
+
+// maker makes the largest objects that the API server accepts of a tenant.
+type maker struct {
+	kind
+	// minimal is a small spec.
+	minimal map[string]any
+	// accepts asks the API server, and changes nothing.
+	accepts func(*unstructured.Unstructured) bool
+}
+
+func (m *maker) new(spec map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": m.apiVersion, "kind": m.name}}
+	o.SetNamespace(evil[0])
+	o.SetName("largest")
+	o.Object["spec"] = spec
+	return o.DeepCopy()
+}
+
+// bases returns specs that are small: the minimal one, and it with each value of each field that is one
+// of several words, as others may be allowed beside it only.
+func (m *maker) bases() (bases []*unstructured.Unstructured) {
+	bases = append(bases, m.new(m.minimal))
+	for _, f := range fieldsOf(m.spec, "spec") {
+		if len(f.schema.Enum) == 0 {
+			continue
+		}
+		for _, value := range extremes(f.schema, 0) {
+			if o := m.first(bases[:1], f, value); o != nil {
+				bases = append(bases, o)
+			}
+		}
+	}
+	return bases
+}
+
+// first returns the first of some objects that is accepted with the field at one of its values.
+func (m *maker) first(bases []*unstructured.Unstructured, f field, alternatives []any) *unstructured.Unstructured {
+	for _, value := range alternatives {
+		for _, base := range bases {
+			o := base.DeepCopy()
+			if err := unstructured.SetNestedField(o.Object, value, f.path...); err == nil && m.accepts(o) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// make returns an object for each extreme of each field, and those that have as many fields at an
+// extreme as go together. It also returns the fields for which there is none.
+func (m *maker) make() (all []largest, lacking []string) {
+	bases := m.bases()
+	for _, f := range fieldsOf(m.spec, "spec") {
+		for e, alternatives := range extremes(f.schema, 0) {
+			if o := m.first(bases, f, alternatives); o != nil {
+				all = append(all, largest{fmt.Sprintf("%s, extreme %d", f, e), o})
+			} else {
+				lacking = append(lacking, fmt.Sprintf("%s, extreme %d", f, e))
+			}
+		}
+	}
+	for i, base := range bases {
+		for _, f := range fieldsOf(m.spec, "spec") {
+			if _, begun, _ := unstructured.NestedFieldNoCopy(base.Object, f.path...); begun && len(f.schema.Enum) > 0 {
+				continue // With this word the base was made.
+			}
+			if o := m.first([]*unstructured.Unstructured{base}, f, extremes(f.schema, 0)[0]); o != nil {
+				base = o
+			}
+		}
+		all = append(all, largest{fmt.Sprint("all that go together, ", i), base})
+	}
+	return all, lacking
+}
+
+// longestMetadata fill a field of the metadata with as many bytes.
+var longestMetadata = map[string]func(o *unstructured.Unstructured, bytes int){
+	"name":   func(o *unstructured.Unstructured, _ int) { o.SetName(strings.Repeat("x", 253)) },
+	"labels": func(o *unstructured.Unstructured, bytes int) { o.SetLabels(manyKeys(bytes)) },
+	"annotations": func(o *unstructured.Unstructured, _ int) {
+		o.SetAnnotations(map[string]string{"example.com/x": strings.Repeat("x", 256<<10-len("example.com/x"))})
+	},
+	"finalizers": func(o *unstructured.Unstructured, bytes int) {
+		o.SetFinalizers(slices.Collect(maps.Keys(manyKeys(bytes))))
+	},
+	"ownerReferences": func(o *unstructured.Unstructured, bytes int) {
+		var owners []metav1.OwnerReference
+		for n := range bytes / 1000 {
+			owners = append(owners, metav1.OwnerReference{
+				APIVersion: "example.com/v1", Kind: "X" + strings.Repeat("x", 400), Name: strings.Repeat("x", 400), UID: types.UID(fmt.Sprint("nobody-", n)),
+			})
+		}
+		o.SetOwnerReferences(owners)
+	},
+	"managedFields": func(o *unstructured.Unstructured, bytes int) {
+		var all []metav1.ManagedFieldsEntry
+		for n := range bytes / 500 {
+			all = append(all, metav1.ManagedFieldsEntry{
+				Manager: fill(fmt.Sprint("x", n), "x", 128), Operation: metav1.ManagedFieldsOperationApply, APIVersion: o.GetAPIVersion(), Time: new(metav1.Now()),
+				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:targetRef":{"f:kind":{},"f:name":{}}}}`)},
+			})
+		}
+		o.SetManagedFields(all)
+	},
+}
+
+// ownMetadata are the fields that users do not decide, or that are the same as others.
+var ownMetadata = []string{
+	"generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+}
+
+// manyKeys returns as many bytes of keys with values as labels have.
+func manyKeys(bytes int) map[string]string {
+	all := map[string]string{}
+	for n := range bytes / 400 {
+		all[fmt.Sprintf("%s/x%05d%s", strings.Repeat("x", 253), n, strings.Repeat("x", 57))] = strings.Repeat("x", 63)
+	}
+	return all
+}
+
+// Each field of the metadata is one that users do not decide, or is filled by a trick.
+func TestEachFieldOfTheMetadataHasATrick(t *testing.T) {
+	meta := reflect.TypeFor[metav1.ObjectMeta]()
+	for i := range meta.NumField() {
+		name, _, _ := strings.Cut(meta.Field(i).Tag.Get("json"), ",")
+		if longestMetadata[name] == nil && !slices.Contains(ownMetadata, name) {
+			t.Errorf("no trick fills metadata.%s", name)
+		}
+	}
+}
+
+// accepts asks the API server whether the tenant may create an object.
+func (s *stage) accepts(t *testing.T) func(*unstructured.Unstructured) bool {
+	return func(o *unstructured.Unstructured) bool {
+		err := s.mallory.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+		if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			t.Fatalf("%s, as large as it may be: %v", o.GetKind(), err)
+		}
+		return err == nil
+	}
+}
+
+// largestObjects returns the largest objects of each kind, and fails for each field without one.
+func (s *stage) largestObjects(t *testing.T) (all []largest) {
+	t.Helper()
+	for _, k := range namespacedKinds(t) {
+		if minimal[k.name] == nil {
+			t.Fatalf("no small %s is known to begin with", k.name)
+		}
+		m := &maker{k, minimal[k.name], s.accepts(t)}
+		of, lacking := m.make()
+		for _, f := range lacking {
+			t.Errorf("no trick fills %s of %s: the API server has accepted no value for it", f, k.name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(longestMetadata)) {
+			of = append(of, largest{"metadata." + name, m.new(m.minimal)})
+		}
+		all = append(all, of...)
+	}
+	t.Logf("%d objects", len(all))
+	return all
+}
+
+// swell fills the metadata of an object, if it is to be that, as far as the API server stores it.
+func swell(t *testing.T, l largest, write func(*unstructured.Unstructured) error) {
+	t.Helper()
+	name, isMetadata := strings.CutPrefix(l.of, "metadata.")
+	var err error
+	for bytes := 1_500_000; bytes > 100_000; bytes = bytes * 9 / 10 {
+		o := l.object.DeepCopy()
+		if isMetadata {
+			longestMetadata[name](o, bytes)
+		}
+		if err = write(o); err == nil {
+			return
+		}
+		if !isMetadata {
+			break
+		}
+	}
+	t.Errorf("%s: %v", l.of, err)
+}
+
+// largestFields: each field of an object of ours, as large as the API server accepts it, is restarted
+// at once.
+func (s *stage) largestFields(t *testing.T) {
+	for _, namespace := range evil {
+		s.makes(t, workload(namespace, attacked, 1, nil))
+	}
+	for i, l := range s.largestObjects(t) {
+		l.object.SetNamespace(evil[i%len(evil)])
+		l.object.SetName(fmt.Sprint("largest-", i))
+		l.object.SetAnnotations(map[string]string{tidekeeperv1.RestartNowAnnotation: now()})
+		swell(t, l, func(o *unstructured.Unstructured) error {
+			if err := s.mallory.Create(t.Context(), o); err != nil {
+				return err
+			}
+			t.Cleanup(func() { s.removes(t, o) })
+			return nil
+		})
+	}
+}
+
+// largestDuring: the same while a restart without an end is in progress.
+func (s *stage) largestDuring(t *testing.T) {
+	all := s.largestObjects(t)
+	var restarts []*tidekeeperv1.ScheduledRestart
+	for i := range all {
+		namespace, name := evil[i%len(evil)], fmt.Sprint("growing-", i)
+		r := ask(restart(namespace, name, endless), time.Now().UTC().Format(time.RFC3339))
+		s.makes(t, neverEnding(namespace, name, int32(23000+i)), r)
+		restarts = append(restarts, r)
+	}
+	for i, l := range all {
+		underway(t, restarts[i])
+		key := client.ObjectKeyFromObject(restarts[i])
+		swell(t, l, func(o *unstructured.Unstructured) (err error) {
+			framework.Eventually(t, "no one else has written it meanwhile", func() error {
+				latest := o.DeepCopy()
+				if err := s.mallory.Get(t.Context(), key, latest); err != nil {
+					return err
+				}
+				grown := o.DeepCopy()
+				grown.SetNamespace(key.Namespace)
+				grown.SetName(key.Name)
+				grown.SetUID(latest.GetUID())
+				grown.SetResourceVersion(latest.GetResourceVersion())
+				grown.Object["status"] = latest.Object["status"]
+				if err = s.mallory.Update(t.Context(), grown); apierrors.IsConflict(err) {
+					return err
+				}
+				return nil
+			})
+			return err
+		})
+	}
+}

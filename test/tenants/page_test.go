@@ -1,0 +1,91 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// page is kubectl tide dashboard, run by a person who may see all namespaces.
+type page struct{ base, token string }
+
+func startPage(t *testing.T) *page {
+	t.Helper()
+	path, err := framework.Binary("TIDE_BIN", "kubectl-tide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command(path, "dashboard", "--no-browser", "--kubeconfig", cluster.Kubeconfig)
+	process.Env = append(os.Environ(), "TZ=UTC")
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = process.Process.Signal(syscall.SIGINT)
+		if err := process.Wait(); err != nil {
+			t.Errorf("kubectl tide dashboard: %v", err)
+		}
+	})
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("kubectl tide dashboard has printed no link: %v", err)
+	}
+	p := &page{}
+	p.base, p.token, _ = strings.Cut(strings.TrimSpace(link), "/#")
+	return p
+}
+
+// read returns the data of a page.
+func (p *page) read(t *testing.T, path string) (string, error) {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+p.token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s is answered with %s: %.300s", path, response.Status, body)
+	}
+	return string(body), err
+}
+
+// follows checks that the page of restarts has a forecast that was made since a time.
+func (p *page) follows(t *testing.T, since time.Time) {
+	t.Helper()
+	framework.EventuallyWithin(t, patience, "the page has a new forecast", func() error {
+		body, err := p.read(t, "/restarts.json")
+		if err != nil {
+			return err
+		}
+		var forecast struct{ From time.Time }
+		if err := json.Unmarshal([]byte(body), &forecast); err != nil {
+			return err
+		}
+		if forecast.From.Before(since.Truncate(time.Second)) {
+			return fmt.Errorf("it is of %s", forecast.From.Format(time.RFC3339))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tenants
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// served checks that the neighbour's pool applies a change; that a restart which it requests, one for
+// the age of its pods and one for a change of its ConfigMap run when it is their turn; and that
+// the page shows what will be restarted from now on.
+func (n *neighbour) served(t *testing.T) {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changes++
+	value := fmt.Sprint("news-", n.changes)
+	cluster.Change(t, n.pool, func() { n.pool.Spec.Labels["example.com/news"] = tidekeeperv1.LabelValue(value) })
+	asked := time.Now()
+	cluster.Change(t, n.aged, func() { youngFrom(n.aged, asked) })
+	cluster.Change(t, n.config, func() { n.config.Data["news"] = value })
+	cluster.RequestRestart(t, n.api, asked)
+	framework.EventuallyWithin(t, patience, "the neighbour's nodes have the new label, and its pool is Healthy", func() error {
+		nodes := &corev1.NodeList{}
+		if err := cluster.List(t.Context(), nodes, client.MatchingLabels{"example.com/news": value}); err != nil {
+			return err
+		}
+		if len(nodes.Items) != quietNodes {
+			return fmt.Errorf("%d nodes have it", len(nodes.Items))
+		}
+		cluster.Refresh(t, n.pool)
+		return framework.ReadyIs(n.pool.Status.Conditions, n.pool.Generation, "Healthy")
+	})
+	for _, r := range []*tidekeeperv1.ScheduledRestart{n.api, n.aged, n.conf} {
+		record := n.completed(t, r, asked)
+		if record.Outcome != tidekeeperv1.OutcomeSucceeded {
+			t.Errorf("the restart of %s: %+v", r.Name, record)
+		}
+		w := n.waited(t, r, asked)
+		if r == n.conf {
+			// It begins when its ConfigMap has not changed for some time.
+			w.requests = 0
+		}
+		w.check(t, "the restart of "+r.Name)
+		t.Logf("the restart of %s was started %s after it was asked for, %s", r.Name, record.StartedTime.Sub(asked.Truncate(time.Second)), w)
+	}
+	n.page.follows(t, asked)
+}
+
+// completed waits until a restart is complete that was asked for at a time, and returns its record.
+func (n *neighbour) completed(t *testing.T, r *tidekeeperv1.ScheduledRestart, asked time.Time) (record tidekeeperv1.RestartRecord) {
+	t.Helper()
+	framework.EventuallyWithin(t, patience, "the restart of "+r.Name+" is complete", func() error {
+		if cluster.Refresh(t, r); len(r.Status.History) == 0 {
+			return errors.New("it has no history")
+		}
+		if record = r.Status.History[0]; record.ScheduledTime.Time.Before(asked.Truncate(time.Second)) {
+			return fmt.Errorf("the last record is %+v, and the status %+v", record, r.Status)
+		}
+		return nil
+	})
+	return record
+}
+
+// youngFrom limits the age of pods to nearly a day, with a window of an hour that has just opened: to
+// last until it opens again, pods have to be created from the given time on.
+func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
+	at = at.UTC().Truncate(time.Second)
+	opened := at.Add(-time.Minute).Truncate(time.Minute)
+	r.Spec.MaxPodAgeSeconds = int32(opened.AddDate(0, 0, 1).Sub(at) / time.Second)
+	r.Spec.Windows = []tidekeeperv1.RestartWindow{{
+		Schedule: tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", opened.Minute(), opened.Hour())), DurationSeconds: 3600,
+	}}
+}
