@@ -34,9 +34,10 @@ type target struct {
 // decision.
 func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (decision.Output, *target, error) {
 	in := decision.Input{
-		Restart:      restart,
-		SlotAge:      r.slotAge,
-		ChangeSettle: r.changeSettle,
+		Restart:       restart,
+		SlotAge:       r.slotAge,
+		ChangeSettle:  r.changeSettle,
+		FreezesShared: freeze.SharedFor, FreezeConfirmed: freeze.ConfirmedFor,
 		Sent:         r.lastSent(key, restart.UID),
 		LeadingSince: r.leader(),
 		Now:          r.clock.Now().Round(0),
@@ -99,15 +100,6 @@ func (r *reconciler) decide(ctx context.Context, key types.NamespacedName, resta
 		}
 		withoutSlot := !in.HasSlot && (d.Needs == decision.NeedSlot || d.Needs == decision.NeedSpareSlot)
 		if d.Needs == decision.NeedNothing || withoutSlot {
-			if soon := in.Now.Add(freeze.SharedFor); in.FreezesLive && d.Send.IsZero() && (d.Wake.IsZero() || soon.Before(d.Wake)) {
-				// The cache did not have the freeze. If it is lifted before that, no event follows.
-				d.Wake = soon
-			}
-			ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
-			if confirm := in.Now.Add(freeze.ConfirmedFor); ready != nil && ready.Reason == tidekeeperv1.ReasonFrozen && (d.Wake.IsZero() || confirm.Before(d.Wake)) {
-				// No event may follow when the freeze is lifted.
-				d.Wake = confirm
-			}
 			r.metrics.overdue.observe(key, restart, &d.Status, &in)
 			r.metrics.storms.observe(key, restart, &d.Status, &in)
 			return d, t, nil

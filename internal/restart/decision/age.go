@@ -27,72 +27,157 @@ type PodAges struct {
 // latest, beside the time that it takes: others may have to come first.
 const latestStart = 10 * time.Minute
 
-// observeAge finds out when a restart for the age of the pods is due. It returns false if
-// that needs a look at the pods.
+// ageTrigger restarts workloads whose pods are too old.
 //
-// status.nextAgeTime is that time, or an earlier one: pods are only replaced by younger ones,
-// so that no pod has to be looked at before it has come. Only if a window is open, younger pods
-// can be due earlier, as they have to last until the next one opens. ended says that a restart
-// has ended just now.
-func (d *decider) observeAge(ended bool) bool {
-	status, now := &d.out.Status, d.in.Now
-	if !d.limitsAge() || d.in.Target.Pods == 0 {
+// status.nextAgeTime is when that is due, or earlier: pods are only replaced by younger pods, so that
+// no pod has to be looked at before. Only if a window is open, younger pods can be due earlier, as
+// they have to last until the next window opens.
+type ageTrigger struct {
+	state   *state
+	windows schedule.Windows
+	// ages is as in the input.
+	ages    *PodAges
+	history *history
+	gates   gates
+	wake    *alarm
+	// tooOld is the tick, if it is due.
+	tooOld *candidate
+}
+
+func (t *ageTrigger) times(tick time.Time) (due, deadline time.Time) {
+	return opensAt(t.windows, tick), time.Time{}
+}
+
+func (t *ageTrigger) candidate() *candidate { return t.tooOld }
+
+func (t *ageTrigger) confirm() Need {
+	if t.ages == nil || !t.ages.Live {
+		return NeedLivePodAges
+	}
+	return NeedNothing
+}
+
+// pass has nothing to do: the age of the pods says when the next restart is due.
+func (t *ageTrigger) pass(*candidate) {}
+
+// ended takes in that a restart for the age of pods has ended.
+func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
+	if reason != tidekeeperv1.ReasonTargetNotFound {
+		// A workload that was deleted says nothing about the next.
+		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
+	}
+}
+
+// edited takes in an edit of the spec.
+func (t *ageTrigger) edited(retargeted bool) {
+	t.state.status.NextAgeTime = nil
+	if retargeted {
+		t.state.status.LastAgeTime = nil
+	}
+}
+
+// observe finds out when a restart for the age of the pods is due. It returns the fact that this
+// depends on. ended says that a restart has ended just now.
+func (t *ageTrigger) observe(ended bool) Need {
+	status, now := t.state.status, t.state.now
+	if !t.limits() || t.state.target.Pods == 0 {
 		status.NextAgeTime = nil
-		return true
+		return NeedNothing
 	}
-	open := false
-	if len(d.in.Windows) > 0 {
-		var closes time.Time
-		if closes, open = d.in.Windows.ClosesAt(now); !open {
-			closes = now
-		}
-		if opens, ok := d.in.Windows.OpensAt(closes); ok && opens.After(now) {
-			d.wakeAt(opens)
-		}
-	}
+	open := t.wakeAtWindow()
 	switch next := status.NextAgeTime; {
 	case next != nil && !ended && !open && next.After(now):
-		d.wakeAt(next.Time)
-		return true
-	case next != nil && !ended && d.blocked(tidekeeperv1.ReasonTargetRolling):
+		t.wake.set(next.Time)
+		return NeedNothing
+	case next != nil && !ended && t.gates.block(now, tidekeeperv1.ReasonTargetRolling):
 		// Its pods are being replaced, and change all the time.
-		d.tooOld = &candidate{tick: next.UTC(), trigger: tidekeeperv1.TriggerAge, first: next.UTC()}
-		return true
-	case d.in.PodAges == nil:
-		d.out.Needs = NeedPodAges
-		return false
+		t.tooOld = newCandidate(t, tidekeeperv1.TriggerAge, next.UTC())
+		return NeedNothing
+	case t.ages == nil:
+		return NeedPodAges
 	}
-	tick := d.ageTick()
+	tick := t.tick()
 	if tick.IsZero() {
 		status.NextAgeTime = nil
-		if !d.in.PodAges.Unwatched {
+		if !t.ages.Unwatched {
 			// The cache may not show the pods yet: it does when the first is too old.
-			d.wakeAt(now.Add(AgeLimit(d.in.Restart)))
+			t.wake.set(now.Add(AgeLimit(t.state.restart)))
 		}
-		return true
+		return NeedNothing
 	}
-	due, _ := d.times(tick, tidekeeperv1.TriggerAge)
-	if next := status.NextAgeTime; next == nil || ended || !next.After(now) || due.Before(next.Time) {
-		status.NextAgeTime = &metav1.Time{Time: due}
+	c := newCandidate(t, tidekeeperv1.TriggerAge, tick)
+	if next := status.NextAgeTime; next == nil || ended || !next.After(now) || c.due.Before(next.Time) {
+		status.NextAgeTime = &metav1.Time{Time: c.due}
 	}
-	if due.After(now) {
-		d.wakeAt(due)
+	if c.due.After(now) {
+		t.wake.set(c.due)
 	} else {
-		d.tooOld = &candidate{tick: tick, trigger: tidekeeperv1.TriggerAge, first: tick}
+		t.tooOld = c
 	}
-	return true
+	return NeedNothing
 }
 
-// blocked reports whether a reason keeps the target from being restarted now.
-func (d *decider) blocked(reason string) bool {
-	b := d.blocker(d.in.Now)
-	return b != nil && b.reason == reason
+// wakeAtWindow wakes when the next window opens, and reports whether a window is open now.
+func (t *ageTrigger) wakeAtWindow() (open bool) {
+	if len(t.windows) == 0 {
+		return false
+	}
+	now := t.state.now
+	closes, open := t.windows.ClosesAt(now)
+	if !open {
+		closes = now
+	}
+	if opens, ok := t.windows.OpensAt(closes); ok && opens.After(now) {
+		t.wake.set(opens)
+	}
+	return open
 }
 
-// limitsAge reports whether pods that are too old are to be restarted, and can be.
-func (d *decider) limitsAge() bool {
-	return d.spec.MaxPodAgeSeconds > 0 && d.stopped() == "" && d.in.Target != nil && !d.in.Target.Deleting && !d.in.Polled &&
-		(evicts(d.spec) || !d.in.Target.OnDelete && !d.in.Target.Partitioned)
+// limits reports whether pods that are too old are to be restarted, and can be.
+func (t *ageTrigger) limits() bool {
+	return t.state.spec.MaxPodAgeSeconds > 0 && t.state.replacesPods()
+}
+
+// possible excludes restarts by eviction, which are never started without being sent.
+func (t *ageTrigger) possible() bool { return t.limits() && !evicts(t.state.spec) }
+
+func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
+	if need := t.confirm(); need != NeedNothing {
+		return false, need
+	}
+	return t.tick().Equal(active.ScheduledTime.Time), NeedNothing
+}
+
+// tick returns the tick of the restart for the age of the pods, which may be in the future;
+// zero if there are no pods. The last restart counts as the creation of the pods that it has
+// not replaced: another restart would not replace them either, or has to wait for as long again.
+func (t *ageTrigger) tick() time.Time {
+	if t.ages.Oldest.IsZero() {
+		return time.Time{}
+	}
+	since := t.ages.Oldest.UTC().Truncate(time.Second)
+	if !evicts(t.state.spec) {
+		// Of a restart by eviction, a template that has changed says nothing: pods are left as they are.
+		for _, at := range marks(t.state.target, t.state.now) {
+			since = later(since, at)
+		}
+	}
+	if last := t.state.status.LastAgeTime; last != nil && !last.After(t.state.now) {
+		since = later(since, last.UTC())
+	}
+	return ageTick(since, AgeLimit(t.state.restart), t.windows, t.history.lastDuration().Truncate(time.Second))
+}
+
+// message says when a restart for the age of the pods is due, or is "" if their age does not matter.
+func (t *ageTrigger) message() string {
+	if t.state.spec.MaxPodAgeSeconds == 0 {
+		return ""
+	}
+	message := fmt.Sprintf("no pod may be older than %s", t.state.spec.GetMaxPodAge())
+	if next := t.state.status.NextAgeTime; next != nil {
+		message += ", so that a restart is due at " + formatTime(next.Time) + " or later"
+	}
+	return message
 }
 
 // AgeLimit returns the age of the oldest pod at which a restart is due: that of the spec, less
@@ -101,30 +186,6 @@ func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	limit := restart.Spec.GetMaxPodAge()
 	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
 	return limit - spread + schedule.Spread(restart.Namespace, restart.Name, spread)
-}
-
-// ageTick returns the tick of the restart for the age of the pods, which may be in the future;
-// zero if there are no pods. The last restart counts as the creation of the pods that it has
-// not replaced: another one would not replace them either, or has to wait for as long again.
-func (d *decider) ageTick() time.Time {
-	if d.in.PodAges.Oldest.IsZero() {
-		return time.Time{}
-	}
-	since := d.in.PodAges.Oldest.UTC().Truncate(time.Second)
-	marks := []string{d.in.Target.RestartedAt, d.in.Target.LastTick}
-	if evicts(d.spec) {
-		// A template that has changed says nothing of pods that are left as they are.
-		marks = nil
-	}
-	for _, mark := range marks {
-		if at, ok := parseTime(mark); ok && !at.After(d.in.Now.Add(clockSkew)) {
-			since = later(since, at.UTC())
-		}
-	}
-	if last := d.out.Status.LastAgeTime; last != nil && !last.After(d.in.Now) {
-		since = later(since, last.UTC())
-	}
-	return ageTick(since, AgeLimit(d.in.Restart), d.in.Windows, d.lastDuration().Truncate(time.Second))
 }
 
 // ageTick returns when a workload is to be restarted whose oldest pod is as old as if it had
@@ -152,38 +213,4 @@ func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, too
 		return tick
 	}
 	return next
-}
-
-// sendForAge sends a tick of the trigger Age that was started but not sent, if it still can and
-// has to be. Otherwise the start is taken back without a record: nothing has happened, and
-// pods that are too old are restarted when that is possible.
-func (d *decider) sendForAge(tick time.Time) {
-	active := d.out.Status.Active
-	due, _ := d.times(tick, active.Trigger)
-	switch {
-	case !d.limitsAge() || evicts(d.spec) || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
-		d.out.Status.Active = nil
-	case !d.takeSlot(active):
-		d.out.Status.Active = nil
-	case d.in.PodAges == nil || !d.in.PodAges.Live:
-		d.out.Needs = NeedLivePodAges
-	default:
-		if !d.ageTick().Equal(tick) {
-			d.out.Status.Active = nil
-			return
-		}
-		d.sendLate(tick, due)
-	}
-}
-
-// ageMessage says what the age of the pods will trigger, or "".
-func (d *decider) ageMessage() string {
-	if d.spec.MaxPodAgeSeconds == 0 {
-		return ""
-	}
-	message := fmt.Sprintf("no pod may be older than %s", d.spec.GetMaxPodAge())
-	if next := d.out.Status.NextAgeTime; next != nil {
-		message += ", so that a restart is due at " + formatTime(next.Time) + " or later"
-	}
-	return message
 }

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
 // Config is what is known of the ConfigMaps and Secrets that count for onConfigChange.
@@ -33,252 +36,297 @@ const DefaultChangeSettle = 10 * time.Second
 // configRetry is when to decide again if nothing is known yet.
 const configRetry = time.Second
 
-// observeChange finds out whether a restart is due because the content of ConfigMaps or Secrets
-// changed. It returns false if that needs a look at the pods, or at the API server.
+// began returns when the changes began of which each followed the change before it too soon.
+func (c *Config) began() time.Time {
+	if c.Restless.IsZero() {
+		return c.Changed
+	}
+	return c.Restless
+}
+
+// burstEnds returns when no edit has followed the last edit for the given duration.
+func (c *Config) burstEnds(settle time.Duration) time.Time {
+	return c.Changed.UTC().Truncate(time.Second).Add(settle)
+}
+
+// changeTrigger restarts workloads when the content of the ConfigMaps and Secrets that they use changes.
 //
 // status.configHash is the hash of the content that the pods were started with. All else
-// follows from comparing it with that of the content now, so that there is nothing that a
+// follows from comparing it with the hash of the content now, so that there is nothing that a
 // manager could forget or do twice.
-func (d *decider) observeChange() bool {
-	status, c := &d.out.Status, d.in.Config
+type changeTrigger struct {
+	state    *state
+	windows  schedule.Windows
+	interval *interval
+	// config, settle and ages are Config, ChangeSettle and PodAges of the input.
+	config  *Config
+	settle  time.Duration
+	ages    *PodAges
+	history *history
+	gates   gates
+	wake    *alarm
+	// changed is the tick, if it is due.
+	changed *candidate
+}
+
+// times returns when the restart for a change is due: later by the place of the object, and not before
+// the interval has ended. A change that follows a waiting change does not have it wait for longer, but
+// for the end of the burst. A restart that is started is due.
+func (t *changeTrigger) times(tick time.Time) (due, deadline time.Time) {
+	status := t.state.status
+	due = later(tick.Add(place(t.state.restart)), t.interval.ends())
+	active := status.Active
+	switch next := status.NextChangeTime; {
+	case active != nil && active.Trigger == tidekeeperv1.TriggerChange && active.StartedTime.Time.Before(due):
+		due = active.StartedTime.UTC()
+	case active == nil && next != nil && next.Time.Before(due):
+		due = later(tick, next.UTC())
+	}
+	return opensAt(t.windows, due), time.Time{}
+}
+
+func (t *changeTrigger) candidate() *candidate { return t.changed }
+
+func (t *changeTrigger) confirm() Need {
 	switch {
-	case d.spec.OnConfigChange == "":
-		status.ConfigHash, status.NextChangeTime, status.LastChangeTime = "", nil, nil
-		d.endDelays()
-		return true
-	case !d.followsConfig():
+	case !t.config.Live:
+		return NeedLiveConfig
+	case t.ages == nil || !t.ages.Live:
+		return NeedLivePodAges
+	default:
+		return NeedNothing
+	}
+}
+
+// pass has nothing to do: the content of the pods says whether a restart is due.
+func (t *changeTrigger) pass(*candidate) {}
+
+// edited takes in an edit of the spec.
+func (t *changeTrigger) edited(retargeted bool) {
+	t.state.status.NextChangeTime = nil
+	t.interval.reset()
+	if retargeted {
+		t.state.status.ConfigHash = ""
+		t.interval.forget()
+	}
+}
+
+// observe finds out whether a restart is due because the content changed. It returns the fact that
+// this depends on.
+func (t *changeTrigger) observe() Need {
+	status, c := t.state.status, t.config
+	switch {
+	case t.state.spec.OnConfigChange == "":
+		status.ConfigHash, status.NextChangeTime = "", nil
+		t.interval.forget()
+		t.interval.reset()
+		return NeedNothing
+	case !t.possible():
 		status.NextChangeTime = nil
-		d.endDelays()
-		return true
+		t.interval.reset()
+		return NeedNothing
 	case c.Hash == "":
-		d.wakeAt(d.in.Now.Add(configRetry))
-		return true
+		t.wake.set(t.state.now.Add(configRetry))
+		return NeedNothing
 	case !podconfig.SameScope(status.ConfigHash, c.Hash) && !c.Live:
-		d.out.Needs = NeedLiveConfig
-		return false
+		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
 		// At first sight, whatever has changed before.
 		status.ConfigHash, status.NextChangeTime = c.Hash, nil
-		return true
+		return NeedNothing
 	case status.ConfigHash == c.Hash:
-		return d.observeChangeBack()
+		return t.observeBack()
+	default:
+		return t.observeChanged()
 	}
-	tick := d.changeTick()
-	if status.NextChangeTime == nil && d.intervalEnds().After(d.in.Now) {
+}
+
+// observeChanged finds out when the restart for a content is due that the pods were not started with.
+func (t *changeTrigger) observeChanged() Need {
+	status, now := t.state.status, t.state.now
+	tick := t.tick()
+	if status.NextChangeTime == nil && t.interval.ends().After(now) {
 		// It is known when it is due, even if the content never settles until then.
-		if !c.Live {
-			d.out.Needs = NeedLiveConfig
-			return false
+		if !t.config.Live {
+			return NeedLiveConfig
 		}
-		d.noteChange(tick)
+		t.note(tick)
 	}
-	if tick.After(d.in.Now) {
-		d.wakeAt(tick)
-		return true
+	if tick.After(now) {
+		t.wake.set(tick)
+		return NeedNothing
 	}
-	switch {
-	case d.blocked(tidekeeperv1.ReasonTargetRolling):
-		// Its pods are being replaced, and change all the time.
-	case d.in.PodAges == nil:
-		d.out.Needs = NeedPodAges
-		return false
-	case d.in.PodAges.Oldest.IsZero() && d.in.Target.Pods > 0 && !d.in.PodAges.Live:
-		d.out.Needs = NeedLivePodAges
-		return false
-	case d.podsAreNewer() && !c.Live:
-		// The cache of a manager that has just begun may be older than the status.
-		d.out.Needs = NeedLiveConfig
-		return false
-	case d.podsAreNewer():
-		if !d.skipChange(tidekeeperv1.ReasonAlreadyRestarted, "all pods were started after the change") {
-			return false
+	// The pods change all the time while they are being replaced.
+	if !t.gates.block(now, tidekeeperv1.ReasonTargetRolling) {
+		if done, need := t.observePods(); done || need != NeedNothing {
+			return need
 		}
-		status.ConfigHash = c.Hash
-		return true
 	}
-	if status.NextChangeTime == nil && !c.Live {
+	if status.NextChangeTime == nil && !t.config.Live {
 		// The cache of a manager that has just begun may show a change that is taken back.
-		d.out.Needs = NeedLiveConfig
-		return false
+		return NeedLiveConfig
 	}
-	due, _ := d.times(tick, tidekeeperv1.TriggerChange)
+	c := newCandidate(t, tidekeeperv1.TriggerChange, tick)
 	if status.NextChangeTime == nil {
-		d.noteChange(tick)
+		t.note(tick)
 	}
-	if due.After(d.in.Now) {
-		d.wakeAt(due)
+	if c.due.After(now) {
+		t.wake.set(c.due)
 	} else {
-		d.changed = &candidate{tick: tick, trigger: tidekeeperv1.TriggerChange, first: tick}
+		t.changed = c
 	}
-	return true
+	return NeedNothing
 }
 
-// observeChangeBack ends the wait for a restart when the content is again what the pods were started
-// with, and has settled, so that a content that changes back and forth is not a write each time. It
-// returns false if that needs a look at the API server.
-func (d *decider) observeChangeBack() bool {
-	d.observeQuiet()
-	if ends := d.burstEnds(); d.out.Status.NextChangeTime != nil && ends.After(d.in.Now) {
-		d.wakeAt(ends)
-		return true
+// observePods finds out whether all pods were started with the content already, so that no restart is
+// needed.
+func (t *changeTrigger) observePods() (done bool, need Need) {
+	switch {
+	case t.ages == nil:
+		return false, NeedPodAges
+	case t.ages.Oldest.IsZero() && t.state.target.Pods > 0 && !t.ages.Live:
+		return false, NeedLivePodAges
+	case !t.podsAreNewer():
+		return false, NeedNothing
+	case !t.config.Live:
+		// The cache of a manager that has just begun may be older than the status.
+		return false, NeedLiveConfig
 	}
-	return d.skipChange(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
+	if need := t.skip(tidekeeperv1.ReasonAlreadyRestarted, "all pods were started after the change"); need != NeedNothing {
+		return false, need
+	}
+	t.state.status.ConfigHash = t.config.Hash
+	return true, NeedNothing
 }
 
-// followsConfig reports whether a change of the content is to restart the target, and can.
-func (d *decider) followsConfig() bool {
-	t := d.in.Target
-	return d.spec.OnConfigChange != "" && d.stopped() == "" && t != nil && !t.Deleting && !d.in.Polled &&
-		(evicts(d.spec) || !t.OnDelete && !t.Partitioned) && d.in.Config != nil && d.in.Config.Problem == ""
+// observeBack ends the wait for a restart when the content is again the content that the pods were
+// started with, and has settled, so that a content that changes back and forth is not a write each time.
+func (t *changeTrigger) observeBack() Need {
+	t.interval.settle(t.config.Changed, t.wake)
+	if ends := t.config.burstEnds(t.settle); t.state.status.NextChangeTime != nil && ends.After(t.state.now) {
+		t.wake.set(ends)
+		return NeedNothing
+	}
+	return t.skip(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
 }
 
-// changeTick returns the tick of the restart for a change. It is after those that the target
+// skip ends the wait for a restart that has nothing to do any more. If it was due, that is
+// recorded, after a look at the API server: the cache may be older than the cache that has shown the
+// change.
+func (t *changeTrigger) skip(reason, message string) Need {
+	status := t.state.status
+	next := status.NextChangeTime
+	if next != nil && !next.After(t.state.now) {
+		if !t.config.Live {
+			return NeedLiveConfig
+		}
+		t.history.record(tidekeeperv1.RestartRecord{
+			ScheduledTime: *next, Trigger: tidekeeperv1.TriggerChange, ConfigHash: t.config.Hash,
+			Outcome: tidekeeperv1.OutcomeSkipped, Reason: reason, Message: message,
+		})
+	}
+	status.NextChangeTime = nil
+	return NeedNothing
+}
+
+// possible reports whether a change of the content is to restart the target, and can.
+func (t *changeTrigger) possible() bool {
+	return t.state.spec.OnConfigChange != "" && t.state.replacesPods() && t.config != nil && t.config.Problem == ""
+}
+
+// lasts reports whether the content is still the content of the restart in progress. After any other
+// change, even if that was changed back, a restart has a time of its own.
+func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
+	switch {
+	case !t.config.Live:
+		return false, NeedLiveConfig
+	case t.config.Hash != active.ConfigHash || t.state.now.Before(t.settled()):
+		return false, NeedNothing
+	case t.ages == nil || !t.ages.Live:
+		return false, NeedLivePodAges
+	default:
+		return !t.podsAreNewer(), NeedNothing
+	}
+}
+
+// tick returns the tick of the restart for a change. It is after the ticks that the target
 // was restarted for, of which none was started with the new content: otherwise the restart
 // would seem to have been done.
-func (d *decider) changeTick() time.Time {
-	tick := d.settled()
-	for _, mark := range []string{d.in.Target.RestartedAt, d.in.Target.LastTick} {
-		if at, ok := parseTime(mark); ok && !at.After(d.in.Now.Add(clockSkew)) {
-			tick = later(tick, at.UTC().Truncate(time.Second).Add(time.Second))
-		}
+func (t *changeTrigger) tick() time.Time {
+	tick := t.settled()
+	for _, at := range marks(t.state.target, t.state.now) {
+		tick = later(tick, at.Truncate(time.Second).Add(time.Second))
 	}
 	return tick
 }
 
-// settled returns when no edit has followed the last one for long enough. If one follows the other
+// settled returns when no edit has followed the last edit for long enough. If edits follow each other
 // all the time, that is when they have done so for minIntervalSeconds.
-func (d *decider) settled() time.Time {
-	settled := d.burstEnds()
-	if restless := d.in.Config.Restless; !restless.IsZero() {
-		longest := max(d.spec.GetMinInterval(), d.in.ChangeSettle)
-		if at := later(restless.UTC().Truncate(time.Second).Add(longest), d.intervalEnds()); at.Before(settled) {
+func (t *changeTrigger) settled() time.Time {
+	settled := t.config.burstEnds(t.settle)
+	if restless := t.config.Restless; !restless.IsZero() {
+		longest := max(t.state.spec.GetMinInterval(), t.settle)
+		if at := later(restless.UTC().Truncate(time.Second).Add(longest), t.interval.ends()); at.Before(settled) {
 			return at
 		}
 	}
 	return settled
 }
 
-// burstEnds returns when no edit has followed the last one for long enough, however long that takes.
-func (d *decider) burstEnds() time.Time {
-	return d.in.Config.Changed.UTC().Truncate(time.Second).Add(d.in.ChangeSettle)
-}
-
 // podsAreNewer reports whether all pods were created after the content changed, so that they
-// were started with it. Those of the very second count as older.
-func (d *decider) podsAreNewer() bool {
-	oldest := d.in.PodAges.Oldest
-	return oldest.IsZero() || oldest.After(d.in.Config.Changed)
+// were started with it. Pods of the very second count as older.
+func (t *changeTrigger) podsAreNewer() bool {
+	oldest := t.ages.Oldest
+	return oldest.IsZero() || oldest.After(t.config.Changed)
 }
 
-// skipChange ends the wait for a restart that has nothing to do any more. If it was due, that is
-// recorded. It returns false if that needs a look at the API server, as the cache may be older
-// than the one that has shown the change.
-func (d *decider) skipChange(reason, message string) bool {
-	next := d.out.Status.NextChangeTime
-	switch {
-	case next == nil || next.After(d.in.Now):
-		d.out.Status.NextChangeTime = nil
-		return true
-	case !d.in.Config.Live:
-		d.out.Needs = NeedLiveConfig
-		return false
+// note notes when the restart for a change is due, and whether the change comes too soon.
+func (t *changeTrigger) note(tick time.Time) {
+	due, _ := t.times(tick)
+	t.state.status.NextChangeTime = &metav1.Time{Time: due}
+	t.interval.count(t.config.began())
+}
+
+// start returns the hash of the content that the pods of a restart start with that any trigger starts
+// now, "" if it does not matter.
+func (t *changeTrigger) start() string {
+	t.state.status.NextChangeTime = nil
+	if !t.possible() {
+		return ""
 	}
-	d.out.Status.NextChangeTime = nil
-	d.record(tidekeeperv1.RestartRecord{
-		ScheduledTime: *next, Trigger: tidekeeperv1.TriggerChange, ConfigHash: d.in.Config.Hash,
-		Outcome: tidekeeperv1.OutcomeSkipped, Reason: reason, Message: message,
-	})
-	return true
+	return t.config.Hash
 }
 
-// noteConfig notes in the restart in progress what content its pods start with, whatever has
-// triggered it.
-func (d *decider) noteConfig() {
-	d.out.Status.NextChangeTime = nil
-	if d.followsConfig() {
-		d.out.Status.Active.ConfigHash = d.in.Config.Hash
+// serve notes that a restart was sent and has ended, so that the pods have its content:
+// if that fails, the same content is not tried again. A workload that was deleted or is not
+// the target any more says nothing about the next.
+func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string) {
+	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, t.state.status.ConfigHash) &&
+		reason != tidekeeperv1.ReasonTargetNotFound && !t.state.retargeted(active) {
+		t.state.status.ConfigHash = active.ConfigHash
 	}
 }
 
-// serveChange notes that a restart was sent and has ended, so that the pods have its content:
-// if that fails, the same content is not tried again. Of a workload that was deleted or is not
-// the target any more, it says nothing about the next one.
-func (d *decider) serveChange(active *tidekeeperv1.ActiveRestart, reason string) {
-	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, d.out.Status.ConfigHash) &&
-		reason != tidekeeperv1.ReasonTargetNotFound && TargetRef(active, d.spec).Equal(d.spec.TargetRef) {
-		d.out.Status.ConfigHash = active.ConfigHash
-	}
-}
-
-// sendForChange sends a tick of the trigger Change that was started but not sent, if it still
-// can and has to be. Otherwise the start is taken back without a record: nothing has happened,
-// and a change that is left to serve is.
-func (d *decider) sendForChange(tick time.Time) {
-	active, c := d.out.Status.Active, d.in.Config
-	due, _ := d.times(tick, active.Trigger)
-	switch {
-	case !d.followsConfig() || !TargetRef(active, d.spec).Equal(d.spec.TargetRef) || d.in.Now.Before(due) || d.blocker(d.in.Now) != nil:
-		d.out.Status.Active = nil
-	case !d.takeSlot(active):
-		d.out.Status.Active = nil
-	case !c.Live:
-		d.out.Needs = NeedLiveConfig
-	case c.Hash != active.ConfigHash || d.in.Now.Before(d.settled()):
-		// Changed since, even if it was changed back: that restart has a time of its own.
-		d.out.Status.Active = nil
-	case d.in.PodAges == nil || !d.in.PodAges.Live:
-		d.out.Needs = NeedLivePodAges
-	case d.podsAreNewer():
-		d.out.Status.Active = nil
-	default:
-		d.sendLate(tick, due)
-	}
-}
-
-// needsLive reports whether a restart for a reason that is in the cache needs a look at the API
-// server: the cache may not show yet that the pods were replaced, or that the change was taken
-// back.
-func (d *decider) needsLive(trigger tidekeeperv1.Trigger) bool {
-	switch {
-	case trigger == tidekeeperv1.TriggerChange && !d.in.Config.Live:
-		d.out.Needs = NeedLiveConfig
-	case (trigger == tidekeeperv1.TriggerChange || trigger == tidekeeperv1.TriggerAge) && (d.in.PodAges == nil || !d.in.PodAges.Live):
-		d.out.Needs = NeedLivePodAges
-	default:
-		return false
-	}
-	return true
-}
-
-// changeMessage says what a change of the content will trigger, or "".
-func (d *decider) changeMessage() string {
+// message says when a change of the content restarts the target, or is "" if no change does.
+func (t *changeTrigger) message() string {
 	objects := "ConfigMaps"
-	switch d.spec.OnConfigChange {
+	switch t.state.spec.OnConfigChange {
 	case "":
 		return ""
 	case tidekeeperv1.ConfigMapsAndSecrets:
 		objects = "ConfigMaps and Secrets"
 	}
 	message := fmt.Sprintf("it is restarted when the %s that its pods use change", objects)
-	if next := d.out.Status.NextChangeTime; next != nil {
+	if next := t.state.status.NextChangeTime; next != nil {
 		message = fmt.Sprintf("the content of the %s that its pods use has changed, so that a restart is due at %s", objects, formatTime(next.Time))
-		if next.Time.Equal(d.intervalEnds()) {
-			message += fmt.Sprintf(", %s after the last one for a change", d.spec.GetMinInterval())
+		if next.Time.Equal(t.interval.ends()) {
+			message += fmt.Sprintf(", %s after the last one for a change", t.state.spec.GetMinInterval())
 		}
 	}
-	if d.stormy() {
+	if t.interval.stormy() {
 		message += "; changes keep coming, see the condition " + tidekeeperv1.ConditionRestartStorm
 	}
 	return message
-}
-
-// triggersMessage says what will trigger restarts beside the schedule, or "".
-func (d *decider) triggersMessage() string {
-	age, change := d.ageMessage(), d.changeMessage()
-	if age != "" && change != "" {
-		return age + "; " + change
-	}
-	return age + change
 }
 
 // ChangePending reports whether a ScheduledRestart has a change to restart for that its status

@@ -71,28 +71,40 @@ func stalled(reason, message string) diagnosis {
 // written at each change should not be what a target makes of it.
 const longestCondition = 4096
 
-// setConditions sets the conditions. Their messages contain nothing that changes while
+// conditions says in the status why a restart is due, waits or is not due.
+type conditions struct {
+	state    *state
+	gates    *gateSet
+	triggers *triggers
+	misses   *misses
+	budget   *budgetGate
+	waiting  *waiting
+	// scheduled says that there is a schedule, and brief is as in the input.
+	scheduled, brief bool
+}
+
+// set sets the conditions. Their messages contain nothing that changes while
 // nothing is decided, so that the status is not written for their sake.
-func (d *decider) setConditions() {
-	is := d.diagnose()
+func (c *conditions) set() {
+	is := c.diagnose()
 	is.message = text.Shorten(is.message, longestCondition)
-	conditions := &d.out.Status.Conditions
-	if d.in.Brief {
-		if ready := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionReady); ready == nil || ready.Reason != is.reason {
-			*conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: is.reason}}
+	all := &c.state.status.Conditions
+	if c.brief {
+		if ready := meta.FindStatusCondition(*all, tidekeeperv1.ConditionReady); ready == nil || ready.Reason != is.reason {
+			*all = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Reason: is.reason}}
 		}
 		return
 	}
 	// They are shared with the input.
-	*conditions = slices.Clone(*conditions)
+	*all = slices.Clone(*all)
 	set := func(conditionType string, value bool) {
 		status := metav1.ConditionFalse
 		if value {
 			status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(conditions, metav1.Condition{
+		meta.SetStatusCondition(all, metav1.Condition{
 			Type: conditionType, Status: status, Reason: is.reason, Message: is.message,
-			ObservedGeneration: d.in.Restart.Generation, LastTransitionTime: metav1.Time{Time: d.in.Now},
+			ObservedGeneration: c.state.restart.Generation, LastTransitionTime: metav1.Time{Time: c.state.now},
 		})
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
@@ -100,94 +112,123 @@ func (d *decider) setConditions() {
 	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
-		} else if meta.FindStatusCondition(*conditions, conditionType) != nil {
-			meta.RemoveStatusCondition(conditions, conditionType)
+		} else if meta.FindStatusCondition(*all, conditionType) != nil {
+			meta.RemoveStatusCondition(all, conditionType)
 		}
 	}
 	setWhile(tidekeeperv1.ConditionStalled, is.stalled)
 	setWhile(tidekeeperv1.ConditionReconciling, is.reconciling)
-	d.setStorm(conditions)
+	source := Source{}
+	if config := c.triggers.change.config; config != nil {
+		source = config.Source
+	}
+	c.triggers.change.interval.setStorm(all, source)
 }
 
-// diagnose returns what the conditions say. The order of the cases is that of what a
-// person needs to know first.
-func (d *decider) diagnose() diagnosis {
-	status, missing := &d.out.Status, d.missing()
+// diagnose returns the content of the conditions: the first reason of those that a person needs to know.
+func (c *conditions) diagnose() diagnosis {
+	status, missing := c.state.status, c.misses.cause(c.triggers.schedule.ticks.Offset, c.gates.inOrder())
 	switch {
-	case d.in.Invalid != nil:
-		return stalled(tidekeeperv1.ReasonInvalidSchedule, d.in.Invalid.Error())
-	case len(d.in.Cycle) > 0:
-		return stalled(tidekeeperv1.ReasonOrderCycle, cycleMessage(d.in.Cycle))
+	case c.state.invalid != nil:
+		return stalled(tidekeeperv1.ReasonInvalidSchedule, c.state.invalid.Error())
+	case len(c.gates.order.cycle) > 0:
+		return stalled(tidekeeperv1.ReasonOrderCycle, cycleMessage(c.gates.order.cycle))
 	case missing != nil:
 		return busy(missing.reason, "ticks are being missed: "+missing.message)
-	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonFrozen:
-		return idle(tidekeeperv1.ReasonFrozen, d.text(d.frozenMessage))
-	case d.waitsFor != nil && d.waitsFor.reason == tidekeeperv1.ReasonWindowClosed:
-		return idle(tidekeeperv1.ReasonWindowClosed, "a restart is due and waits: "+d.waitsFor.message)
-	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound && (d.waitsUntil.IsZero() || !d.quietUntil().IsZero()):
-		return busy(d.waitsFor.reason, "a restart is due and waits: "+d.waitsFor.message)
-	case d.waitsFor != nil && d.waitsFor.reason != tidekeeperv1.ReasonTargetNotFound:
-		return busy(d.waitsFor.reason, d.text(func() string {
-			return fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(d.waitsUntil), d.waitsFor.message)
-		}))
+	case c.waiting.blocker != nil && c.waiting.blocker.reason != tidekeeperv1.ReasonTargetNotFound:
+		return c.diagnoseWait(c.waiting.blocker)
 	case status.Active != nil:
-		return busy(tidekeeperv1.ReasonRestarting, d.text(d.restartingMessage))
-	case d.in.Orphaned():
-		return stalled(tidekeeperv1.ReasonOrphaned, d.text(d.orphanedMessage))
-	case d.stopped() == tidekeeperv1.ReasonFailureLimit:
+		return busy(tidekeeperv1.ReasonRestarting, c.text(c.restartingMessage))
+	case c.state.orphaned:
+		return stalled(tidekeeperv1.ReasonOrphaned, c.text(func() string { return orphanedMessage(c.state.spec.TargetRef) }))
+	case c.state.stopped() == tidekeeperv1.ReasonFailureLimit:
 		return stalled(tidekeeperv1.ReasonFailureLimit,
 			fmt.Sprintf("%d restarts in a row have failed; the schedule resumes when the spec is edited", status.ConsecutiveFailures))
-	case d.in.Target == nil || d.in.Target.Deleting:
-		return stalled(tidekeeperv1.ReasonTargetNotFound, notFound(d.spec.TargetRef, &d.in))
-	case d.in.Target.OnDelete && !evicts(d.spec):
-		return stalled(tidekeeperv1.ReasonStrategyOnDelete, onDeleteMessage(d.in.Target))
-	case d.in.Target.Partitioned && !evicts(d.spec):
-		return stalled(tidekeeperv1.ReasonStrategyPartition, partitionMessage(d.in.Target))
-	case d.spec.Suspend:
+	case c.state.target == nil || c.state.target.Deleting:
+		return stalled(tidekeeperv1.ReasonTargetNotFound, c.gates.target.notFound())
+	}
+	if b := c.gates.target.blocks(c.state.now); b != nil {
+		return stalled(b.reason, b.message)
+	}
+	return c.diagnoseTriggers()
+}
+
+// diagnoseWait says what a due tick waits for.
+func (c *conditions) diagnoseWait(b *blocker) diagnosis {
+	message := "a restart is due and waits: " + b.message
+	switch {
+	case b.reason == tidekeeperv1.ReasonFrozen:
+		return idle(b.reason, c.text(c.frozenMessage))
+	case b.reason == tidekeeperv1.ReasonWindowClosed:
+		return idle(b.reason, message)
+	case c.waiting.until.IsZero() || !c.misses.quietUntil().IsZero():
+		return busy(b.reason, message)
+	default:
+		return busy(b.reason, c.text(func() string {
+			return fmt.Sprintf("a restart is due and waits until %s: %s", formatTime(c.waiting.until), b.message)
+		}))
+	}
+}
+
+// diagnoseTriggers says when the next restart is due, or why none is.
+func (c *conditions) diagnoseTriggers() diagnosis {
+	status, ages, config := c.state.status, c.triggers.age.ages, c.triggers.change.config
+	switch {
+	case c.state.spec.Suspend:
 		return idle(tidekeeperv1.ReasonSuspended, "the schedule is suspended; to resume it, set spec.suspend to false")
-	case d.in.PodAges != nil && d.in.PodAges.Unwatched:
+	case ages != nil && ages.Unwatched:
 		return stalled(tidekeeperv1.ReasonPodsNotWatched, "maxPodAgeSeconds cannot be kept, as the manager does not watch pods: enable its controller nodepool, pod-startup or pod-count")
-	case d.in.Config != nil && d.in.Config.Problem != "":
-		return stalled(d.in.Config.Problem, d.in.Config.Message)
-	case d.in.Ticks == nil:
-		return idle(tidekeeperv1.ReasonScheduled, d.text(d.triggersMessage))
+	case config != nil && config.Problem != "":
+		return stalled(config.Problem, config.Message)
+	case !c.scheduled:
+		return idle(tidekeeperv1.ReasonScheduled, c.text(c.triggers.message))
 	case status.NoTickUntil != nil:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window until "+formatTime(status.NoTickUntil.Time)+", when the search goes on")
-	case status.NextScheduleTime == nil && len(d.in.Windows) > 0:
+	case status.NextScheduleTime == nil && len(c.gates.window.windows) > 0:
 		return stalled(tidekeeperv1.ReasonOutsideWindows, "no tick of the schedule is inside a window, so that it restarts nothing")
 	case status.NextScheduleTime == nil:
 		return idle(tidekeeperv1.ReasonScheduled, "the schedule has no upcoming tick")
 	default:
-		return idle(tidekeeperv1.ReasonScheduled, d.text(func() string { return d.scheduledMessage(status.NextScheduleTime.Time) }))
+		return idle(tidekeeperv1.ReasonScheduled, c.text(func() string { return c.scheduledMessage(status.NextScheduleTime.Time) }))
 	}
 }
 
 // text writes a message, if there has to be one.
-func (d *decider) text(write func() string) string {
-	if d.in.Brief {
+func (c *conditions) text(write func() string) string {
+	if c.brief {
 		return ""
 	}
 	return write()
 }
 
-func (d *decider) scheduledMessage(next time.Time) string {
-	message := "next restart at " + formatTime(next.Add(d.in.Offset))
-	if d.in.Offset > 0 {
-		message += fmt.Sprintf(", %s after its tick", d.in.Offset)
+// frozenMessage says what a tick waits for that a freeze holds back.
+func (c *conditions) frozenMessage() string {
+	message := "a restart is due and waits for " + c.waiting.blocker.message
+	if until := c.waiting.until; !until.IsZero() && until.Before(c.waiting.blocker.until) && c.misses.quietUntil().IsZero() {
+		message += "; its deadline is before that, at " + formatTime(until)
 	}
-	message += d.orderMessage()
-	if leftOut, ok := d.ticks().LeftOut(next); ok {
+	return message
+}
+
+func (c *conditions) scheduledMessage(next time.Time) string {
+	ticks := c.triggers.schedule.ticks
+	message := "next restart at " + formatTime(next.Add(ticks.Offset))
+	if ticks.Offset > 0 {
+		message += fmt.Sprintf(", %s after its tick", ticks.Offset)
+	}
+	message += c.gates.order.missing()
+	if leftOut, ok := ticks.LeftOut(next); ok {
 		message += fmt.Sprintf("; the tick of %s before it is outside all windows and does not count", formatTime(leftOut))
 	}
-	if triggers := d.triggersMessage(); triggers != "" {
+	if triggers := c.triggers.message(); triggers != "" {
 		message += "; " + triggers
 	}
 	return message
 }
 
-func (d *decider) restartingMessage() string {
-	active := d.out.Status.Active
-	ref := TargetRef(active, d.spec)
+func (c *conditions) restartingMessage() string {
+	active := c.state.status.Active
+	ref := TargetRef(active, c.state.spec)
 	message := fmt.Sprintf("restarting %s %s for the tick of %s", ref.Kind, ref.Name, formatTime(active.ScheduledTime.Time))
 	if active.Eviction != nil {
 		message = fmt.Sprintf("evicting the pods of %s %s for the tick of %s", ref.Kind, ref.Name, formatTime(active.ScheduledTime.Time))
@@ -195,8 +236,8 @@ func (d *decider) restartingMessage() string {
 			message += "; " + active.Eviction.Refused
 		}
 	}
-	if d.out.Outlived {
-		message += fmt.Sprintf("; this takes longer than %s, and other restarts may start meanwhile", d.in.SlotAge)
+	if c.budget.outlived {
+		message += fmt.Sprintf("; this takes longer than %s, and other restarts may start meanwhile", c.budget.age)
 	}
 	return message
 }

@@ -72,6 +72,10 @@ type Input struct {
 	ChangeSettle time.Duration
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
+	// FreezesShared is for how long freezes that were read from the API server count, and
+	// FreezeConfirmed for how long the cache is trusted that a freeze is still in force: then the
+	// decision is made again, as no event may follow when a freeze is lifted. 0 means that an event does.
+	FreezesShared, FreezeConfirmed time.Duration
 
 	// ClaimAhead is how long before it is due a tick may be claimed; 0 means not at all.
 	ClaimAhead time.Duration
@@ -173,129 +177,3 @@ type Output struct {
 	// Wake is when to decide again if nothing happens before; zero means never.
 	Wake time.Time
 }
-
-// decider computes an output, step by step.
-type decider struct {
-	in  Input
-	out Output
-
-	spec *tidekeeperv1.ScheduledRestartSpec
-	// waitsFor is what a due tick waits for, and waitsUntil until when.
-	waitsFor   *blocker
-	waitsUntil time.Time
-	// tooOld is the tick of the age of the pods, if it is due.
-	tooOld *candidate
-	// changed is the tick of a change of the content that the pods use, if it is due.
-	changed *candidate
-	// newDelay says that the content has changed again too soon after a restart for a change.
-	newDelay bool
-}
-
-// Decide decides what to do about a ScheduledRestart.
-//
-// status.nextScheduleTime is the next tick that is not decided yet. It advances only
-// when that tick is started, skipped or missed. Together with the marks on the target,
-// that is all the memory that is needed.
-func Decide(in Input) Output {
-	d := &decider{in: in, spec: &in.Restart.Spec}
-	if in.Restart.Status.Active == nil {
-		d.in.BeforeClaim = nil
-	} else if d.takesBack() {
-		d.in.Restart = &tidekeeperv1.ScheduledRestart{ObjectMeta: in.Restart.ObjectMeta, Spec: in.Restart.Spec, Status: *in.BeforeClaim}
-		d.in.BeforeClaim = nil
-	}
-	d.out.Status = copyOf(&d.in.Restart.Status)
-	if d.in.BeforeClaim != nil {
-		d.keepClaim()
-		return d.out
-	}
-
-	base := d.observeSpec()
-	d.observeRequest()
-	wasActive := d.out.Status.Active
-	if wasActive != nil {
-		d.track()
-	}
-	d.setNext(base)
-	same := wasActive == nil || TargetRef(wasActive, d.spec).Equal(d.spec.TargetRef)
-	if d.out.Status.Active == nil && same && (!d.observeAge(wasActive != nil) || !d.observeChange()) {
-		return d.out
-	}
-	switch {
-	case wasActive == nil:
-		d.start()
-	case d.out.Status.Active == nil:
-		// A restart that is due now is decided next: with a slot of its own, after
-		// those that have waited longer, and with the target of the spec.
-		if d.requested() != nil || d.scheduled() != nil || d.tooOld != nil || d.changed != nil || !same {
-			d.wakeAt(d.in.Now)
-		}
-	}
-	d.notePendingRequest()
-	d.keepHistory()
-	d.wakeAtNext()
-	d.poll()
-	d.setConditions()
-	d.setNextStart()
-	return d.out
-}
-
-// copyOf returns a status to change: it shares with the other what a decision replaces and
-// never writes to, such as the records of the history, which are most of it.
-func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
-	out := *status
-	out.Active = status.Active.DeepCopy()
-	return out
-}
-
-// TargetRef returns the workload that is being restarted, or that would be.
-func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledRestartSpec) tidekeeperv1.TargetRef {
-	if active != nil && active.TargetRef != nil {
-		return *active.TargetRef
-	}
-	return spec.TargetRef
-}
-
-// times returns when the restart for a tick is due, and its deadline; zero if it has none, as
-// one for the age of pods or a change. Only a tick of the schedule is due while no window is open.
-func (d *decider) times(tick time.Time, trigger tidekeeperv1.Trigger) (due, deadline time.Time) {
-	due = tick
-	switch trigger {
-	case tidekeeperv1.TriggerSchedule:
-		due = due.Add(d.in.Offset)
-	case tidekeeperv1.TriggerChange:
-		due = d.changeDue(tick)
-	}
-	if trigger == tidekeeperv1.TriggerSchedule {
-		// Its ticks are inside a window.
-	} else if opens, ok := d.in.Windows.OpensAt(due); ok {
-		due = opens
-	}
-	if trigger == tidekeeperv1.TriggerAge || trigger == tidekeeperv1.TriggerChange {
-		return due, time.Time{}
-	}
-	return due, due.Add(seconds(d.spec.StartingDeadlineSeconds))
-}
-
-// wakeAtNext wakes at the next tick of the schedule, unless a restart is in progress,
-// which ends first, or when the search for one goes on.
-func (d *decider) wakeAtNext() {
-	if until := d.out.Status.NoTickUntil; until != nil {
-		d.wakeAt(until.Time)
-	}
-	if next := d.out.Status.NextScheduleTime; next != nil && d.out.Status.Active == nil {
-		if start := next.Add(d.in.Offset); start.After(d.in.Now) {
-			d.wakeAt(start)
-		}
-	}
-}
-
-func (d *decider) wakeAt(at time.Time) {
-	if d.out.Wake.IsZero() || at.Before(d.out.Wake) {
-		d.out.Wake = at
-	}
-}
-
-func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
-
-func formatTime(t time.Time) string { return workload.FormatTime(t) }

@@ -5,31 +5,52 @@
 // next status, the tick to send, and when to decide again, from nothing but its
 // [Input]. It has no client, clock or logger.
 //
-//	decision.go     what a decision depends on, and what it consists of
-//	spec.go         edits of the spec, and the next tick
-//	start.go        which tick is due, and whether to start a restart for it
-//	claim.go        a tick that is claimed, perhaps before it is due
-//	history.go      what is recorded of ticks
-//	missed.go       ticks that are not started, and how often that is reported
-//	active.go       the restart in progress
-//	request.go      restarts that an annotation requests
-//	freeze.go       the freezes during which none is started
-//	change.go       the trigger Change: other content of ConfigMaps or Secrets than the pods were started with
-//	storm.go        changes that keep coming
-//	age.go          pods that are too old
-//	evict.go        restarts that evict pods
-//	order.go        those that come first
-//	window.go       the times at which restarts may be started
-//	query.go        the queries of the manager's operator
-//	gates.go        what must allow a restart, each by itself
-//	blocker.go      what keeps a workload from being restarted
-//	orphan.go       ScheduledRestarts whose opt-in is gone with its workload
-//	marks.go        which restarts a workload has had
-//	conditions.go   the conditions
-//	podstartup.go   how long the new pods took to become ready
-//	spread.go       how long after its tick a restart starts
-//	overdue.go      when a schedule is overdue
-//	event.go        the event about a tick
+//	decision.go        the input and the output of a decision
+//	decide.go          the steps of a decision, and the parts that take them
+//	state.go           the state that triggers and steps share
+//
+// A gate is a condition that must hold before a restart is started:
+//
+//	blocker.go         gates and their blockers
+//	gates.go           the gates as people see them
+//	schedule_gate.go   the schedule runs
+//	orphan.go          the workload of its opt-in exists
+//	target.go          the workload exists, and a restart replaces its pods
+//	freeze.go          no freeze is in force
+//	window.go          a window is open
+//	order.go           the ScheduledRestarts that come first have finished
+//	health.go          the workload is in a state to be restarted
+//	query.go           no query of the manager's operator has a result
+//	progress_gate.go   no restart is in progress
+//	budget.go          a slot of the budget is free
+//
+// A trigger is a reason for restarts:
+//
+//	trigger.go         triggers, and their ticks that are due
+//	schedule.go        the schedule
+//	request.go         restarts that an annotation requests
+//	age.go             pods that are too old
+//	change.go          content of ConfigMaps or Secrets that the pods were not started with
+//	storm.go           the interval between restarts for changes, and changes that keep coming
+//
+// The steps of a decision:
+//
+//	spec.go            edits of the spec
+//	start.go           which tick a restart is started for
+//	claim.go           ticks that are claimed, perhaps before they are due, and sent
+//	spread.go          how long after its tick a restart starts
+//	active.go          the restart in progress
+//	rollout.go         its rollout
+//	evict.go           its evictions
+//	resend.go          a tick that was claimed and not sent
+//	ending.go          the end of a restart, and failures in a row
+//	marks.go           the restarts of a workload according to its annotations
+//	podstartup.go      how long the new pods took to become ready
+//	missed.go          ticks that are not started, and how often that is reported
+//	history.go         the records of ticks
+//	event.go           the event about a tick
+//	overdue.go         when a schedule is overdue
+//	conditions.go      the conditions
 //
 // The tests run Decide through thousands of bad days (simulation_test.go).
 package decision

@@ -5,6 +5,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,179 +66,154 @@ func Evicts(restart *tidekeeperv1.ScheduledRestart) bool {
 	return evicts(&restart.Spec) || restart.Status.Active != nil && restart.Status.Active.Eviction != nil
 }
 
-// asEvicted returns the state of a workload as it matters to the next restart. Pods of an earlier
-// template are no rollout in progress if the workload leaves them as they are until they are gone.
-func asEvicted(spec *tidekeeperv1.ScheduledRestartSpec, t *workload.State) *workload.State {
-	if !evicts(spec) || !t.OnDelete {
-		return t
-	}
-	state := *t
-	state.Rollout = t.Availability
-	return &state
+// eviction starts and follows restarts that evict pods.
+type eviction struct {
+	state   *state
+	sending *sending
+	ending  *ending
+	wake    *alarm
+	// live, pods and attempts are Live, Pods and Attempts of the input.
+	live     bool
+	pods     *Pods
+	attempts Attempts
+	// next are the pods to evict now.
+	next []evict.Pod
 }
 
-// mayEvict reports whether a restart by eviction can be started for a candidate. Otherwise
-// something is needed, or there is no pod to evict.
-func (d *decider) mayEvict(c *candidate) bool {
-	switch {
-	case !d.in.Live:
+// confirm returns the next fact that the start of a restart depends on which was due at a time.
+func (e *eviction) confirm(due time.Time) Need {
+	if !e.live {
 		// No write to the target is refused because it has changed since: it may be paused now.
-		d.out.Needs = NeedLiveTarget
-		return false
-	case d.unanswered():
-		d.out.Needs = NeedAnswer
-		return false
-	case !d.in.FreezesLive:
-		d.out.Needs = NeedLiveFreezes
-		d.out.Due, _ = d.times(c.tick, c.trigger)
-		return false
-	case d.in.Pods == nil:
-		d.out.Needs = NeedPods
-		return false
+		return NeedLiveTarget
 	}
-	if b := d.unreadyPods(); b != nil {
-		d.wait([]*candidate{c}, b)
-		return false
+	if need := e.sending.confirm(due); need != NeedNothing {
+		return need
 	}
-	if c.trigger == tidekeeperv1.TriggerAge || len(d.in.Pods.Active) == 0 {
-		return true
+	if e.pods == nil {
+		return NeedPods
 	}
-	for _, pod := range d.in.Pods.Active {
-		if evict.IsOld(pod, c.tick) {
-			return true
-		}
-	}
-	d.resolve(c, tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonAlreadyRestarted, fmt.Sprintf("all pods of %s were created since", d.in.Target))
-	return false
+	return NeedNothing
 }
 
-// unreadyPods returns a blocker if not all pods are ready of a workload of which only the pods say
-// so.
-func (d *decider) unreadyPods() *blocker {
-	if !d.in.Polled || d.spec.Precondition == tidekeeperv1.PreconditionNone {
+// unready returns a blocker if pods are not ready of a workload for which no event reports that.
+func (e *eviction) unready() *blocker {
+	t := e.state.target
+	if !e.state.polled || e.state.spec.Precondition == tidekeeperv1.PreconditionNone {
 		return nil
 	}
 	ready := int32(0)
-	for _, pod := range d.in.Pods.Active {
+	for _, pod := range e.pods.Active {
 		if pod.Ready {
 			ready++
 		}
 	}
-	if ready >= d.in.Target.Pods {
+	if ready >= t.Pods {
 		return nil
 	}
-	return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy: %d of %d pods are ready", d.in.Target, ready, d.in.Target.Pods)}
+	return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy: %d of %d pods are ready", t, ready, t.Pods)}
 }
 
-// poll wakes when a target has to be looked at that has no events: while a tick waits for it, and
-// seldom if it does not exist.
-func (d *decider) poll() {
-	switch {
-	case !d.in.Polled || d.out.Status.Active != nil:
-	case d.waitsFor != nil && d.waitsFor.until.IsZero(): // Otherwise it is the time that is waited for.
-		d.wakeAt(d.in.Now.Add(pollInterval))
-	case d.in.Target == nil:
-		d.wakeAt(d.in.Now.Add(idleInterval))
-	}
+// replaces reports whether there is a pod to evict for a candidate, or no pod at all.
+func (e *eviction) replaces(c *candidate) bool {
+	return c.trigger == tidekeeperv1.TriggerAge || len(e.pods.Active) == 0 ||
+		slices.ContainsFunc(e.pods.Active, func(pod evict.Pod) bool { return evict.IsOld(pod, c.tick) })
 }
 
-// startEviction makes the restart that was claimed just now one by eviction. The pods are looked
+// start makes the restart that was claimed just now a restart by eviction. The pods are looked
 // at again once the claim is written.
-func (d *decider) startEviction(due time.Time) {
-	active := d.out.Status.Active
-	before := evict.CreatedBefore(active.ScheduledTime.Time, d.in.Pods.Active)
+func (e *eviction) start() {
+	active := e.state.status.Active
+	before := evict.CreatedBefore(active.ScheduledTime.Time, e.pods.Active)
 	active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: metav1.Time{Time: before}}
-	d.out.Started, d.out.Due = active.ScheduledTime.Time, due
-	d.wakeAt(d.in.Now)
 }
 
-// followEviction evicts the next pods of the restart in progress, or waits for the successors of
-// those that are gone.
-func (d *decider) followEviction() {
-	active, t := d.out.Status.Active, d.in.Target
-	d.noteRefusal()
-	deadline := active.StartedTime.Add(seconds(d.spec.ProgressDeadlineSeconds))
-	late := !d.in.Now.Before(deadline)
+// follow evicts the next pods of the restart in progress, or waits for the successors of pods that are
+// gone. It returns the fact that this depends on.
+func (e *eviction) follow() Need {
+	active, t, now := e.state.status.Active, e.state.target, e.state.now
+	e.noteRefusal(active.Eviction)
+	deadline := active.StartedTime.Add(seconds(e.state.spec.ProgressDeadlineSeconds))
+	late := !now.Before(deadline)
 	rolling := t.Rollout.Updating && !t.Rollout.Exceeded && !t.OnDelete
-	switch pause := d.in.Attempts.LookedAt.Add(lookPause); {
+	switch pause := e.attempts.LookedAt.Add(lookPause); {
 	case t.Deleting:
-		d.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted during the restart")
-		return
-	case late && !d.in.Live:
-		d.out.Needs = NeedLiveTarget
-		return
+		e.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
+	case late && !e.live:
+		return NeedLiveTarget
 	case rolling && late:
-		d.failEviction(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
-		return
+		e.fail(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
 	case rolling:
 		// That replaces the pods as well.
-		d.wakeAt(deadline)
-		return
-	case d.in.Pods == nil && !late && !d.in.Attempts.LookedAt.After(d.in.Now) && d.in.Now.Before(pause):
-		d.wakeAt(pause)
-		return
-	case d.in.Pods == nil:
-		d.out.Needs = NeedPods
-		return
+		e.wake.set(deadline)
+	case e.pods == nil && !late && !e.attempts.LookedAt.After(now) && now.Before(pause):
+		e.wake.set(pause)
+	case e.pods == nil:
+		return NeedPods
+	default:
+		e.evictNext(deadline)
 	}
+	return NeedNothing
+}
+
+// evictNext evicts the next pods, or ends the restart.
+func (e *eviction) evictNext(deadline time.Time) {
+	active, t, now := e.state.status.Active, e.state.target, e.state.now
 	plan := evict.Decide(evict.Input{
-		Pods: d.in.Pods.Active, CreatedBefore: active.Eviction.CreatedBefore.Time, Desired: t.Pods,
-		MaxUnavailable: evict.Limit(d.spec.MaxUnavailable, t.Pods), Ordered: t.Kind == workload.StatefulSet.Kind,
+		Pods: e.pods.Active, CreatedBefore: active.Eviction.CreatedBefore.Time, Desired: t.Pods,
+		MaxUnavailable: evict.Limit(e.state.spec.MaxUnavailable, t.Pods), Ordered: t.Kind == workload.StatefulSet.Kind,
 	})
 	switch {
 	case plan.Done:
-		d.in.PodStartups = d.newStartups()
-		d.complete(tidekeeperv1.OutcomeSucceeded, "", "")
-	case late:
-		d.failEviction(fmt.Sprintf("%d pods are older than the tick, and %d of %d are not ready", plan.Old, plan.Unready, t.Pods))
+		e.ending.startups = e.startups(active.Eviction.CreatedBefore.Time)
+		e.ending.complete(tidekeeperv1.OutcomeSucceeded, "", "")
+	case !now.Before(deadline):
+		e.fail(fmt.Sprintf("%d pods are older than the tick, and %d of %d are not ready", plan.Old, plan.Unready, t.Pods))
 	default:
-		d.wakeAt(deadline)
-		if retry := d.retryAt(); len(plan.Next) > 0 && d.in.Now.Before(retry) {
-			d.wakeAt(retry)
+		e.wake.set(deadline)
+		if retry := e.retryAt(); len(plan.Next) > 0 && now.Before(retry) {
+			e.wake.set(retry)
 			return
 		}
-		d.out.Evict = plan.Next
-		d.wakeAt(d.in.Now.Add(lookInterval))
+		e.next = plan.Next
+		e.wake.set(now.Add(lookInterval))
 	}
 }
 
 // noteRefusal writes down why the last eviction was refused.
-func (d *decider) noteRefusal() {
-	eviction := d.out.Status.Active.Eviction
-	if d.in.Attempts.Refusal != "" {
-		eviction.Refused = text.Shorten(d.in.Attempts.Refusal, tidekeeperv1.MaxRefusalLength)
-	} else if d.in.Attempts.Evicted {
-		eviction.Refused = ""
+func (e *eviction) noteRefusal(active *tidekeeperv1.ActiveEviction) {
+	if e.attempts.Refusal != "" {
+		active.Refused = text.Shorten(e.attempts.Refusal, tidekeeperv1.MaxRefusalLength)
+	} else if e.attempts.Evicted {
+		active.Refused = ""
 	}
 }
 
-// retryAt returns when an eviction may be tried again; the zero time if the last one was not
+// retryAt returns when an eviction may be tried again; the zero time if the last eviction was not
 // refused.
-func (d *decider) retryAt() time.Time {
-	a := d.in.Attempts
-	if a.Refusal == "" || a.RefusedAt.After(d.in.Now) {
+func (e *eviction) retryAt() time.Time {
+	a := e.attempts
+	if a.Refusal == "" || a.RefusedAt.After(e.state.now) {
 		return time.Time{}
 	}
 	return a.RefusedAt.Add(min(max(firstRetry, a.RefusedAt.Sub(a.RefusedSince)/4), lastRetry))
 }
 
-// failEviction ends the restart in progress, as it takes too long.
-func (d *decider) failEviction(message string) {
+// fail ends the restart in progress, as it takes too long.
+func (e *eviction) fail(message string) {
 	reason := tidekeeperv1.ReasonTimeout
-	message = fmt.Sprintf("not complete after %d s: %s", d.spec.ProgressDeadlineSeconds, message)
-	if refused := d.out.Status.Active.Eviction.Refused; refused != "" {
+	message = fmt.Sprintf("not complete after %d s: %s", e.state.spec.ProgressDeadlineSeconds, message)
+	if refused := e.state.status.Active.Eviction.Refused; refused != "" {
 		reason = tidekeeperv1.ReasonEvictionRefused
 		message += "; " + refused
 	}
-	d.complete(tidekeeperv1.OutcomeFailed, reason, message)
+	e.ending.complete(tidekeeperv1.OutcomeFailed, reason, message)
 }
 
-// newStartups returns how long the pods took to become ready that the restart in progress has
-// brought.
-func (d *decider) newStartups() []time.Duration {
+// startups returns how long the pods took to become ready that were created since a time.
+func (e *eviction) startups(since time.Time) []time.Duration {
 	took := []time.Duration{}
-	for _, pod := range d.in.Pods.Active {
-		if length, ok := d.in.Pods.Startups[pod.Name]; ok && !evict.IsOld(pod, d.out.Status.Active.Eviction.CreatedBefore.Time) {
+	for _, pod := range e.pods.Active {
+		if length, ok := e.pods.Startups[pod.Name]; ok && !evict.IsOld(pod, since) {
 			took = append(took, length)
 		}
 	}

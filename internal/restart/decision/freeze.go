@@ -10,32 +10,41 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// frozen returns a blocker if a freeze is in force at a time.
-func (d *decider) frozen(at time.Time) *blocker {
-	p := period.InForce(d.in.Freezes, at)
+// freezeGate is closed while a freeze is in force.
+type freezeGate struct {
+	freezes []period.Period
+	now     time.Time
+}
+
+func (g *freezeGate) blocks(at time.Time) *blocker {
+	p := period.InForce(g.freezes, at)
 	if p == nil {
 		return nil
 	}
 	return &blocker{reason: tidekeeperv1.ReasonFrozen, message: p.String(), until: p.Until}
 }
 
-// frozenMessage says what a tick waits for that a freeze holds back.
-func (d *decider) frozenMessage() string {
-	message := "a restart is due and waits for " + d.waitsFor.message
-	if !d.waitsUntil.IsZero() && d.waitsUntil.Before(d.waitsFor.until) && d.quietUntil().IsZero() {
-		message += "; its deadline is before that, at " + formatTime(d.waitsUntil)
-	}
-	return message
+func (g *freezeGate) describe() Gate {
+	return describeAs(GateFreeze, g.blocks(g.now), "no Freeze is in force")
 }
 
-// sendNow sends a tick whose restart was due at a time, unless a query or the API server has
-// something against it. What the API server has is asked last, as it takes the least time.
-func (d *decider) sendNow(tick, due time.Time) {
-	d.out.Send, d.out.Due = tick, due
-	switch {
-	case d.unanswered():
-		d.out.Needs = NeedAnswer
-	case !d.in.FreezesLive:
-		d.out.Needs = NeedLiveFreezes
+// freezeWatch is how soon to decide again because of freezes that may be lifted without an event.
+type freezeWatch struct {
+	// live says that the freezes were read from the API server, which counts for the duration shared.
+	live   bool
+	shared time.Duration
+	// confirmed is how long the cache is trusted that a freeze is still in force.
+	confirmed time.Duration
+}
+
+// wake wakes for a decision that sends a tick or does not, and whose restart is frozen or not.
+func (w *freezeWatch) wake(alarm *alarm, now time.Time, sends, frozen bool) {
+	if w.live && !sends && w.shared > 0 {
+		// The cache did not have the freeze. If the freeze is lifted before that, no event follows.
+		alarm.set(now.Add(w.shared))
+	}
+	if frozen && w.confirmed > 0 {
+		// No event may follow when the freeze is lifted.
+		alarm.set(now.Add(w.confirmed))
 	}
 }

@@ -12,36 +12,52 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// record decides a tick. It is put on top of the history when all is decided, see
-// [decider.keepHistory]. What the API server would refuse is made to fit here, as much of it comes
+// history has the records of the status, the latest first, and the ticks that are decided now.
+type history struct {
+	past, added []tidekeeperv1.RestartRecord
+	now         time.Time
+}
+
+// record decides a tick. It is put on top of the history when all is decided, see [history.keep].
+// A record that the API server would refuse is made to fit here, as much of it comes
 // from the target: a record that can never be written would keep its restart from ending.
-func (d *decider) record(r tidekeeperv1.RestartRecord) {
-	r.CompletedTime = metav1.Time{Time: d.in.Now}
+func (h *history) record(r tidekeeperv1.RestartRecord) {
+	r.CompletedTime = metav1.Time{Time: h.now}
 	r.Message = text.Shorten(r.Message, tidekeeperv1.MaxRecordMessageLength)
 	r.Pods, r.PodsLeftOut = max(0, r.Pods), max(0, r.PodsLeftOut)
-	d.out.Records = append(d.out.Records, r)
+	h.added = append(h.added, r)
 }
 
 // lastRecorded returns when the last tick was recorded, and false if none has been.
-func (d *decider) lastRecorded() (at time.Time, ok bool) {
-	if len(d.out.Records) > 0 {
-		return d.in.Now, true
+func (h *history) lastRecorded() (at time.Time, ok bool) {
+	if len(h.added) > 0 {
+		return h.now, true
 	}
-	if history := d.out.Status.History; len(history) > 0 {
-		return history[0].CompletedTime.Time, true
+	if len(h.past) > 0 {
+		return h.past[0].CompletedTime.Time, true
 	}
 	return time.Time{}, false
 }
 
 // lastDuration returns how long the last restart took that succeeded, 0 if that is not known.
-func (d *decider) lastDuration() time.Duration {
-	for i := len(d.out.Records) - 1; i >= 0; i-- {
-		if took, ok := LastDuration(d.out.Records[i : i+1]); ok {
+func (h *history) lastDuration() time.Duration {
+	for i := len(h.added) - 1; i >= 0; i-- {
+		if took, ok := LastDuration(h.added[i : i+1]); ok {
 			return took
 		}
 	}
-	took, _ := LastDuration(d.out.Status.History)
+	took, _ := LastDuration(h.past)
 	return took
+}
+
+// keep puts the added records on top of the past records, and returns them. The records of the input
+// are not touched.
+func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
+	if len(h.added) > 0 || len(h.past) > limit {
+		room := make([]tidekeeperv1.RestartRecord, 0, min(len(h.past)+len(h.added), max(limit, len(h.past))))
+		h.past = Keep(append(room, h.past...), h.added, limit)
+	}
+	return h.past
 }
 
 // LastDuration returns how long the last restart took that succeeded, and false if there is none
@@ -53,17 +69,6 @@ func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok 
 		}
 	}
 	return 0, false
-}
-
-// keepHistory puts what was recorded on top of the history. The one of the input is not touched.
-func (d *decider) keepHistory() {
-	status := &d.out.Status
-	limit := HistoryLimit(d.spec)
-	if d.in.Brief || len(d.out.Records) == 0 && len(status.History) <= limit {
-		return
-	}
-	room := make([]tidekeeperv1.RestartRecord, 0, min(len(status.History)+len(d.out.Records), max(limit, len(status.History))))
-	status.History = Keep(append(room, status.History...), d.out.Records, limit)
 }
 
 // HistoryLimit returns how many records a history has at most.

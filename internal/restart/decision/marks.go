@@ -33,6 +33,17 @@ func wasSent(t *workload.State, tick time.Time) bool {
 	return ok && at.Equal(tick)
 }
 
+// marks returns the times at which the target was restarted according to its annotations, except times
+// in the future.
+func marks(t *workload.State, now time.Time) (times []time.Time) {
+	for _, mark := range []string{t.RestartedAt, t.LastTick} {
+		if at, ok := parseTime(mark); ok && !at.After(now.Add(clockSkew)) {
+			times = append(times, at.UTC())
+		}
+	}
+	return times
+}
+
 // notBefore parses a time that anyone may have written, and reports whether it is the
 // tick or later. It counts only if it is not in the future, by more than clocks may
 // differ: otherwise no restart that has happened has written it.

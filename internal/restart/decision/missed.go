@@ -20,94 +20,100 @@ const (
 	lastQuiet  = 15 * time.Minute
 )
 
-// resolve decides about a tick without starting a restart.
-func (d *decider) resolve(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
-	d.recordSkippedTicks(c)
-	d.record(tidekeeperv1.RestartRecord{
-		ScheduledTime: metav1.Time{Time: c.tick}, Trigger: c.trigger, Outcome: outcome, Reason: reason, Message: message,
-	})
-	d.advancePast(c)
+// misses are the ticks in a row for which no restart could be started. If a schedule misses tick after
+// tick, not each miss is recorded at once, see [misses.quietUntil].
+type misses struct {
+	state   *state
+	history *history
+	// leadingSince is when this process began to decide.
+	leadingSince time.Time
 }
 
-// miss resolves a tick for which no restart could be started. If a schedule misses one
-// tick after the other, not each is recorded at once, see [decider.quietUntil].
-func (d *decider) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
-	if c.trigger == tidekeeperv1.TriggerRequest {
-		d.resolve(c, outcome, reason, message)
-		return
-	}
-	if quiet := d.quietUntil(); !quiet.IsZero() {
-		d.wakeAt(quiet)
-		if next, ok := d.ticks().Next(c.tick); ok && d.blocker(d.in.Now) == nil {
-			d.wakeAt(next.Add(d.in.Offset))
-		}
-		return
-	}
-	record := tidekeeperv1.RestartRecord{
-		ScheduledTime: metav1.Time{Time: c.tick}, Trigger: c.trigger, Outcome: outcome, Reason: reason, Message: message,
-	}
-	if reason != tidekeeperv1.ReasonDeadlineExceeded && d.witnessed(c) {
+// record records ticks for which no restart could be started.
+func (m *misses) record(record tidekeeperv1.RestartRecord) {
+	m.history.record(record)
+	m.state.status.ConsecutiveMisses++
+}
+
+// recordFor records a candidate for which no restart could be started, with its earlier ticks.
+func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
+	record := recordOf(c, outcome, reason, message)
+	if reason != tidekeeperv1.ReasonDeadlineExceeded && m.witnessed(c) {
 		record.EarlierTicks = int32(c.earlier)
 	} else {
-		d.recordSkippedTicks(c)
+		m.recordEarlier(c)
 	}
-	d.recordMiss(record)
-	d.advancePast(c)
+	m.record(record)
 }
 
-// witnessed reports whether a candidate and all its earlier ticks became due while this
-// process was deciding.
-func (d *decider) witnessed(c *candidate) bool { return !c.first.Before(d.in.LeadingSince) }
-
-// recordMiss records ticks for which no restart could be started.
-func (d *decider) recordMiss(record tidekeeperv1.RestartRecord) {
-	d.record(record)
-	d.out.Status.ConsecutiveMisses++
-}
-
-// recordSkippedTicks records the ticks before a candidate that are not decided yet, as
-// one: they are not made up for.
-func (d *decider) recordSkippedTicks(c *candidate) {
+// recordEarlier records the ticks before a candidate that are not decided yet, in a single record: no
+// restart makes up for them.
+func (m *misses) recordEarlier(c *candidate) {
 	if c.earlier == 0 {
 		return
 	}
 	reason, message := tidekeeperv1.ReasonSuperseded, "a later tick was due as well"
-	if waited := d.waitedFor(); waited != "" && d.witnessed(c) {
+	if waited := m.state.waitedFor(); waited != "" && m.witnessed(c) {
 		reason, message = waited, "not started before a later tick was due"
 	}
-	d.record(tidekeeperv1.RestartRecord{
+	m.history.record(earlierTicks(c, reason, message))
+}
+
+// recordWaiting records the ticks before a candidate that waits for a blocker.
+func (m *misses) recordWaiting(c *candidate, blocked *blocker) {
+	m.record(earlierTicks(c, blocked.reason, "not started before a later tick was due: "+blocked.message))
+}
+
+// earlierTicks returns the record of the ticks before a candidate.
+func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartRecord {
+	return tidekeeperv1.RestartRecord{
 		ScheduledTime: metav1.Time{Time: c.before}, Trigger: c.trigger, Outcome: tidekeeperv1.OutcomeMissed,
 		Reason: reason, Message: message, EarlierTicks: int32(c.earlier - 1),
-	})
+	}
 }
+
+// witnessed reports whether a candidate and all its earlier ticks became due while this
+// process was deciding.
+func (m *misses) witnessed(c *candidate) bool { return !c.first.Before(m.leadingSince) }
+
+// end ends the row of misses.
+func (m *misses) end() { m.state.status.ConsecutiveMisses = 0 }
 
 // quietUntil returns the time before which no more missed ticks are recorded, zero if
 // they may be now. Each costs a write of the status and an event, and a schedule that
 // can never start anything may tick every minute.
-func (d *decider) quietUntil() time.Time {
-	n := d.out.Status.ConsecutiveMisses - missesAtOnce
-	last, ok := d.lastRecorded()
+func (m *misses) quietUntil() time.Time {
+	n := m.state.status.ConsecutiveMisses - missesAtOnce
+	last, ok := m.history.lastRecorded()
 	if n < 0 || !ok {
 		return time.Time{}
 	}
 	until := last.Add(min(firstQuiet<<min(n, 10), lastQuiet))
-	if last.After(d.in.Now) || !until.After(d.in.Now) {
+	if last.After(m.state.now) || !until.After(m.state.now) {
 		return time.Time{}
 	}
 	return until
 }
 
-// missing returns what causes one tick after the other to be missed, or nil, if the next
-// tick comes before misses are recorded again. The condition then names it all the time,
-// and not only between two writes for each tick.
-func (d *decider) missing() *blocker {
-	next, quiet := d.out.Status.NextScheduleTime, d.quietUntil()
-	if d.out.Status.Active != nil || next == nil || quiet.IsZero() || !next.Add(d.in.Offset).Before(quiet) {
+// cause returns the blocker for which tick after tick is missed, or nil, if the next tick comes before
+// misses are recorded again. The condition then names it all the time, and not only between two writes
+// for each tick. offset is the time from a tick to the start of its restart.
+func (m *misses) cause(offset time.Duration, gates gates) *blocker {
+	status := m.state.status
+	next, quiet := status.NextScheduleTime, m.quietUntil()
+	if status.Active != nil || next == nil || quiet.IsZero() || !next.Add(offset).Before(quiet) {
 		return nil
 	}
-	blocked := d.blocker(d.in.Now)
+	blocked := gates.first(m.state.now)
 	if blocked == nil || blocked.permanent || blocked.reason == tidekeeperv1.ReasonTargetNotFound {
 		return nil
 	}
 	return blocked
+}
+
+// recordOf returns the record of a candidate.
+func recordOf(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) tidekeeperv1.RestartRecord {
+	return tidekeeperv1.RestartRecord{
+		ScheduledTime: metav1.Time{Time: c.tick}, Trigger: c.trigger, Outcome: outcome, Reason: reason, Message: message,
+	}
 }

@@ -23,45 +23,53 @@ type Predecessor struct {
 	Changed bool
 }
 
-// outOfOrder returns a blocker if one of those that come first keeps a restart from being
-// started at a time, or nil.
-func (d *decider) outOfOrder(at time.Time) *blocker {
-	if len(d.spec.After) == 0 {
+// lastDue returns when the restart was due that would be started at a time.
+type lastDue interface {
+	lastDue(at time.Time) time.Time
+}
+
+// orderGate is closed while a ScheduledRestart that comes first has not finished.
+type orderGate struct {
+	// names are the names in spec.after, predecessors the objects, and cycle as in the input.
+	names        []string
+	predecessors []Predecessor
+	cycle        []string
+	due          lastDue
+	now          time.Time
+}
+
+func (g *orderGate) blocks(at time.Time) *blocker {
+	if len(g.names) == 0 {
 		return nil
 	}
-	if len(d.in.Cycle) > 0 {
-		return &blocker{reason: tidekeeperv1.ReasonOrderCycle, message: cycleMessage(d.in.Cycle), permanent: true}
+	if len(g.cycle) > 0 {
+		return &blocker{reason: tidekeeperv1.ReasonOrderCycle, message: cycleMessage(g.cycle), permanent: true}
 	}
-	due := d.lastDue(at)
-	for _, p := range d.in.After {
-		if b := p.blocks(due, d.in.Now); b != nil {
+	due := g.due.lastDue(at)
+	for _, p := range g.predecessors {
+		if b := p.blocks(due, g.now); b != nil {
 			return b
 		}
 	}
 	return nil
 }
 
-// lastDue returns when the restart was due that would be started at a time: the latest, as one
-// serves them all.
-func (d *decider) lastDue(at time.Time) time.Time {
-	if at.After(d.in.Now) {
-		return at
+func (g *orderGate) describe() Gate {
+	open := "it comes after no other"
+	if len(g.names) > 0 {
+		open = "those that it comes after have finished"
 	}
-	if active := d.in.Restart.Status.Active; active != nil {
-		due, _ := d.times(active.ScheduledTime.Time, active.Trigger)
-		return due
-	}
-	var last time.Time
-	for _, c := range []*candidate{d.requested(), d.scheduled(), d.tooOld, d.changed} {
-		if c != nil {
-			due, _ := d.times(c.tick, c.trigger)
-			last = later(last, due)
+	return describeAs(GateOrder, g.blocks(g.now), open)
+}
+
+// missing says which predecessor does not exist.
+func (g *orderGate) missing() string {
+	for _, p := range g.predecessors {
+		if p.Restart == nil {
+			return "; it comes after " + shorten(p.Name) + ", which does not exist, and is missed without it"
 		}
 	}
-	if last.IsZero() {
-		return at
-	}
-	return last
+	return ""
 }
 
 // blocks returns what keeps a restart that was due at a time from being started, or nil.
@@ -211,14 +219,4 @@ func shorten(name string) string {
 		return name[:most] + "…"
 	}
 	return name
-}
-
-// orderMessage says of those that it comes after which do not exist.
-func (d *decider) orderMessage() string {
-	for _, p := range d.in.After {
-		if p.Restart == nil {
-			return "; it comes after " + shorten(p.Name) + ", which does not exist, and is missed without it"
-		}
-	}
-	return ""
 }

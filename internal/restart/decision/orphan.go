@@ -27,8 +27,8 @@ func (in *Input) Orphaned() bool {
 	return in.Target != nil && in.Target.UID != "" && owner.Kind == ref.Kind && owner.Name == ref.Name && owner.UID != in.Target.UID
 }
 
-func (d *decider) orphanedMessage() string {
-	ref := d.spec.TargetRef
+// orphanedMessage says how an orphaned ScheduledRestart gets a workload again.
+func orphanedMessage(ref tidekeeperv1.TargetRef) string {
 	return fmt.Sprintf("an opt-in created it for a %s %s that was deleted: annotate the new one with %s=true, and it is taken over; remove the annotation %s to keep it without an opt-in; or delete it",
 		ref.Kind, ref.Name, tidekeeperv1.OptInAnnotation, tidekeeperv1.AppliedAnnotation)
 }

@@ -6,16 +6,16 @@ package decision
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Answer is what the queries of the manager's operator said about a restart.
+// Answer is the answer of the manager's operator's queries about a restart.
 type Answer struct {
 	At time.Time
-	// Closed says which of them keeps the restart from being started, and why; empty if none
-	// does.
+	// Closed names the query that keeps the restart from being started, and says why; empty if no
+	// query does.
 	Closed string
 }
 
@@ -23,41 +23,47 @@ type Answer struct {
 // restart that they hold back.
 const answerLasts = 10 * time.Second
 
-// unanswered reports whether the queries have to be asked before a tick is sent.
-func (d *decider) unanswered() bool {
-	return d.in.Queried && (d.in.Answer == nil || !d.counts())
+// queryGate is closed while an answer counts that keeps a restart from being started.
+type queryGate struct {
+	// queried says that there are queries, and answer is their last answer; nil if they were not asked.
+	queried bool
+	answer  *Answer
+	// ready is the condition Ready, for a process that cannot ask the queries.
+	ready *metav1.Condition
+	now   time.Time
 }
 
-// counts reports whether the last answer still counts.
-func (d *decider) counts() bool {
-	age := d.in.Now.Sub(d.in.Answer.At)
-	return age >= 0 && age < answerLasts
-}
-
-// closedByQuery returns a blocker while the answer counts that keeps a restart from being started.
-func (d *decider) closedByQuery() *blocker {
-	if b := d.lastClosed(time.Time{}); b != nil && d.counts() {
-		b.again = d.in.Answer.At.Add(answerLasts)
+func (g *queryGate) blocks(time.Time) *blocker {
+	if b := g.last(time.Time{}); b != nil && g.counts() {
+		b.again = g.answer.At.Add(answerLasts)
 		return b
 	}
 	return nil
 }
 
-// lastClosed returns what a query had against the restart when it was asked last, or nil. It is
-// what a restart waits for until it is asked again, which takes a slot. An answer of before the
-// restart was due says nothing about it.
-func (d *decider) lastClosed(due time.Time) *blocker {
-	if d.in.Answer == nil || d.in.Answer.Closed == "" || d.in.Answer.At.Before(due) {
-		return nil
-	}
-	return &blocker{reason: tidekeeperv1.ReasonClosedByQuery, message: d.in.Answer.Closed}
-}
-
-// queryGate takes what the queries say from the status, as only the manager can ask them.
-func (d *decider) queryGate() Gate {
-	ready := meta.FindStatusCondition(d.in.Restart.Status.Conditions, tidekeeperv1.ConditionReady)
-	if ready != nil && ready.Reason == tidekeeperv1.ReasonClosedByQuery {
-		return Gate{Name: GateQuery, Reason: ready.Reason, Message: ready.Message}
+// describe takes the answer from the condition, as only the manager can ask the queries.
+func (g *queryGate) describe() Gate {
+	if g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonClosedByQuery {
+		return Gate{Name: GateQuery, Reason: g.ready.Reason, Message: g.ready.Message}
 	}
 	return Gate{Name: GateQuery, Open: true, Message: "nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start"}
+}
+
+// unanswered reports whether the queries have to be asked before a tick is sent.
+func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
+
+// counts reports whether the last answer still counts.
+func (g *queryGate) counts() bool {
+	age := g.now.Sub(g.answer.At)
+	return age >= 0 && age < answerLasts
+}
+
+// last returns the blocker of the last answer, or nil, however old the answer is: a restart waits for
+// it until the queries are asked again, which takes a slot. An answer from before the restart was due
+// says nothing about it.
+func (g *queryGate) last(due time.Time) *blocker {
+	if g.answer == nil || g.answer.Closed == "" || g.answer.At.Before(due) {
+		return nil
+	}
+	return &blocker{reason: tidekeeperv1.ReasonClosedByQuery, message: g.answer.Closed}
 }

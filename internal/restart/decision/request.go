@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
 // requestAhead is how far in the future a request may be, and none may be before 1970:
@@ -36,35 +37,74 @@ func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.
 	return at, nil
 }
 
-// requested returns the tick that the annotation requests, if it is due.
-func (d *decider) requested() *candidate {
-	at := d.requestedTime()
+// requestTrigger has the restart that an annotation requests.
+type requestTrigger struct {
+	state   *state
+	windows schedule.Windows
+	history *history
+	wake    *alarm
+}
+
+func (t *requestTrigger) times(tick time.Time) (due, deadline time.Time) {
+	due = opensAt(t.windows, tick)
+	return due, due.Add(seconds(t.state.spec.StartingDeadlineSeconds))
+}
+
+// candidate returns the request if it is due, and wakes then if it is not.
+func (t *requestTrigger) candidate() *candidate {
+	at := t.pending()
 	if at.IsZero() {
 		return nil
 	}
-	if at.After(d.in.Now) {
-		d.wakeAt(at)
+	if at.After(t.state.now) {
+		t.wake.set(at)
 		return nil
 	}
-	return &candidate{tick: at, trigger: tidekeeperv1.TriggerRequest, first: at}
+	return newCandidate(t, tidekeeperv1.TriggerRequest, at)
 }
 
-// requestedTime returns the time of a request that is not decided yet, or the zero time.
-func (d *decider) requestedTime() time.Time {
-	at, err := RequestedTime(d.in.Restart, d.in.Now)
-	if err != nil || d.out.Status.LastRequestTime != nil && !at.After(d.out.Status.LastRequestTime.Time) {
+func (t *requestTrigger) confirm() Need { return NeedNothing }
+
+func (t *requestTrigger) pass(c *candidate) {
+	t.state.status.LastRequestTime = &metav1.Time{Time: c.tick}
+}
+
+// upcoming returns the request, due or not, or nil.
+func (t *requestTrigger) upcoming() *candidate {
+	at := t.pending()
+	if at.IsZero() {
+		return nil
+	}
+	return newCandidate(t, tidekeeperv1.TriggerRequest, at)
+}
+
+// pending returns the time of a request that is not decided yet, or the zero time.
+func (t *requestTrigger) pending() time.Time {
+	at, err := RequestedTime(t.state.restart, t.state.now)
+	if last := t.state.status.LastRequestTime; err != nil || last != nil && !at.After(last.Time) {
 		return time.Time{}
 	}
 	return at
 }
 
-// observeRequest notices that a request that was waiting is gone from the annotation.
-func (d *decider) observeRequest() {
-	pending := d.out.Status.PendingRequestTime
+// withdrawn reports whether the restart in progress was requested by an annotation that asks
+// for another time now, or for none.
+func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
+	if active.Trigger != tidekeeperv1.TriggerRequest {
+		return false
+	}
+	at, _ := RequestedTime(t.state.restart, t.state.now)
+	return !at.Equal(active.ScheduledTime.Time)
+}
+
+// observe notices that a request that was waiting is gone from the annotation.
+func (t *requestTrigger) observe() {
+	status := t.state.status
+	pending := status.PendingRequestTime
 	if pending == nil {
 		return
 	}
-	at, _ := RequestedTime(d.in.Restart, d.in.Now)
+	at, _ := RequestedTime(t.state.restart, t.state.now)
 	if at.Equal(pending.Time) {
 		return
 	}
@@ -72,26 +112,26 @@ func (d *decider) observeRequest() {
 	if !at.IsZero() {
 		reason, message = tidekeeperv1.ReasonSuperseded, fmt.Sprintf("the request for %s replaced it before the restart was started", formatTime(at))
 	}
-	d.record(tidekeeperv1.RestartRecord{
+	t.history.record(tidekeeperv1.RestartRecord{
 		ScheduledTime: *pending, Trigger: tidekeeperv1.TriggerRequest,
 		Outcome: tidekeeperv1.OutcomeSkipped, Reason: reason, Message: message,
 	})
-	d.out.Status.PendingRequestTime = nil
+	status.PendingRequestTime = nil
 	if at.IsZero() || at.After(pending.Time) {
-		// It is decided: the same request again is not a new one. An earlier one is
-		// still to be served.
-		d.out.Status.LastRequestTime = pending
+		// The waiting request is decided: the same request again is not a new request. An earlier
+		// request is still to be served.
+		status.LastRequestTime = pending
 	}
 }
 
-// notePendingRequest records which request is waiting: overwriting the annotation leaves
-// no other trace of it.
-func (d *decider) notePendingRequest() {
-	pending, last := d.out.Status.PendingRequestTime, d.out.Status.LastRequestTime
+// note records which request is waiting: overwriting the annotation leaves no other trace of it.
+func (t *requestTrigger) note() {
+	status := t.state.status
+	pending, last := status.PendingRequestTime, status.LastRequestTime
 	if pending != nil && last != nil && !pending.After(last.Time) {
-		d.out.Status.PendingRequestTime = nil
+		status.PendingRequestTime = nil
 	}
-	if c := d.requested(); c != nil {
-		d.out.Status.PendingRequestTime = &metav1.Time{Time: c.tick}
+	if c := t.candidate(); c != nil {
+		status.PendingRequestTime = &metav1.Time{Time: c.tick}
 	}
 }

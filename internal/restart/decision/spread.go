@@ -6,8 +6,6 @@ package decision
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
@@ -35,24 +33,4 @@ func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration
 		return given
 	}
 	return place(restart)
-}
-
-// setNextStart writes the start of the next restart into the status, and wakes then. The
-// restart for a tick that is not due yet starts at the place of the object, whatever
-// start the tick before was given.
-func (d *decider) setNextStart() {
-	d.out.Status.NextStartTime = nil
-	next := d.out.Status.NextScheduleTime
-	if next == nil || d.spec.SpreadSeconds == 0 {
-		return
-	}
-	offset := d.in.Offset
-	if next.After(d.in.Now) {
-		offset = place(d.in.Restart)
-	}
-	start := next.Add(offset)
-	d.out.Status.NextStartTime = &metav1.Time{Time: start}
-	if d.out.Status.Active == nil && start.After(d.in.Now) {
-		d.wakeAt(start)
-	}
 }

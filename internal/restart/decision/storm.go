@@ -55,101 +55,83 @@ func (s Source) String() string {
 	}
 }
 
-// intervalEnds returns from when on a restart for a change may be started, as the last one was
-// started minIntervalSeconds before; zero if none was. A start that is yet to come by the clock
+// interval keeps restarts for changes minIntervalSeconds apart, and counts how often in a row the
+// content has changed again before that.
+type interval struct {
+	state   *state
+	history *history
+	// newDelay says that the content has changed again too soon just now.
+	newDelay bool
+}
+
+// ends returns from when on a restart for a change may be started, as the last restart for a change was
+// started minIntervalSeconds before; zero if there was none. A start that is yet to come by the clock
 // does not count: the clock was set back.
-func (d *decider) intervalEnds() time.Time {
-	last := d.out.Status.LastChangeTime
-	if last == nil || last.After(d.in.Now.Add(clockSkew)) {
+func (i *interval) ends() time.Time {
+	last := i.state.status.LastChangeTime
+	if last == nil || last.After(i.state.now.Add(clockSkew)) {
 		return time.Time{}
 	}
-	return last.UTC().Add(d.spec.GetMinInterval())
+	return last.UTC().Add(i.state.spec.GetMinInterval())
 }
 
-// changeDue returns when the restart for a change with a tick is due: later by the place of the
-// object, and not before the interval has ended. A change that follows one that waits already
-// does not have it wait for longer, but for the end of the burst. One that is started is due.
-func (d *decider) changeDue(tick time.Time) time.Time {
-	status := &d.out.Status
-	due := later(tick.Add(place(d.in.Restart)), d.intervalEnds())
-	active := status.Active
-	switch next := status.NextChangeTime; {
-	case active != nil && active.Trigger == tidekeeperv1.TriggerChange && active.StartedTime.Time.Before(due):
-		return active.StartedTime.UTC()
-	case active == nil && next != nil && next.Time.Before(due):
-		return later(tick, next.UTC())
+// count counts a content that has changed again too soon after the last restart for a change: before
+// the interval had ended, or before that restart had, which took longer. began is when the changes
+// began. It is counted once for each restart.
+func (i *interval) count(began time.Time) {
+	status, from := i.state.status, i.ends()
+	if past := i.history.past; !from.IsZero() && len(past) > 0 && past[0].Trigger == tidekeeperv1.TriggerChange {
+		from = later(from, past[0].CompletedTime.Time)
 	}
-	return due
-}
-
-// noteChange notes when the restart for a change with a tick is due, and whether the content has
-// changed again too soon after the last one: before the interval had ended, or before that restart
-// had, which took longer. That is counted once for each restart.
-func (d *decider) noteChange(tick time.Time) {
-	status := &d.out.Status
-	due, _ := d.times(tick, tidekeeperv1.TriggerChange)
-	status.NextChangeTime = &metav1.Time{Time: due}
-	from := d.intervalEnds()
-	if history := status.History; !from.IsZero() && len(history) > 0 && history[0].Trigger == tidekeeperv1.TriggerChange {
-		from = later(from, history[0].CompletedTime.Time)
-	}
-	if !status.ChangeDelayed && d.in.Config.began().Before(from) {
-		status.ChangeDelayed, d.newDelay = true, true
+	if !status.ChangeDelayed && began.Before(from) {
+		status.ChangeDelayed, i.newDelay = true, true
 		status.ConsecutiveDelays++
 	}
 }
 
-// began returns when the changes began of which none followed the one before for long enough.
-func (c *Config) began() time.Time {
-	if c.Restless.IsZero() {
-		return c.Changed
-	}
-	return c.Restless
+// begin takes in that a restart for a change was sent and has ended.
+func (i *interval) begin(active *tidekeeperv1.ActiveRestart) {
+	i.state.status.LastChangeTime = &metav1.Time{Time: active.StartedTime.Time}
+	i.state.status.ChangeDelayed = false
 }
 
-// beginInterval takes in that a restart for a change was sent and has ended.
-func (d *decider) beginInterval(active *tidekeeperv1.ActiveRestart) {
-	d.out.Status.LastChangeTime = &metav1.Time{Time: active.StartedTime.Time}
-	d.out.Status.ChangeDelayed = false
-}
+// forget drops the last restart for a change, which was of another target, or does not count any more.
+func (i *interval) forget() { i.state.status.LastChangeTime = nil }
 
-// observeQuiet forgets the delays when the content has stayed the same for the interval, and is what
-// the pods have.
-func (d *decider) observeQuiet() {
-	if d.out.Status.ConsecutiveDelays == 0 {
+// settle forgets the delays when the content has stayed the same for the interval, and is the content
+// that the pods have. changed is when it changed last.
+func (i *interval) settle(changed time.Time, wake *alarm) {
+	if i.state.status.ConsecutiveDelays == 0 {
 		return
 	}
-	if quiet := d.in.Config.Changed.Add(d.spec.GetMinInterval()); quiet.After(d.in.Now) {
-		d.wakeAt(quiet)
+	if quiet := changed.Add(i.state.spec.GetMinInterval()); quiet.After(i.state.now) {
+		wake.set(quiet)
 		return
 	}
-	d.endDelays()
+	i.reset()
 }
 
-func (d *decider) endDelays() {
-	d.out.Status.ChangeDelayed, d.out.Status.ConsecutiveDelays = false, 0
+// reset forgets the delays.
+func (i *interval) reset() {
+	i.state.status.ChangeDelayed, i.state.status.ConsecutiveDelays = false, 0
 }
 
 // stormy reports whether changes keep coming.
-func (d *decider) stormy() bool { return d.out.Status.ConsecutiveDelays >= stormDelays }
+func (i *interval) stormy() bool { return i.state.status.ConsecutiveDelays >= stormDelays }
 
 // setStorm sets the condition RestartStorm while changes keep coming. Its message is written at
 // most once for each restart, however often the object changes.
-func (d *decider) setStorm(conditions *[]metav1.Condition) {
+func (i *interval) setStorm(conditions *[]metav1.Condition, source Source) {
 	switch was := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionRestartStorm); {
-	case !d.stormy() && was != nil:
+	case !i.stormy() && was != nil:
 		meta.RemoveStatusCondition(conditions, tidekeeperv1.ConditionRestartStorm)
-	case d.stormy() && (was == nil || d.newDelay):
-		source := Source{}
-		if d.in.Config != nil {
-			source = d.in.Config.Source
-		}
+	case i.stormy() && (was == nil || i.newDelay):
 		message := fmt.Sprintf("changes keep coming: %d times in a row or more, the content has changed again less than %s after a restart for a change; %s",
-			stormDelays, d.spec.GetMinInterval(), source)
+			stormDelays, i.state.spec.GetMinInterval(), source)
 		meta.SetStatusCondition(conditions, metav1.Condition{
 			Type: tidekeeperv1.ConditionRestartStorm, Status: metav1.ConditionTrue, Reason: tidekeeperv1.ReasonChangesKeepComing,
 			Message:            text.Shorten(message, longestCondition),
-			ObservedGeneration: d.in.Restart.Generation, LastTransitionTime: metav1.Time{Time: d.in.Now},
+			ObservedGeneration: i.state.restart.Generation, LastTransitionTime: metav1.Time{Time: i.state.now},
 		})
 	}
 }

@@ -37,28 +37,37 @@ func (in *Input) InWindows() schedule.Ticks {
 	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
 }
 
-func (d *decider) ticks() schedule.Ticks { return d.in.InWindows() }
-
-// wasOutside reports whether a search found no tick inside a window until later than now. It is
-// not repeated before, as it takes a while.
-func (d *decider) wasOutside() bool {
-	until := d.out.Status.NoTickUntil
-	return until != nil && d.in.Now.Before(until.Time)
+// opensAt returns the time at which a restart that is due at a time may be started: then, or when the
+// next window opens.
+func opensAt(windows schedule.Windows, due time.Time) time.Time {
+	if opens, ok := windows.OpensAt(due); ok {
+		return opens
+	}
+	return due
 }
 
-// closed returns a blocker if no window is open at a time, or if less is left of it than the
-// last restart took.
-func (d *decider) closed(at time.Time) *blocker {
+// windowGate is closed while no window is open, and while less is left of a window than the last
+// restart took.
+type windowGate struct {
+	windows schedule.Windows
+	// wanted says that the spec has windows, even if they are invalid.
+	wanted  bool
+	invalid error
+	history *history
+	now     time.Time
+}
+
+func (g *windowGate) blocks(at time.Time) *blocker {
 	switch {
-	case d.in.Invalid != nil && len(d.spec.Windows) > 0:
-		return &blocker{reason: tidekeeperv1.ReasonInvalidSchedule, message: d.in.Invalid.Error()}
-	case len(d.in.Windows) == 0:
+	case g.invalid != nil && g.wanted:
+		return &blocker{reason: tidekeeperv1.ReasonInvalidSchedule, message: g.invalid.Error()}
+	case len(g.windows) == 0:
 		return nil
 	}
 	b := &blocker{reason: tidekeeperv1.ReasonWindowClosed}
-	closes, open := d.in.Windows.ClosesAt(at)
+	closes, open := g.windows.ClosesAt(at)
 	if open {
-		took := d.lastDuration()
+		took := g.history.lastDuration()
 		if !closes.Before(at.Add(took)) {
 			return nil
 		}
@@ -67,9 +76,18 @@ func (d *decider) closed(at time.Time) *blocker {
 		closes = at
 		b.message = "no window is open"
 	}
-	if opens, ok := d.in.Windows.OpensAt(closes); ok {
+	if opens, ok := g.windows.OpensAt(closes); ok {
 		b.until = opens
 		b.message += "; the next one opens at " + formatTime(opens)
 	}
 	return b
+}
+
+func (g *windowGate) describe() Gate {
+	open := "there are no windows: at any time"
+	if len(g.windows) > 0 {
+		closes, _ := g.windows.ClosesAt(g.now)
+		open = "a window is open until " + formatTime(closes)
+	}
+	return describeAs(GateWindow, g.blocks(g.now), open)
 }

@@ -1,0 +1,71 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// ending ends the restart in progress, and counts failures in a row.
+type ending struct {
+	state   *state
+	history *history
+	age     *ageTrigger
+	change  *changeTrigger
+	budget  *budgetGate
+	// startups is how long each new pod took to become ready; nil if that is unknown.
+	startups []time.Duration
+}
+
+// complete ends the restart in progress. A restart that is skipped or missed was never sent.
+func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) {
+	status := e.state.status
+	active := status.Active
+	e.takeBack()
+	e.budget.renew()
+	if active.Trigger == tidekeeperv1.TriggerAge {
+		e.age.ended(active, reason)
+	}
+	record := tidekeeperv1.RestartRecord{
+		ScheduledTime: active.ScheduledTime, Trigger: active.Trigger, Outcome: outcome, Reason: reason, Message: message,
+	}
+	sent := outcome == tidekeeperv1.OutcomeSucceeded || outcome == tidekeeperv1.OutcomeFailed
+	if active.Trigger == tidekeeperv1.TriggerChange {
+		record.ConfigHash = active.ConfigHash
+		if sent {
+			e.change.interval.begin(active)
+		}
+	}
+	if sent {
+		e.change.serve(active, reason)
+		record.StartedTime = &active.StartedTime
+	}
+	switch outcome {
+	case tidekeeperv1.OutcomeSucceeded:
+		record.Pods, record.PodsLeftOut = e.state.target.Updates, e.state.target.Excluded
+		if active.Eviction != nil {
+			record.Pods = e.state.target.Pods // Pods below the partition of a StatefulSet, too.
+		}
+		record.PodStartup = podStartup(e.startups, e.history.past)
+		if status.ConsecutiveFailures < e.state.spec.FailureLimit {
+			// A schedule that failures have stopped resumes when the spec is edited, and
+			// not by a request.
+			e.forgetFailures()
+		}
+		status.LastSuccessfulTime = &metav1.Time{Time: e.state.now}
+	case tidekeeperv1.OutcomeFailed:
+		status.ConsecutiveFailures++
+	}
+	e.history.record(record)
+}
+
+// takeBack takes back the start of a restart that was not sent, as if it had never been started.
+func (e *ending) takeBack() { e.state.status.Active = nil }
+
+// forgetFailures ends the row of failures.
+func (e *ending) forgetFailures() { e.state.status.ConsecutiveFailures = 0 }

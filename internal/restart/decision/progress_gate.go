@@ -1,0 +1,29 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// progressGate is closed while a restart is in progress: a request waits for its end.
+type progressGate struct{ active *tidekeeperv1.ActiveRestart }
+
+func (g *progressGate) blocks(time.Time) *blocker {
+	if g.active == nil {
+		return nil
+	}
+	b := &blocker{reason: tidekeeperv1.ReasonRestarting, message: fmt.Sprintf("a restart for the tick of %s is in progress", formatTime(g.active.ScheduledTime.Time))}
+	if g.active.Eviction != nil && g.active.Eviction.Refused != "" {
+		b.message += "; " + g.active.Eviction.Refused
+	}
+	return b
+}
+
+func (g *progressGate) describe() Gate {
+	return describeAs(GateProgress, g.blocks(time.Time{}), "no restart is in progress")
+}

@@ -1,0 +1,156 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// resender decides about a restart that was started according to the status, but that the
+// target does not show: the manager died in between, the API server refused the patch,
+// or the restart was reverted.
+type resender struct {
+	state    *state
+	triggers *triggers
+	gates    gates
+	budget   *budgetGate
+	sending  *sending
+	ending   *ending
+	wake     *alarm
+	waiting  *waiting
+	// live, rolledOut, sent and refused are Live, RolledOut, Sent and Refused of the input.
+	live      bool
+	rolledOut *bool
+	sent      time.Time
+	refused   string
+}
+
+// resend sends the tick, or ends the restart. It returns the fact that this depends on.
+func (r *resender) resend(tick time.Time) Need {
+	t := r.state.target
+	switch {
+	case !r.live:
+		// The cache may not show yet that the tick was sent.
+		return NeedLiveTarget
+	case r.sent.Equal(tick) || wasSent(t, tick):
+		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("the restart of %s was reverted during its rollout", t))
+	case r.rolledOut == nil:
+		// An undo reverts the annotation of the workload, too.
+		return NeedRolledOut
+	case *r.rolledOut:
+		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("%s was rolled back to an earlier revision during its rollout", t))
+	default:
+		if trigger, ok := r.triggers.of(r.state.status.Active.Trigger).(podTrigger); ok {
+			return r.sendForPods(trigger, tick)
+		}
+		return r.sendUnlessObsolete(tick)
+	}
+	return NeedNothing
+}
+
+// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is
+// no longer wanted, or must not start now.
+func (r *resender) sendUnlessObsolete(tick time.Time) Need {
+	active := r.state.status.Active
+	due, deadline := r.triggers.of(active.Trigger).times(tick)
+	blocked := r.gates.first(r.state.now)
+	if outcome, reason, message := r.obsolete(active, blocked); outcome != "" {
+		r.ending.complete(outcome, reason, message)
+		return NeedNothing
+	}
+	need := NeedNothing
+	if blocked == nil && !r.budget.take(active.StartedTime.Time) {
+		blocked, need = r.budget.blocks(r.state.now), NeedSlot
+	}
+	if blocked != nil {
+		*r.waiting = waiting{blocked, deadline}
+		r.wake.setFor(blocked)
+		r.wake.set(deadline.Add(time.Second))
+		return need
+	}
+	return r.sendLate(tick, due)
+}
+
+// obsolete returns the outcome of a restart that is not to be sent any more, "" if it is.
+func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker) (outcome tidekeeperv1.Outcome, reason, message string) {
+	tick := active.ScheduledTime.Time
+	due, deadline := r.triggers.of(active.Trigger).times(tick)
+	scheduled := active.Trigger == tidekeeperv1.TriggerSchedule
+	switch {
+	case scheduled && r.state.stopped() != "":
+		return tidekeeperv1.OutcomeSkipped, r.state.stopped(), "the schedule was stopped before the restart was sent"
+	case r.state.retargeted(active):
+		return tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the target was edited before the restart was sent"
+	case evicts(r.state.spec):
+		return tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the method was edited before the restart was sent"
+	case scheduled && !r.triggers.schedule.has(tick):
+		return tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the schedule or its windows were edited before the restart was sent, and no longer have this tick"
+	case !scheduled && r.state.now.Before(due):
+		return tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonEdited, "the windows were edited before the restart was sent, and none is open now"
+	case r.triggers.request.withdrawn(active):
+		return tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonWithdrawn, "the request was withdrawn or replaced before the restart was sent"
+	case r.state.now.After(deadline):
+		reason, message = r.late(blocked)
+		return tidekeeperv1.OutcomeMissed, reason, message
+	case blocked != nil && blocked.permanent:
+		return tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message
+	default:
+		return "", "", ""
+	}
+}
+
+// sendForPods sends a tick of a trigger for which the pods are the reason, if it still can and has to
+// be sent. Otherwise the start is taken back.
+func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
+	active := r.state.status.Active
+	due, _ := trigger.times(tick)
+	if !trigger.possible() || r.state.retargeted(active) || r.state.now.Before(due) || r.gates.first(r.state.now) != nil {
+		r.ending.takeBack()
+		return NeedNothing
+	}
+	if !r.budget.take(active.StartedTime.Time) {
+		r.ending.takeBack()
+		return NeedSlot
+	}
+	lasts, need := trigger.lasts(active)
+	switch {
+	case need != NeedNothing:
+		return need
+	case !lasts:
+		r.ending.takeBack()
+		return NeedNothing
+	default:
+		return r.sendLate(tick, due)
+	}
+}
+
+// sendLate sends a tick that was started but not sent. Its restart starts now: so long as it was
+// not sent, nothing could progress.
+func (r *resender) sendLate(tick, due time.Time) Need {
+	if active := r.state.status.Active; r.state.now.Sub(active.StartedTime.Time) >= time.Second {
+		active.StartedTime = metav1.Time{Time: r.state.now}
+	}
+	r.budget.renew()
+	return r.sending.send(tick, due)
+}
+
+// late says why a restart that was started was not sent before its deadline.
+func (r *resender) late(blocked *blocker) (reason, message string) {
+	waited := r.state.waitedFor()
+	switch {
+	case blocked != nil:
+		return blocked.reason, "not sent before the deadline: " + blocked.message
+	case goneWaits[waited] != "":
+		return waited, "not sent before the deadline: " + goneWaits[waited]
+	case r.refused != "":
+		return tidekeeperv1.ReasonDeadlineExceeded, "not sent before the deadline: the API server refused it: " + r.refused
+	default:
+		return tidekeeperv1.ReasonDeadlineExceeded, "the restart was not sent before its deadline"
+	}
+}

@@ -1,0 +1,165 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// scheduleTrigger has the ticks of the schedule, of which status.nextScheduleTime is the next that is
+// not decided yet. Its ticks are inside a window.
+type scheduleTrigger struct {
+	state   *state
+	ticks   schedule.Ticks
+	history *history
+}
+
+func (t *scheduleTrigger) times(tick time.Time) (due, deadline time.Time) {
+	due = tick.Add(t.ticks.Offset)
+	return due, due.Add(t.ticks.Deadline)
+}
+
+// candidate returns the latest tick that is due, with the earlier ticks that are due as well.
+func (t *scheduleTrigger) candidate() *candidate {
+	next := t.state.status.NextScheduleTime
+	if next == nil {
+		return nil
+	}
+	first, upTo := next.UTC(), t.state.now.Add(-t.ticks.Offset)
+	if first.After(upTo) {
+		return nil
+	}
+	latest, between, ok := t.ticks.Latest(first, upTo)
+	if !ok {
+		return newCandidate(t, tidekeeperv1.TriggerSchedule, first)
+	}
+	c := newCandidate(t, tidekeeperv1.TriggerSchedule, latest)
+	c.first, c.earlier, c.before = first, between+1, first
+	if before, _, ok := t.ticks.Latest(first, latest.Add(-time.Second)); ok {
+		c.before = before
+	}
+	return c
+}
+
+func (t *scheduleTrigger) confirm() Need { return NeedNothing }
+
+func (t *scheduleTrigger) pass(c *candidate) { t.advance(c.tick) }
+
+// upcoming returns the next tick, or nil.
+func (t *scheduleTrigger) upcoming() *candidate {
+	next := t.state.status.NextScheduleTime
+	if next == nil {
+		return nil
+	}
+	return newCandidate(t, tidekeeperv1.TriggerSchedule, next.UTC())
+}
+
+// edited takes in an edit of the spec. A tick that was already due is decided under the new spec, if
+// the new schedule has the tick, too.
+func (t *scheduleTrigger) edited(retargeted bool) {
+	status := t.state.status
+	status.NoTickUntil = nil
+	next := status.NextScheduleTime
+	switch {
+	case next == nil:
+	case next.After(t.state.now):
+		status.NextScheduleTime = nil
+	case t.state.stopped() != "":
+		// find skips the tick for that reason.
+	case retargeted:
+		t.skip(*next, tidekeeperv1.ReasonEdited, "the target was edited before the restart was started")
+	case !t.has(next.Time):
+		t.skip(*next, tidekeeperv1.ReasonEdited, "the schedule or its windows were edited before the restart was started, and no longer have this tick")
+	}
+}
+
+// skip skips the next tick.
+func (t *scheduleTrigger) skip(next metav1.Time, reason, message string) {
+	t.history.record(tidekeeperv1.RestartRecord{
+		ScheduledTime: next, Trigger: tidekeeperv1.TriggerSchedule,
+		Outcome: tidekeeperv1.OutcomeSkipped, Reason: reason, Message: message,
+	})
+	t.state.status.NextScheduleTime = nil
+}
+
+// has reports whether the schedule has a tick at a time.
+func (t *scheduleTrigger) has(tick time.Time) bool {
+	at, ok := t.ticks.Next(tick.Add(-time.Second))
+	return ok && at.Equal(tick)
+}
+
+// find finds the next tick after base, if none is known. While the schedule does not run there is
+// none, and a tick that was due is skipped.
+func (t *scheduleTrigger) find(base time.Time) {
+	status := t.state.status
+	next := status.NextScheduleTime
+	if reason := t.state.stopped(); reason != "" {
+		if next != nil && !next.After(t.state.now) {
+			t.skip(*next, reason, "the schedule was stopped before the restart was started")
+		}
+		status.NextScheduleTime, status.NoTickUntil = nil, nil
+		return
+	}
+	until := status.NoTickUntil
+	if next != nil || until != nil && t.state.now.Before(until.Time) {
+		// A search takes a while, and is not repeated before the end of the last search.
+		return
+	}
+	if until != nil && until.Time.Before(base) {
+		base = until.Time // No search has covered the time since then.
+	}
+	t.advance(base)
+}
+
+// advance sets the next tick to the first after a time, or until when there is none.
+func (t *scheduleTrigger) advance(after time.Time) {
+	status := t.state.status
+	status.NextScheduleTime, status.NoTickUntil = nil, nil
+	switch next, until, ok := t.ticks.Search(after); {
+	case ok:
+		status.NextScheduleTime = &metav1.Time{Time: next}
+	case !until.IsZero():
+		status.NoTickUntil = &metav1.Time{Time: until.Truncate(time.Second)}
+	}
+}
+
+// leave leaves the ticks before a tick behind, which waits.
+func (t *scheduleTrigger) leave(before time.Time) {
+	t.state.status.NextScheduleTime = &metav1.Time{Time: before}
+}
+
+// wakeAtNext wakes at the next tick, unless a restart is in progress, which ends first, or when the
+// search for the tick goes on. Its start is noted in the status.
+func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
+	status, idle := t.state.status, t.state.status.Active == nil
+	if until := status.NoTickUntil; until != nil {
+		wake.set(until.Time)
+	}
+	status.NextStartTime = nil
+	next := status.NextScheduleTime
+	if next == nil {
+		return
+	}
+	start := next.Add(t.ticks.Offset)
+	if idle && start.After(t.state.now) {
+		wake.set(start)
+	}
+	if t.state.spec.SpreadSeconds == 0 {
+		return
+	}
+	if next.After(t.state.now) {
+		// A tick that is not due yet starts at the place of the object, whatever start the tick before
+		// was given.
+		start = next.Add(place(t.state.restart))
+	}
+	status.NextStartTime = &metav1.Time{Time: start}
+	if idle && start.After(t.state.now) {
+		wake.set(start)
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// candidate is a tick that is due.
+type candidate struct {
+	tick    time.Time
+	trigger tidekeeperv1.Trigger
+	// due is when the restart for the tick is due, and deadline its deadline; zero if it has none.
+	due, deadline time.Time
+	// earlier is the number of earlier ticks of the schedule that are due as well, the
+	// first at first and the last at before. One restart is for all of them.
+	earlier       int
+	first, before time.Time
+}
+
+// newCandidate returns the candidate of a tick without earlier ticks.
+func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
+	due, deadline := t.times(tick)
+	return &candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
+}
+
+// trigger is a reason for restarts. Each trigger owns its fields of the status.
+type trigger interface {
+	// times returns when the restart for a tick is due, and its deadline; zero if it has none.
+	times(tick time.Time) (due, deadline time.Time)
+	// candidate returns the tick that is due, nil if none is.
+	candidate() *candidate
+	// confirm returns the fact that a start of a restart depends on, where the cache may be stale.
+	confirm() Need
+	// pass leaves a tick behind, as it is started, skipped or missed.
+	pass(c *candidate)
+}
+
+// podTrigger is a trigger for which the pods are the reason. Its restarts have no deadline, and a
+// restart that cannot be sent is taken back without a record: nothing has happened, and as long as the
+// reason lasts, the restart is due again.
+type podTrigger interface {
+	trigger
+	// possible reports whether a restart that was started can still be sent.
+	possible() bool
+	// lasts reports whether the reason for a restart in progress, which was not sent, still exists.
+	lasts(active *tidekeeperv1.ActiveRestart) (bool, Need)
+}
+
+// triggers has a trigger of each type, and the target of the next tick.
+type triggers struct {
+	state    *state
+	schedule scheduleTrigger
+	request  requestTrigger
+	age      ageTrigger
+	change   changeTrigger
+}
+
+// of returns a trigger by its name.
+func (t *triggers) of(name tidekeeperv1.Trigger) trigger {
+	switch name {
+	case tidekeeperv1.TriggerSchedule:
+		return &t.schedule
+	case tidekeeperv1.TriggerAge:
+		return &t.age
+	case tidekeeperv1.TriggerChange:
+		return &t.change
+	default:
+		return &t.request
+	}
+}
+
+// due reports whether any trigger has a tick that is due.
+func (t *triggers) due() bool {
+	for _, name := range Triggers {
+		if t.of(name).candidate() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pass leaves a tick behind.
+func (t *triggers) pass(c *candidate) {
+	t.noteTarget()
+	t.of(c.trigger).pass(c)
+}
+
+// noteTarget records the target of the next tick. It is called only where the status changes anyway.
+func (t *triggers) noteTarget() {
+	ref := t.state.spec.TargetRef
+	t.state.status.ObservedTargetRef = &ref
+}
+
+// lastDue returns when the restart was due that would be started at a time: the latest, as a restart
+// serves all triggers.
+func (t *triggers) lastDue(at time.Time) time.Time {
+	if at.After(t.state.now) {
+		return at
+	}
+	if active := t.state.restart.Status.Active; active != nil {
+		due, _ := t.of(active.Trigger).times(active.ScheduledTime.Time)
+		return due
+	}
+	var last time.Time
+	for _, name := range Triggers {
+		if c := t.of(name).candidate(); c != nil {
+			last = later(last, c.due)
+		}
+	}
+	if last.IsZero() {
+		return at
+	}
+	return last
+}
+
+// upcoming returns the next tick that is not due yet, of the schedule or requested, or nil. If both
+// are due at the same time there is none: a single restart serves both then.
+func (t *triggers) upcoming() *candidate {
+	scheduled, requested := t.schedule.upcoming(), t.request.upcoming()
+	switch {
+	case requested == nil:
+		return scheduled
+	case scheduled != nil && scheduled.due.Before(requested.due):
+		return scheduled
+	case scheduled != nil && scheduled.due.Equal(requested.due):
+		return nil
+	default:
+		return requested
+	}
+}
+
+// message describes the triggers beside the schedule, or is "".
+func (t *triggers) message() string {
+	age, change := t.age.message(), t.change.message()
+	if age != "" && change != "" {
+		return age + "; " + change
+	}
+	return age + change
+}
