@@ -5,23 +5,18 @@ package restart
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // carryOut does what was decided, in the order that makes a crash harmless: first the
@@ -49,43 +44,33 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	}
 	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
 	r.metrics.schedules.set(key, ready.Reason)
-	r.reportStorm(restart, before, d)
-	if was := meta.FindStatusCondition(before.Status.Conditions, tidekeeperv1.ConditionReady); ready.Reason == tidekeeperv1.ReasonOrderCycle && (was == nil || was.Reason != ready.Reason) {
-		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventOrderCycle, "Reconcile", "%s", ready.Message)
-	}
-	for i := range d.Records {
-		ref := restart.Spec.TargetRef
-		if d.Records[i].StartedTime != nil {
-			ref = decision.TargetRef(before.Status.Active, &restart.Spec)
-		}
-		r.report(ctx, restart, ref, &d.Records[i])
-	}
+	r.reporter.report(ctx, restart, before, d)
 	if d.Outlived {
-		r.enqueue(r.budget.Outlive(key))
+		r.enqueue(r.slots.budget.Outlive(key))
 	}
 	if !d.Started.IsZero() {
-		r.rememberSent(key, restart.UID, d.Started)
+		r.memories.rememberSent(key, restart.UID, d.Started)
 		r.metrics.lateness.Observe(max(0, r.clock.Since(d.Due).Seconds()))
 	}
 	if len(d.Evict) > 0 {
-		return use, r.evict(ctx, key, restart, d.Evict, written)
+		return use, r.evictor.evict(ctx, key, restart, d.Evict, written)
 	}
 	if d.Send.IsZero() {
 		ctrl.LoggerFrom(ctx).V(1).Info("Nothing to send", "reason", ready.Reason, "message", ready.Message, "next", d.Wake)
 		return use, nil
 	}
 	if !written {
-		if err := r.recheck(ctx, key, restart); err != nil {
+		if err := r.sender.recheck(ctx, key, restart); err != nil {
 			return use, err
 		}
 	}
 	// From now on only the target says whether the tick was sent.
 	r.claims.forget(key)
-	err := r.send(ctx, t, d.Send, d.Status.Active.Trigger)
+	err := r.sender.send(ctx, t, d.Send, d.Status.Active.Trigger)
 	if r.refusals.noteSend(key, restart, err); err != nil {
 		return use, err
 	}
-	r.rememberSent(key, restart.UID, d.Send)
+	r.memories.rememberSent(key, restart.UID, d.Send)
 	r.queries.Forget(key)
 	r.metrics.lateness.Observe(max(0, r.clock.Since(d.Due).Seconds()))
 	return use, nil
@@ -122,40 +107,4 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")
-}
-
-// send sends a tick to the target. The patch is valid only for the workload that was
-// decided about: it may have been broken or paused since, or replaced by another one of the
-// same name.
-func (r *reconciler) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
-	content := t.kind.Restart(tick)
-	content["metadata"] = map[string]any{
-		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(),
-		"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: workload.FormatTime(tick)},
-	}
-	patch, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("encode the patch of %s %s: %w", t.kind.Kind, t.object.GetName(), err)
-	}
-	if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("patch %s %s: %w", t.kind.Kind, t.object.GetName(), err)
-	}
-	ctrl.LoggerFrom(ctx).Info("Sent a tick", "target", klog.KObj(t.object), "kind", t.kind.Kind, "tick", workload.FormatTime(tick), "trigger", trigger)
-	return nil
-}
-
-// report counts a tick that was decided, logs it, and records an event.
-func (r *reconciler) report(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
-	r.metrics.ticks.WithLabelValues(string(record.Trigger), string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
-	if record.StartedTime != nil {
-		r.metrics.duration.WithLabelValues(ref.Kind, string(record.Outcome)).Observe(record.CompletedTime.Sub(record.StartedTime.Time).Seconds())
-	}
-	level := 0
-	if record.StartedTime == nil {
-		level = 1
-	}
-	ctrl.LoggerFrom(ctx).V(level).Info("Recorded a tick", "tick", workload.FormatTime(record.ScheduledTime.Time), "trigger", record.Trigger,
-		"outcome", record.Outcome, "reason", record.Reason, "message", record.Message)
-	eventType, reason, note := decision.Event(ref, record)
-	r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)
 }

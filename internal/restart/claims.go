@@ -5,7 +5,6 @@ package restart
 
 import (
 	"hash/maphash"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,32 +29,34 @@ type claims struct {
 	spread time.Duration
 	seed   maphash.Seed
 
-	mu sync.Mutex
-	// namespaces has the claims of each namespace that has any.
+	memories *memories
+	// namespaces has the claims of each namespace that has any. The lock of the memories guards it.
 	namespaces map[string]*namespaceClaims
 }
 
-// namespaceClaims are the claims of one namespace.
+// namespaceClaims are the claims of a namespace.
 type namespaceClaims struct {
-	claimed map[types.NamespacedName]claim
-	// list is how the objects of the namespace were when many ticks were due.
+	count int
+	// list has the objects of the namespace as they were when many ticks were due.
 	list *specList
 }
 
 // claim is a tick that was claimed, and the status without the claim.
 type claim struct {
-	uid    types.UID
-	tick   time.Time
+	tickOf
 	before *tidekeeperv1.ScheduledRestartStatus
 }
 
 // newClaims returns claims for a budget of that many restarts.
-func newClaims(budget int) *claims {
-	return &claims{
+func newClaims(budget int, memories *memories) *claims {
+	c := &claims{
 		spread:     min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
 		seed:       maphash.MakeSeed(),
+		memories:   memories,
 		namespaces: map[string]*namespaceClaims{},
 	}
+	memories.cleanups = append(memories.cleanups, c.drop)
+	return c
 }
 
 // ahead returns how long before they are due the ticks of a ScheduledRestart are claimed: its
@@ -72,41 +73,45 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 		c.forget(key)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.namespaces[key.Namespace]
-	if n == nil {
-		n = &namespaceClaims{claimed: map[types.NamespacedName]claim{}}
-		c.namespaces[key.Namespace] = n
-	}
-	n.claimed[key] = claim{restart.UID, restart.Status.Active.ScheduledTime.Time, before}
+	c.memories.with(key, func(m *memory) {
+		if m.claim == nil {
+			n := c.namespaces[key.Namespace]
+			if n == nil {
+				n = &namespaceClaims{}
+				c.namespaces[key.Namespace] = n
+			}
+			n.count++
+		}
+		m.claim = &claim{tickInProgress(restart), before}
+	})
 }
 
 // before returns the status before the tick of the restart in progress was claimed, or nil
 // if this process has not claimed it, or has tried to send it.
-func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestartStatus {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.namespaces[key.Namespace]
-	if n == nil {
-		return nil
-	}
-	claimed, ok := n.claimed[key]
-	if active := restart.Status.Active; !ok || active == nil || claimed.uid != restart.UID || !claimed.tick.Equal(active.ScheduledTime.Time) {
-		return nil
-	}
-	return claimed.before
+func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (before *tidekeeperv1.ScheduledRestartStatus) {
+	c.memories.with(key, func(m *memory) {
+		if m.claim != nil && m.claim.isInProgress(restart) {
+			before = m.claim.before
+		}
+	})
+	return before
 }
 
-// forget drops what was claimed.
+// forget drops the claim of a ScheduledRestart.
 func (c *claims) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.namespaces[key.Namespace]
-	if n == nil {
+	c.memories.with(key, func(m *memory) {
+		c.drop(key, m)
+		m.claim = nil
+	})
+}
+
+// drop no longer counts the claim in a memory.
+func (c *claims) drop(key types.NamespacedName, m *memory) {
+	if m.claim == nil {
 		return
 	}
-	if delete(n.claimed, key); len(n.claimed) == 0 {
+	n := c.namespaces[key.Namespace]
+	if n.count--; n.count == 0 {
 		delete(c.namespaces, key.Namespace)
 	}
 }
@@ -115,15 +120,15 @@ func (c *claims) forget(key types.NamespacedName) {
 // later; nil if the namespace has too few claims to read more than one object. The caller
 // has to fill the list if it is new.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
 	n := c.namespaces[namespace]
 	switch {
 	case n == nil:
 		return nil, false
 	case n.list != nil && !n.list.begun.Before(due):
 		return n.list, false
-	case len(n.claimed) < manyClaims:
+	case n.count < manyClaims:
 		return nil, false
 	}
 	n.list = newSpecList(now)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,21 +47,16 @@ var configKinds = []struct {
 	{podconfig.Secret, "Secrets", secretController, func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
 }
 
-// newConfigReader returns a reader that follows those kinds that a controller of the manager
-// watches.
-func newConfigReader(mgr ctrl.Manager, settle time.Duration, changed func([]types.NamespacedName)) (*configReader, error) {
-	r := &configReader{
-		configs: newConfigs(changed), apiReader: mgr.GetAPIReader(), synced: map[podconfig.Kind]func() bool{},
-		podsWatched: freeze.Watched(mgr.GetCache(), &corev1.PodList{}),
-	}
-	r.settle = settle
+// follow follows the kinds that a controller of the manager watches.
+func (r *configReader) follow(mgr ctrl.Manager) error {
+	r.synced, r.podsWatched = map[podconfig.Kind]func() bool{}, freeze.Watched(mgr.GetCache(), &corev1.PodList{})
 	for _, k := range configKinds {
 		if !freeze.Watched(mgr.GetCache(), k.list) {
 			continue
 		}
 		informer, err := mgr.GetCache().GetInformer(context.Background(), k.object(), cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("get the informer of %s: %w", k.name, err)
+			return fmt.Errorf("get the informer of %s: %w", k.name, err)
 		}
 		registration, err := informer.AddEventHandler(informers.Handler[*podconfig.Record]{
 			Add:    func(record *podconfig.Record, _ bool) { r.reads.Forget(record.ID); r.set(record) },
@@ -70,11 +64,11 @@ func newConfigReader(mgr ctrl.Manager, settle time.Duration, changed func([]type
 			Delete: func(record *podconfig.Record, _ bool) { r.reads.Forget(record.ID); r.remove(record.ID) },
 		})
 		if err != nil {
-			return nil, fmt.Errorf("follow %s: %w", k.name, err)
+			return fmt.Errorf("follow %s: %w", k.name, err)
 		}
 		r.synced[k.kind] = registration.HasSynced
 	}
-	return r, nil
+	return nil
 }
 
 // cached returns what is known of the content that a ScheduledRestart with the given target
@@ -171,28 +165,28 @@ func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Re
 }
 
 // readConfig puts what is known of the content into the input, after the target.
-func (r *reconciler) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
+func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
 	if !live || in.Config == nil || in.Target == nil {
-		in.Config = r.configs.cached(in.Restart, in.Target, in.Now)
+		in.Config = g.configs.cached(in.Restart, in.Target, in.Now)
 		return nil
 	}
-	in.Config, err = r.configs.live(ctx, in.Restart, in.Target, in.Config, in.Now)
+	in.Config, err = g.configs.live(ctx, in.Restart, in.Target, in.Config, in.Now)
 	return err
 }
 
 // readChanges finds out which of those that come first have a change to restart for that their
 // status does not show yet.
-func (r *reconciler) readChanges(ctx context.Context, in *decision.Input) error {
+func (g *gatherer) readChanges(ctx context.Context, in *decision.Input) error {
 	for i := range in.After {
 		first := in.After[i].Restart
 		if first == nil || first.Spec.OnConfigChange == "" {
 			continue
 		}
 		other := &decision.Input{Restart: first, Now: in.Now}
-		if _, err := r.readTarget(ctx, r.client, first, other); err != nil {
+		if _, err := g.targets.read(ctx, g.client, first, other); err != nil {
 			return err
 		}
-		config := r.configs.cached(first, other.Target, in.Now)
+		config := g.configs.cached(first, other.Target, in.Now)
 		in.After[i].Changed = config != nil && config.Problem == "" && decision.ChangePending(first, config.Hash)
 	}
 	return nil

@@ -6,7 +6,6 @@ package restart
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +18,11 @@ import (
 // which ScheduledRestarts it matters to. So an event costs a look at those that use its object,
 // however many others there are.
 type configs struct {
-	mu      sync.Mutex
-	records map[podconfig.ID]*podconfig.Record
+	// The lock of the memories guards all fields.
+	memories *memories
+	records  map[podconfig.ID]*podconfig.Record
 	// users are the ScheduledRestarts that an object matters to.
 	users map[podconfig.ID]map[types.NamespacedName]struct{}
-	used  map[types.NamespacedName]*configUse
 	// changed is called with those that an event matters to.
 	changed func([]types.NamespacedName)
 	// settle is how long content must not have changed: what follows within that belongs together.
@@ -50,36 +49,37 @@ type configUse struct {
 // noted with a later time counts from when it was seen.
 const clockAhead = 5 * time.Minute
 
-func newConfigs(changed func([]types.NamespacedName)) *configs {
-	return &configs{
-		records: map[podconfig.ID]*podconfig.Record{}, users: map[podconfig.ID]map[types.NamespacedName]struct{}{},
-		used: map[types.NamespacedName]*configUse{}, changed: changed,
+func newConfigs(memories *memories, changed func([]types.NamespacedName)) *configs {
+	c := &configs{
+		memories: memories, records: map[podconfig.ID]*podconfig.Record{}, users: map[podconfig.ID]map[types.NamespacedName]struct{}{}, changed: changed,
 	}
+	memories.cleanups = append(memories.cleanups, c.drop)
+	return c
 }
 
 // set takes in an object that appeared or changed.
 func (c *configs) set(r *podconfig.Record) {
-	c.mu.Lock()
+	c.memories.mu.Lock()
 	old := c.records[r.ID]
 	c.records[r.ID] = r
 	if old != nil && old != r {
 		if r.Follow(old); old.SameContent(r) {
 			// Something else of it was modified.
-			c.mu.Unlock()
+			c.memories.mu.Unlock()
 			return
 		}
 	}
 	users := c.usersOf(r.ID)
-	c.mu.Unlock()
+	c.memories.mu.Unlock()
 	c.changed(users)
 }
 
 // remove takes in that an object is gone.
 func (c *configs) remove(id podconfig.ID) {
-	c.mu.Lock()
+	c.memories.mu.Lock()
 	delete(c.records, id)
 	users := c.usersOf(id)
-	c.mu.Unlock()
+	c.memories.mu.Unlock()
 	c.changed(users)
 }
 
@@ -90,24 +90,10 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 // content returns the content of what the target of a ScheduledRestart uses, when it became that,
 // or later, and what has changed. From then on changes of that matter to it.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.memories.mu.Lock()
+	defer c.memories.mu.Unlock()
 	uses, _ := podconfig.Parse(encoded)
-	use := c.used[key]
-	if use == nil || use.encoded != encoded || use.secrets != secrets {
-		c.drop(key)
-		use = &configUse{encoded: encoded, secrets: secrets}
-		for _, u := range podconfig.Scope(uses, secrets) {
-			use.ids = append(use.ids, podconfig.ID{Kind: u.Kind, Namespace: key.Namespace, Name: u.Name})
-		}
-		c.used[key] = use
-		for _, id := range use.ids {
-			if c.users[id] == nil {
-				c.users[id] = map[types.NamespacedName]struct{}{}
-			}
-			c.users[id][key] = struct{}{}
-		}
-	}
+	use := c.use(key, encoded, secrets, uses)
 	content := podconfig.ContentOf(key.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return c.records[id] })
 	if use.hash != content.Hash {
 		use.note(content, func(id podconfig.ID) *podconfig.Record { return c.records[id] }, changedAt(content, now), c.settle)
@@ -117,6 +103,26 @@ func (c *configs) content(key types.NamespacedName, encoded string, secrets bool
 		source.Writers = r.Writers()
 	}
 	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source}
+}
+
+// use returns the use of a ScheduledRestart, which begins if its target did not use the same before.
+func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, uses []podconfig.Use) (use *configUse) {
+	c.memories.withLocked(key, func(m *memory) {
+		if m.config == nil || m.config.encoded != encoded || m.config.secrets != secrets {
+			c.drop(key, m)
+			m.config = &configUse{encoded: encoded, secrets: secrets}
+			for _, u := range podconfig.Scope(uses, secrets) {
+				id := podconfig.ID{Kind: u.Kind, Namespace: key.Namespace, Name: u.Name}
+				m.config.ids = append(m.config.ids, id)
+				if c.users[id] == nil {
+					c.users[id] = map[types.NamespacedName]struct{}{}
+				}
+				c.users[id][key] = struct{}{}
+			}
+		}
+		use = m.config
+	})
+	return use
 }
 
 // note takes in that the content became another one at a time.
@@ -145,20 +151,20 @@ func changedAt(content podconfig.Content, now time.Time) time.Time {
 	return content.Modified
 }
 
-// forget drops what is known of a ScheduledRestart.
+// forget drops the use of a ScheduledRestart.
 func (c *configs) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drop(key)
+	c.memories.with(key, func(m *memory) {
+		c.drop(key, m)
+		m.config = nil
+	})
 }
 
-func (c *configs) drop(key types.NamespacedName) {
-	use := c.used[key]
-	if use == nil {
+// drop drops the users of the objects in a memory.
+func (c *configs) drop(key types.NamespacedName, m *memory) {
+	if m.config == nil {
 		return
 	}
-	delete(c.used, key)
-	for _, id := range use.ids {
+	for _, id := range m.config.ids {
 		if delete(c.users[id], key); len(c.users[id]) == 0 {
 			delete(c.users, id)
 		}

@@ -33,7 +33,7 @@ func configRecord(t testing.TB, namespace, name, value string, modified time.Tim
 func TestConfigs(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	var told []types.NamespacedName
-	c := newConfigs(func(keys []types.NamespacedName) { told = append(told, keys...) })
+	c := newConfigs(newMemories(), func(keys []types.NamespacedName) { told = append(told, keys...) })
 	web, api := types.NamespacedName{Namespace: "shop", Name: "web"}, types.NamespacedName{Namespace: "shop", Name: "api"}
 	c.set(configRecord(t, "shop", "one", "1", noon))
 	c.set(configRecord(t, "shop", "two", "1", noon))
@@ -87,8 +87,8 @@ func TestConfigs(t *testing.T) {
 	c.set(configRecord(t, "shop", "two", "6", now))
 	expect("it is not used any more")
 	c.forget(web)
-	if len(c.users) != 0 || len(c.used) != 0 {
-		t.Errorf("users are left: %v %v", c.users, c.used)
+	if len(c.users) != 0 || len(c.memories.all) != 0 {
+		t.Errorf("users are left: %v %v", c.users, c.memories.all)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestConfigs(t *testing.T) {
 // since when there has been no pause.
 func TestConfigSource(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
-	c := newConfigs(func([]types.NamespacedName) {})
+	c := newConfigs(newMemories(), func([]types.NamespacedName) {})
 	c.settle = 10 * time.Second
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	write := func(name, value, unused, writer string, after time.Duration) {
@@ -165,7 +165,7 @@ func TestConfigMemory(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	before := heap()
-	c := newConfigs(func([]types.NamespacedName) {})
+	c := newConfigs(newMemories(), func([]types.NamespacedName) {})
 	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	for i := range manyConfigMaps {
 		object := &corev1.ConfigMap{
@@ -197,7 +197,7 @@ func TestConfigMemory(t *testing.T) {
 func BenchmarkConfigEvent(b *testing.B) {
 	for _, others := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			c := newConfigs(func([]types.NamespacedName) {})
+			c := newConfigs(newMemories(), func([]types.NamespacedName) {})
 			for i := range others {
 				name := fmt.Sprint("other-", i)
 				c.set(configRecord(b, "shop", name, "1", time.Unix(1, 0)))

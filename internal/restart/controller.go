@@ -5,9 +5,11 @@ package restart
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,50 +30,72 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
-// reconciler carries out what [decision.Decide] decides about one ScheduledRestart.
+// reconciler carries out what [decision.Decide] decides about a ScheduledRestart.
 type reconciler struct {
-	client client.Client
-	// apiReader reads from the API server.
-	apiReader client.Reader
-	// cache is read directly for kinds that may not be in it: the client would start to
-	// watch them.
-	cache client.Reader
-	// pods looks at the pods in the cache.
-	pods     *podcache.Workloads
+	client   client.Client
+	cache    client.Reader
 	recorder events.EventRecorder
-	budget   *budget.Budget
+	wakeups  *wakeup.Wakeups[reconcile.Request]
+	metrics  *metrics
+	clock    clock.PassiveClock
+
+	memories *memories
 	misses   *missLimiter
 	claims   *claims
-	freezes  *freeze.Reader
-	scales   *scale.Reader
-	configs  *configReader
-	order    *order.Graph
+	refusals *refusals
+	defaults *defaults
 	// queries is nil if the manager's operator has none.
-	queries   *query.Evaluator
-	evictions *evictionAttempts
-	refusals  *refusals
-	defaults  *defaults
-	// slotAge is how long a restart uses a slot of the budget.
-	slotAge time.Duration
-	// changeSettle is how long the content that pods use must not have changed.
-	changeSettle time.Duration
-	wakeups      *wakeup.Wakeups[reconcile.Request]
-	metrics      *metrics
-	clock        clock.PassiveClock
+	queries  *query.Evaluator
+	slots    *slots
+	gatherer *gatherer
+	evictor  *evictor
+	sender   *sender
+	reporter *reporter
 
 	mu sync.Mutex
 	// leadingSince is when this process began to decide, with a budget that includes the
 	// restarts that were in progress before; zero means that it has not begun.
 	leadingSince time.Time
-	// sent is the tick that this process sent last, for each restart in progress.
-	sent map[types.NamespacedName]sentTick
-	// reportedRequests are the invalid requests for which an event was recorded.
-	reportedRequests map[types.NamespacedName]string
 }
 
-type sentTick struct {
-	uid  types.UID
-	tick time.Time
+// connections are the parts of the process that a reconciler works with.
+type connections struct {
+	client           client.Client
+	apiReader, cache client.Reader
+	pods             *podcache.Workloads
+	scales           *scale.Reader
+	freezes          *freeze.Reader
+	recorder         events.EventRecorder
+	registry         prometheus.Registerer
+	clock            clock.PassiveClock
+	wakeups          *wakeup.Wakeups[reconcile.Request]
+}
+
+// newReconciler returns a reconciler without queries, which follows no ConfigMaps and Secrets.
+func newReconciler(c connections, o Options) (*reconciler, error) {
+	b, m := budget.New(o.MaxConcurrent, o.NamespaceShare), newMemories()
+	metrics, err := newMetrics(c.registry, b, m, c.clock)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	r := &reconciler{
+		client: c.client, cache: c.cache, recorder: c.recorder, wakeups: c.wakeups, metrics: metrics, clock: c.clock,
+		memories: m, misses: newMissLimiter(m), claims: newClaims(o.MaxConcurrent, m), refusals: &refusals{m},
+		defaults: &defaults{client: c.client, recorder: c.recorder, clock: c.clock, memories: m},
+		reporter: &reporter{recorder: c.recorder, metrics: metrics, clock: c.clock, memories: m},
+	}
+	r.slots = &slots{budget: b, apiReader: c.apiReader, clock: c.clock, age: o.SlotAge, enqueue: r.enqueue}
+	r.sender = &sender{client: c.client, apiReader: c.apiReader, claims: r.claims, clock: c.clock}
+	attempts := &evictionAttempts{m}
+	r.evictor = &evictor{client: c.client, apiReader: c.apiReader, clock: c.clock, attempts: attempts, metrics: metrics.evictions, enqueue: r.enqueue}
+	r.gatherer = &gatherer{
+		client: c.client, clock: c.clock, freezes: c.freezes, order: &order.Graph{}, configs: &configReader{configs: newConfigs(m, r.enqueue), apiReader: c.apiReader},
+		targets:  &targets{client: c.client, apiReader: c.apiReader, cache: c.cache, pods: c.pods, scales: c.scales},
+		pods:     &podReader{apiReader: c.apiReader, cache: c.cache, pods: c.pods},
+		memories: m, claims: r.claims, evictions: attempts, refusals: r.refusals, slots: r.slots, overdue: metrics.overdue, storms: metrics.storms, changeSettle: o.ChangeSettle,
+	}
+	r.gatherer.configs.settle = o.ChangeSettle
+	return r, nil
 }
 
 // Reconcile implements [ctrl.TypedReconciler].
@@ -92,13 +116,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.forget(key)
 		return ctrl.Result{}, nil
 	}
-	r.reportInvalidRequest(key, restart)
+	r.reporter.reportInvalidRequest(key, restart)
 
 	use := slotUnknown
 	// Also if something below panics.
-	defer func() { r.settleSlot(ctx, key, use) }()
+	defer func() { r.slots.settle(ctx, key, use) }()
 	// Before all that can fail: users who may edit objects of the namespace can cause that.
-	outlives := r.holdSlot(key, restart)
+	outlives := r.slots.hold(key, restart)
 	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
 		use = slotUseOf(restart)
 		if !outlives.IsZero() && outlives.Before(until) {
@@ -109,9 +133,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var d decision.Output
 	var target *target
-	again, err := r.writeDefault(ctx, key, restart)
+	again, err := r.defaults.write(ctx, key, restart)
 	if err == nil {
-		d, target, err = r.decide(ctx, key, restart)
+		d, target, err = r.gatherer.decide(ctx, key, restart, r.leader())
 	}
 	if err != nil {
 		use = slotUseOf(restart)
@@ -156,40 +180,12 @@ func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *
 	}
 }
 
-// reportInvalidRequest records one event for each invalid value of the annotation that
-// requests a restart.
-func (r *reconciler) reportInvalidRequest(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) {
-	_, err := decision.RequestedTime(restart, r.clock.Now())
-	value := restart.Annotations[tidekeeperv1.RestartNowAnnotation]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		delete(r.reportedRequests, key)
-	case r.reportedRequests[key] != value:
-		r.reportedRequests[key] = value
-		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventInvalidRequest, "Restart", "%s", err)
-	}
-}
-
-// forget drops what is kept of a ScheduledRestart that was deleted.
+// forget drops all that is kept of a ScheduledRestart that was deleted.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
-	r.metrics.schedules.set(key, "")
-	r.metrics.overdue.forget(key)
-	r.metrics.storms.forget(key)
-	r.configs.forget(key)
-	r.evictions.forget(key)
-	r.refusals.forget(key)
-	r.defaults.forget(key)
-	r.mu.Lock()
-	delete(r.sent, key)
-	delete(r.reportedRequests, key)
-	r.mu.Unlock()
-	r.misses.forget(key)
-	r.claims.forget(key)
+	r.memories.forget(key)
 	r.queries.Forget(key)
-	r.enqueue(r.budget.Release(key))
+	r.enqueue(r.slots.budget.Release(key))
 }
 
 // enqueue has ScheduledRestarts reconciled now.
@@ -199,17 +195,42 @@ func (r *reconciler) enqueue(keys []types.NamespacedName) {
 	}
 }
 
-func (r *reconciler) rememberSent(key types.NamespacedName, uid types.UID, tick time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sent[key] = sentTick{uid, tick}
+// deferred gives back the slot of a restart that has used it for long enough, or that no longer
+// exists, while the reconciles of its namespace are put off. It sends no requests.
+func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
+	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
+	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err) || err == nil && !restart.DeletionTimestamp.IsZero():
+		r.forget(key)
+	case err == nil && !r.leader().IsZero():
+		if outlives := r.slots.hold(key, restart); !outlives.IsZero() {
+			r.wakeups.Set(request, outlives)
+		}
+	}
 }
 
-func (r *reconciler) lastSent(key types.NamespacedName, uid types.UID) time.Time {
+// lead fills the budget, once, with the restarts in progress: otherwise a new leader
+// could start more beside them.
+func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if sent, ok := r.sent[key]; ok && sent.uid == uid {
-		return sent.tick
+	if !r.leadingSince.IsZero() {
+		return nil
 	}
-	return time.Time{}
+	list := &tidekeeperv1.ScheduledRestartList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the restarts in progress: %w", err)
+	}
+	for i := range list.Items {
+		r.slots.hold(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])
+	}
+	r.leadingSince = r.clock.Now().Round(0)
+	return nil
+}
+
+// leader returns since when this process decides.
+func (r *reconciler) leader() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leadingSince
 }

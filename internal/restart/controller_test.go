@@ -102,16 +102,12 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 			return c.SubResource(name).Patch(ctx, o, patch, opts...)
 		},
 	}).Build()
-	slots := budget.New(2, 100)
-	m, err := newMetrics(prometheus.NewRegistry(), slots, func() float64 { return 0 })
-	if err != nil {
+	var err error
+	if b.reconciler, err = newReconciler(connections{
+		client: server, apiReader: server, cache: server, recorder: b.events, freezes: &freeze.Reader{}, registry: prometheus.NewRegistry(),
+		wakeups: wakeup.New[reconcile.Request](b.now), clock: b.now,
+	}, Options{MaxConcurrent: 2, NamespaceShare: 100, SlotAge: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
-	}
-	b.reconciler = &reconciler{
-		client: server, apiReader: server, cache: server, recorder: b.events, freezes: &freeze.Reader{}, budget: slots, slotAge: 10 * time.Minute,
-		misses: newMissLimiter(), claims: newClaims(2), configs: &configReader{configs: newConfigs(func([]types.NamespacedName) {})},
-		wakeups: wakeup.New[reconcile.Request](b.now), metrics: m, clock: b.now,
-		sent: map[types.NamespacedName]sentTick{}, evictions: &evictionAttempts{}, refusals: newRefusals(), defaults: newDefaults(), reportedRequests: map[types.NamespacedName]string{},
 	}
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(b.queue.ShutDown)
@@ -144,29 +140,29 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 			if err := b.reconcile(t, time.Second); err == nil {
 				t.Fatal("nothing is broken")
 			}
-			if !b.budget.Has(testKey) {
+			if !b.slots.budget.Has(testKey) {
 				t.Fatal("a restart under way has no slot")
 			}
-			b.now.SetTime(testStart.Add(b.slotAge))
+			b.now.SetTime(testStart.Add(b.slots.age))
 			if woken, _ := b.queue.Get(); woken.NamespacedName != testKey {
 				t.Fatalf("woken: %v", woken)
 			}
 			for i := range 3 {
-				if err := b.reconcile(t, b.slotAge+time.Duration(i)*time.Minute); err == nil {
+				if err := b.reconcile(t, b.slots.age+time.Duration(i)*time.Minute); err == nil {
 					t.Error("nothing is broken")
 				}
-				if used, _, outlived := b.budget.Usage(); used != 0 || outlived != 1 {
+				if used, _, outlived := b.slots.budget.Usage(); used != 0 || outlived != 1 {
 					t.Errorf("%d slots are used, and %d outlived; want 0 and 1", used, outlived)
 				}
 			}
 			// Nor does the next leader take it up again.
 			next := newBench(t, nil)
 			broken(next)
-			next.now.SetTime(testStart.Add(b.slotAge))
+			next.now.SetTime(testStart.Add(b.slots.age))
 			if err := next.lead(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if next.budget.Has(testKey) {
+			if next.slots.budget.Has(testKey) {
 				t.Error("the next leader gave it a slot")
 			}
 		})
@@ -182,21 +178,21 @@ func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		deployment.Status.UpdatedReplicas, deployment.Status.Replicas, deployment.Status.AvailableReplicas = 1, 1, 1
 	})
-	b.budget = budget.New(1, 100)
+	b.slots.budget = budget.New(1, 100)
 	b.patchTarget = apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("a policy says no"))
 	neighbour := types.NamespacedName{Namespace: "quiet", Name: "api"}
-	for after := time.Second; after < b.slotAge; after += 30 * time.Second {
+	for after := time.Second; after < b.slots.age; after += 30 * time.Second {
 		if err := b.reconcile(t, after); !apierrors.IsForbidden(err) {
 			t.Fatalf("after %s: %v", after, err)
 		}
-		if b.budget.Take(neighbour, b.now.Now()) {
+		if b.slots.budget.Take(neighbour, b.now.Now()) {
 			t.Fatalf("the neighbour has a slot after %s", after)
 		}
 	}
-	if err := b.reconcile(t, b.slotAge+time.Second); err != nil {
+	if err := b.reconcile(t, b.slots.age+time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if !b.budget.Take(neighbour, b.now.Now()) {
+	if !b.slots.budget.Take(neighbour, b.now.Now()) {
 		t.Error("the neighbour has no slot when the time of the refused one is over")
 	}
 	if err := b.reconcile(t, 61*time.Minute); err != nil {
@@ -256,8 +252,8 @@ func TestARecordIsWrittenWithoutItsMessage(t *testing.T) {
 	if err := b.client.Get(t.Context(), testKey, restart); err != nil {
 		t.Fatal(err)
 	}
-	if s := &restart.Status; s.Active != nil || len(s.History) != 1 || s.History[0].Reason != tidekeeperv1.ReasonTimeout || b.budget.Has(testKey) {
-		t.Errorf("status %+v, with a slot: %t; want a record of the timeout, and no slot", s, b.budget.Has(testKey))
+	if s := &restart.Status; s.Active != nil || len(s.History) != 1 || s.History[0].Reason != tidekeeperv1.ReasonTimeout || b.slots.budget.Has(testKey) {
+		t.Errorf("status %+v, with a slot: %t; want a record of the timeout, and no slot", s, b.slots.budget.Has(testKey))
 	}
 }
 

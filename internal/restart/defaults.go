@@ -6,13 +6,13 @@ package restart
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,67 +29,72 @@ const (
 	lastDefaultDelay  = time.Hour
 )
 
-// defaults bounds how often the default schedule is tried for a ScheduledRestart.
+// defaults writes the default schedule, and bounds how often it is tried for a ScheduledRestart.
 type defaults struct {
-	delays workqueue.TypedRateLimiter[types.NamespacedName]
-
-	mu    sync.Mutex
-	again map[types.NamespacedName]time.Time
+	client   client.Client
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	memories *memories
 }
 
-func newDefaults() *defaults {
-	return &defaults{
-		delays: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstDefaultDelay, lastDefaultDelay),
-		again:  map[types.NamespacedName]time.Time{},
-	}
+// refusedDefault is the number of times in a row that a default schedule was refused, and when to try again.
+type refusedDefault struct {
+	times int
+	again time.Time
 }
 
 // until returns when the default may be tried again that was refused, zero if it was not.
-func (d *defaults) until(key types.NamespacedName) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.again[key]
+func (d *defaults) until(key types.NamespacedName) (again time.Time) {
+	d.memories.with(key, func(m *memory) {
+		if m.defaults != nil {
+			again = m.defaults.again
+		}
+	})
+	return again
 }
 
-func (d *defaults) refused(key types.NamespacedName, now time.Time) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.again[key] = now.Add(d.delays.When(key))
-	return d.again[key]
+// refused returns when to try again after a refusal.
+func (d *defaults) refused(key types.NamespacedName, now time.Time) (again time.Time) {
+	d.memories.with(key, func(m *memory) {
+		times := 0
+		if m.defaults != nil {
+			times = m.defaults.times
+		}
+		again = now.Add(min(firstDefaultDelay<<min(times, 20), lastDefaultDelay))
+		m.defaults = &refusedDefault{times + 1, again}
+	})
+	return again
 }
 
 func (d *defaults) forget(key types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.delays.Forget(key)
-	delete(d.again, key)
+	d.memories.with(key, func(m *memory) { m.defaults = nil })
 }
 
-// writeDefault writes the default schedule into a spec that names nothing that triggers restarts,
+// write writes the default schedule into a spec that names nothing that triggers restarts,
 // where kubectl get shows it, and where it stays when the age of pods or changes are asked for
 // later. A write of the spec counts as an edit, so that it has to wait for the end of a restart, and
 // for the end of failures, which an edit would forget. It returns when to try again what was refused.
-func (r *reconciler) writeDefault(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
+func (d *defaults) write(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
 	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" || restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 {
 		return time.Time{}, nil
 	}
-	if until := r.defaults.until(key); until.After(r.clock.Now()) {
+	if until := d.until(key); until.After(d.clock.Now()) {
 		return until, nil
 	}
 	after := restart.DeepCopy()
 	after.Spec.Schedule = tidekeeperv1.DefaultSchedule
 	patch := client.MergeFromWithOptions(restart, client.MergeFromWithOptimisticLock{})
-	err = r.client.Patch(ctx, after, patch, client.FieldOwner(defaultOwner))
+	err = d.client.Patch(ctx, after, patch, client.FieldOwner(defaultOwner))
 	switch {
 	case err == nil:
 		after.DeepCopyInto(restart)
-		r.defaults.forget(key)
-		r.recorder.Eventf(restart, nil, corev1.EventTypeNormal, tidekeeperv1.EventScheduleDefaulted, "Reconcile",
+		d.forget(key)
+		d.recorder.Eventf(restart, nil, corev1.EventTypeNormal, tidekeeperv1.EventScheduleDefaulted, "Reconcile",
 			"spec.schedule is now %q, the default, as there was neither a schedule nor maxPodAgeSeconds nor onConfigChange", tidekeeperv1.DefaultSchedule)
 		return time.Time{}, nil
 	case isContentRejected(err) || apierrors.IsForbidden(err):
 		ctrl.LoggerFrom(ctx).Info("The default schedule is in force, but could not be written into the spec", "error", err.Error())
-		return r.defaults.refused(key, r.clock.Now()), nil
+		return d.refused(key, d.clock.Now()), nil
 	default:
 		return time.Time{}, fmt.Errorf("write the default schedule into the spec: %w", err)
 	}

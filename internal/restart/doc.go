@@ -17,26 +17,35 @@
 //	options.go         its options
 //	setup.go           its watches
 //	controller.go      one reconcile
-//	defaults.go        writes the default schedule into specs that name no trigger
-//	gather.go          finds out what a decision depends on
-//	order.go           those that come first, and whom a change of these matters to
+//	memory.go          all that the process remembers of a ScheduledRestart
+//	act.go             writes the status, and does what was decided
+//
+// Facts that a decision depends on:
+//
+//	gather.go          gathers the facts, and decides
+//	target.go          the workload
 //	nodes.go           the nodes that a DaemonSet is restarted without
 //	pods.go            how long the new pods took to become ready
 //	pod_ages.go        how old the pods are
+//	order.go           the ScheduledRestarts that come first, and whom a change of these matters to
 //	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
-//	config_reader.go   what of it a decision depends on
+//	config_reader.go   the content that a decision depends on
 //	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
-//	act.go             writes the status, sends the tick
+//
+// Acts:
+//
+//	send.go            sends a tick, if the API server still has the spec that was decided about
 //	evictions.go       looks at the pods of a restart that evicts them, and evicts them
-//	eviction_attempts.go   what is remembered of these
+//	eviction_attempts.go   remembers evictions that were tried
 //	claims.go          ticks that are claimed before they are due
-//	recheck.go         whether the API server still has what was decided about
 //	slot.go            when a slot of the budget is released
+//	defaults.go        writes the default schedule into specs that name no trigger
 //	refusals.go        how often a status is tried that is refused, and why a tick could not be sent
 //	miss_limiter.go    how many missed ticks of a namespace are reported at once
+//	report.go          reports ticks by events, metrics and the log
 //	metrics.go         its metrics
 //	eviction_metrics.go    the metrics of evictions
-//	storms.go          the metric and the event of changes that keep coming
+//	storms.go          the metric of changes that keep coming
 //	overdue.go         the metric of schedules that are overdue
 //	schedule_gauge.go  the metric of schedules by their status
 //

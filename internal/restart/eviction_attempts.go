@@ -4,7 +4,6 @@
 package restart
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,67 +12,50 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// evictionAttempts is what this process remembers of each restart in progress that evicts pods.
-type evictionAttempts struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]attemptsFor
-}
+// evictionAttempts remembers the attempts to evict pods for each restart in progress.
+type evictionAttempts struct{ memories *memories }
 
-// attemptsFor is what is remembered of the restart for a tick.
+// attemptsFor are the attempts for a tick.
 type attemptsFor struct {
-	uid      types.UID
-	tick     time.Time
+	tickOf
 	attempts decision.Attempts
 }
 
-// of returns what is remembered of the restart in progress.
-func (e *evictionAttempts) of(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.current(key, restart)
+// of returns the attempts for the restart in progress.
+func (e *evictionAttempts) of(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (attempts decision.Attempts) {
+	e.memories.with(key, func(m *memory) { attempts = m.currentAttempts(restart) })
+	return attempts
 }
 
-// note changes what is remembered of the restart in progress; there is nothing to remember before
-// one is.
+// note changes the attempts for the restart in progress; there are none before a restart is in progress.
 func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
 	if restart.Status.Active == nil {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	a := e.current(key, restart)
-	change(&a)
-	if e.all == nil {
-		e.all = map[types.NamespacedName]attemptsFor{}
-	}
-	e.all[key] = attemptsFor{restart.UID, restart.Status.Active.ScheduledTime.Time, a}
+	e.memories.with(key, func(m *memory) {
+		attempts := m.currentAttempts(restart)
+		change(&attempts)
+		m.attempts = &attemptsFor{tickInProgress(restart), attempts}
+	})
 }
 
-// current returns what is remembered of the restart in progress, and forgets the one before it.
-func (e *evictionAttempts) current(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
-	active := restart.Status.Active
-	if a, ok := e.all[key]; ok && active != nil && a.uid == restart.UID && a.tick.Equal(active.ScheduledTime.Time) {
-		return a.attempts
+// currentAttempts returns the attempts for the restart in progress, and forgets the attempts for the
+// restart before it.
+func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
+	if m.attempts != nil && m.attempts.isInProgress(restart) {
+		return m.attempts.attempts
 	}
-	delete(e.all, key)
+	m.attempts = nil
 	return decision.Attempts{}
 }
 
-func (e *evictionAttempts) forget(key types.NamespacedName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.all, key)
-}
-
-// longestRefused returns for how long the evictions of a restart in progress have been refused,
-// one after the other: the longest of all of them, 0 if none was refused last.
+// longestRefused returns for how long the evictions of a restart in progress have been refused
+// in a row: the longest of all restarts, 0 if no last eviction was refused.
 func (e *evictionAttempts) longestRefused(now time.Time) (longest time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, a := range e.all {
-		if a.attempts.Refusal != "" {
-			longest = max(longest, now.Sub(a.attempts.RefusedSince))
+	e.memories.each(func(_ types.NamespacedName, m *memory) {
+		if m.attempts != nil && m.attempts.attempts.Refusal != "" {
+			longest = max(longest, now.Sub(m.attempts.attempts.RefusedSince))
 		}
-	}
+	})
 	return longest
 }

@@ -18,7 +18,7 @@ import (
 // for longest: neither that of one that has ended, nor of one of which a pod was evicted since.
 func TestLongestRefused(t *testing.T) {
 	now := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
-	e := &evictionAttempts{}
+	e := &evictionAttempts{newMemories()}
 	refused := func(name string, since time.Duration, refusal string) *tidekeeperv1.ScheduledRestart {
 		r := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}}
 		r.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: metav1.Time{Time: now}}
@@ -41,6 +41,6 @@ func TestLongestRefused(t *testing.T) {
 	ended.Status.Active = nil
 	e.of(types.NamespacedName{Name: "long"}, ended)
 	want(time.Minute)
-	e.forget(types.NamespacedName{Name: "short"})
+	e.memories.forget(types.NamespacedName{Name: "short"})
 	want(0)
 }

@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/pods"
@@ -34,21 +34,21 @@ import (
 // yet, client-go would try again for longer.
 const evictTimeout = 5 * time.Second
 
-// lookAtPods returns the pods of a workload as the API server has them: by a cache that lags,
+// look returns the pods of a workload as the API server has them: by a cache that lags,
 // more pods could be evicted than may be unavailable.
-func (r *reconciler) lookAtPods(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *workload.State) (*decision.Pods, error) {
+func (r *podReader) look(ctx context.Context, namespace string, t *workload.State) (*decision.Pods, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	var leftOut map[string]*corev1.Node
 	if t.PerNode {
 		var err error
-		leftOut, err = r.notReady(ctx)
+		leftOut, err = notReady(ctx, r.cache)
 		if notCached := (*cache.ErrResourceNotCached)(nil); err != nil && !errors.As(err, &notCached) {
 			return nil, err
 		}
 	}
 	found := &decision.Pods{Startups: map[string]time.Duration{}}
-	err := r.eachPodPage(ctx, key.Namespace, t, func(page []corev1.Pod) {
+	err := r.eachPage(ctx, namespace, t, func(page []corev1.Pod) {
 		for i := range page {
 			pod := &page[i]
 			if !pods.IsActive(pod) || leftOut[pod.Spec.NodeName] != nil {
@@ -69,29 +69,35 @@ func (r *reconciler) lookAtPods(ctx context.Context, key types.NamespacedName, r
 			}
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	r.evictions.note(key, restart, func(a *decision.Attempts) { a.LookedAt = r.clock.Now() })
-	return found, nil
+	return found, err
+}
+
+// evictor evicts pods.
+type evictor struct {
+	client    client.Client
+	apiReader client.Reader
+	clock     clock.PassiveClock
+	attempts  *evictionAttempts
+	metrics   *evictionMetrics
+	enqueue   func([]types.NamespacedName)
 }
 
 // evict evicts pods through the API server, which keeps PodDisruptionBudgets. It stops at the
 // first one that is refused. written says that the status was written just now, which shows that
 // no other leader has ended the restart.
-func (r *reconciler) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
+func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
 	if !written {
-		if err := r.recheckVersion(ctx, key, restart); err != nil {
+		if err := e.recheckVersion(ctx, key, restart); err != nil {
 			return err
 		}
 	}
 	for _, pod := range next {
-		refusal, err := r.evictPod(ctx, key.Namespace, pod)
+		refusal, err := e.evictPod(ctx, key.Namespace, pod)
 		if err != nil {
 			return err
 		}
-		now := r.clock.Now()
-		r.evictions.note(key, restart, func(a *decision.Attempts) {
+		now := e.clock.Now()
+		e.attempts.note(key, restart, func(a *decision.Attempts) {
 			if a.Evicted = refusal == ""; a.Evicted || a.Refusal == "" {
 				a.RefusedSince = now
 			}
@@ -99,7 +105,7 @@ func (r *reconciler) evict(ctx context.Context, key types.NamespacedName, restar
 		})
 		if refusal != "" {
 			ctrl.LoggerFrom(ctx).Info("The eviction of a pod was refused", "pod", pod.Name, "why", refusal)
-			r.wakeups.Enqueue(reconcile.Request{NamespacedName: key})
+			e.enqueue([]types.NamespacedName{key})
 			return nil
 		}
 		ctrl.LoggerFrom(ctx).Info("Evicted a pod", "pod", pod.Name, "target", restart.Status.Active.TargetRef, "tick", workload.FormatTime(restart.Status.Active.ScheduledTime.Time))
@@ -108,27 +114,27 @@ func (r *reconciler) evict(ctx context.Context, key types.NamespacedName, restar
 }
 
 // evictPod evicts a pod, and no other one of its name. It returns why that was refused, or "".
-func (r *reconciler) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
+func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
 	about := metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}
-	err = r.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: about}, &policyv1.Eviction{
+	err = e.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: about}, &policyv1.Eviction{
 		ObjectMeta: about, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
 	})
 	switch {
 	case err == nil:
-		r.metrics.evictions.count(evictionAccepted)
+		e.metrics.count(evictionAccepted)
 		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		// The pod is gone, or is another one of that name: the next look shows it.
-		r.metrics.evictions.count(evictionGone)
+		e.metrics.count(evictionGone)
 		return "", nil
 	}
 	if why := refusalOf(err); why != "" {
-		r.metrics.evictions.count(evictionRefused)
+		e.metrics.count(evictionRefused)
 		return text.Shorten("an eviction is refused: "+why, tidekeeperv1.MaxRefusalLength), nil
 	}
-	r.metrics.evictions.count(evictionError)
+	e.metrics.count(evictionError)
 	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
 }
 
@@ -156,10 +162,10 @@ func refusalOf(err error) string {
 // recheckVersion returns a conflict if the ScheduledRestart is no longer as the decision saw it.
 // What was decided by a leader that is none any more would evict pods for a restart that has
 // ended.
-func (r *reconciler) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
+func (e *evictor) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
-	if err := r.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+	if err := e.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read whether the restart has changed before pods are evicted: %w", err)
 	}
 	if live.UID != restart.UID || live.ResourceVersion != restart.ResourceVersion {

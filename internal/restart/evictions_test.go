@@ -82,13 +82,13 @@ func TestWhatIsEvicted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &reconciler{
-				client: c, apiReader: c, clock: clocktesting.NewFakePassiveClock(now), evictions: &evictionAttempts{},
-				metrics: &metrics{evictions: newEvictionMetrics(func() float64 { return 0 })},
+			e := &evictor{
+				client: c, apiReader: c, clock: clocktesting.NewFakePassiveClock(now), attempts: &evictionAttempts{newMemories()},
+				metrics: newEvictionMetrics(func() float64 { return 0 }),
 			}
 			restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sr-1", ResourceVersion: "7"}}
 			restart.Status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: metav1.Time{Time: now}}
-			err = r.evict(t.Context(), client.ObjectKeyFromObject(restart), restart, []evict.Pod{{Name: "web-0", UID: "pod-1"}}, tt.written)
+			err = e.evict(t.Context(), client.ObjectKeyFromObject(restart), restart, []evict.Pod{{Name: "web-0", UID: "pod-1"}}, tt.written)
 			if !tt.evicted {
 				if !apierrors.IsConflict(err) || len(answers.evictions) > 0 {
 					t.Errorf("%d pods were evicted (%v), want a conflict", len(answers.evictions), err)

@@ -96,9 +96,9 @@ func TestSentWhileRevisionsAreRead(t *testing.T) {
 		restart.Status.Active = &tidekeeperv1.ActiveRestart{
 			ScheduledTime: metav1.NewTime(tick), StartedTime: metav1.NewTime(tick), Trigger: tidekeeperv1.TriggerRequest, TargetRef: &restart.Spec.TargetRef, TargetUID: "1",
 		}
-		r := &reconciler{apiReader: &sentLate{deployment: deployment, tick: workload.FormatTime(tick), undone: undone}}
+		r := &targets{apiReader: &sentLate{deployment: deployment, tick: workload.FormatTime(tick), undone: undone}}
 		in := decision.Input{Restart: restart, Now: tick.Add(time.Second), Live: true}
-		target, err := r.readTarget(t.Context(), r.apiReader, restart, &in)
+		target, err := r.read(t.Context(), r.apiReader, restart, &in)
 		if err != nil {
 			t.Fatal(err)
 		}

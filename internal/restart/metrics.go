@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
@@ -28,12 +29,12 @@ type metrics struct {
 // RegisterMetrics registers the metrics of this package without anything behind them,
 // for docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
-	_, err := newMetrics(registry, budget.New(0, 0), func() float64 { return 0 })
+	_, err := newMetrics(registry, budget.New(0, 0), newMemories(), clock.RealClock{})
 	return err
 }
 
-// newMetrics registers the metrics. refused returns for how many seconds evictions have been refused.
-func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func() float64) (*metrics, error) {
+// newMetrics registers the metrics of a budget and of memories.
+func newMetrics(registry prometheus.Registerer, b *budget.Budget, memories *memories, c clock.PassiveClock) (*metrics, error) {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: buckets,
@@ -48,7 +49,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func()
 		schedules: newScheduleGauge(prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidekeeper_restart_schedules",
 			Help: "ScheduledRestarts by the reason of their condition Ready, which is the STATUS column of kubectl get scheduledrestarts. Counted by the leader; a standby has none.",
-		}, []string{"reason"})),
+		}, []string{"reason"}), memories),
 		lateness: prometheus.NewHistogram(histogram("tidekeeper_restart_start_lateness_seconds",
 			"From the time at which a restart was due to the time at which it was sent to its target.",
 			[]float64{.01, .05, .1, .5, 1, 5, 30, 120, 600, 3600})),
@@ -56,7 +57,9 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func()
 			"From the start of a restart until it completed or failed, by kind of the target and outcome.",
 			[]float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}), []string{"kind", "outcome"}),
 	}
-	m.overdue, m.storms, m.evictions = newOverdue(), newStorms(), newEvictionMetrics(refused)
+	m.overdue, m.storms = &overdue{c, memories}, &storms{memories}
+	attempts := &evictionAttempts{memories}
+	m.evictions = newEvictionMetrics(func() float64 { return attempts.longestRefused(c.Now()).Seconds() })
 	// A series that began with its first tick would hide that tick from rate().
 	for _, trigger := range decision.Triggers {
 		for outcome, reasons := range decision.TickReasons {
@@ -70,14 +73,14 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, refused func()
 			Name: "tidekeeper_restart_" + state, Help: help,
 		}, func() float64 { return float64(value()) })
 	}
-	for _, c := range []prometheus.Collector{
+	for _, collector := range []prometheus.Collector{
 		m.ticks, m.lateness, m.duration, m.schedules.gauge, m.overdue, m.storms, m.evictions.results, m.evictions.refused,
 		slots("active", "Restarts that are in progress and use a slot of the budget.", func() int { used, _, _ := b.Usage(); return used }),
 		slots("outlived", "Restarts that have been in progress for longer than --restart-slot-age, and no longer use a slot of the budget.", func() int { _, _, outlived := b.Usage(); return outlived }),
 		slots("waiting_for_budget", "Restarts that are due and wait for a slot of the budget.", func() int { _, waiting, _ := b.Usage(); return waiting }),
 		slots("budget", "How many restarts may be in progress at once.", func() int { return b.Limit() }),
 	} {
-		if err := registry.Register(c); err != nil {
+		if err := registry.Register(collector); err != nil {
 			return nil, err
 		}
 	}

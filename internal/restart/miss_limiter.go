@@ -4,7 +4,6 @@
 package restart
 
 import (
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -24,59 +23,54 @@ const (
 
 // missLimiter limits how many missed and skipped ticks of a namespace are reported.
 type missLimiter struct {
-	mu       sync.Mutex
+	memories *memories
+	// limiters has a limiter for each namespace. The lock of the memories guards it.
 	limiters map[string]*rate.Limiter
-	turns    map[types.NamespacedName]time.Time
 }
 
-func newMissLimiter() *missLimiter {
-	return &missLimiter{limiters: map[string]*rate.Limiter{}, turns: map[types.NamespacedName]time.Time{}}
+func newMissLimiter(memories *memories) *missLimiter {
+	return &missLimiter{memories: memories, limiters: map[string]*rate.Limiter{}}
 }
 
 // turn returns when a decision may be carried out, zero if it may be now. Only decisions
 // that report ticks without a restart, and do nothing else, have to wait.
-func (m *missLimiter) turn(key types.NamespacedName, d *decision.Output, now time.Time) time.Time {
+func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now time.Time) (turn time.Time) {
 	limited := len(d.Records) > 0 && d.Status.Active == nil
 	for i := range d.Records {
 		limited = limited && d.Records[i].Trigger == tidekeeperv1.TriggerSchedule && d.Records[i].StartedTime == nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at, waits := m.turns[key]
-	if !limited || waits && !at.After(now) {
-		delete(m.turns, key)
-		return time.Time{}
-	}
-	if waits {
-		return at
-	}
-	limiter := m.limiters[key.Namespace]
+	l.memories.with(key, func(m *memory) {
+		waits := !m.missTurn.IsZero()
+		switch {
+		case !limited || waits && !m.missTurn.After(now):
+			m.missTurn = time.Time{}
+		case !waits:
+			if delay := l.limiter(key.Namespace, now).ReserveN(now, 1).DelayFrom(now); delay > 0 {
+				m.missTurn = now.Add(delay)
+			}
+		}
+		turn = m.missTurn
+	})
+	return turn
+}
+
+// limiter returns the limiter of a namespace.
+func (l *missLimiter) limiter(namespace string, now time.Time) *rate.Limiter {
+	limiter := l.limiters[namespace]
 	if limiter == nil {
-		m.dropIdle(now)
+		l.dropIdle(now)
 		limiter = rate.NewLimiter(missesPerSecond, missesBurst)
-		m.limiters[key.Namespace] = limiter
+		l.limiters[namespace] = limiter
 	}
-	delay := limiter.ReserveN(now, 1).DelayFrom(now)
-	if delay == 0 {
-		return time.Time{}
-	}
-	m.turns[key] = now.Add(delay)
-	return m.turns[key]
+	return limiter
 }
 
 // dropIdle drops the limiters of namespaces that have been quiet, so that there are not
 // many more than have reported something recently.
-func (m *missLimiter) dropIdle(now time.Time) {
-	for namespace, limiter := range m.limiters {
+func (l *missLimiter) dropIdle(now time.Time) {
+	for namespace, limiter := range l.limiters {
 		if limiter.TokensAt(now) >= missesBurst {
-			delete(m.limiters, namespace)
+			delete(l.limiters, namespace)
 		}
 	}
-}
-
-// forget drops what is kept of a ScheduledRestart that was deleted.
-func (m *missLimiter) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.turns, key)
 }

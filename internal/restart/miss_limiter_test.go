@@ -15,7 +15,7 @@ import (
 // If ten thousand schedules of one namespace miss a tick at once, all of them are reported one
 // after the other, and other namespaces are not held up.
 func TestMissLimiter(t *testing.T) {
-	limiter := newMissLimiter()
+	limiter := newMissLimiter(newMemories())
 	missed := &decision.Output{Records: []tidekeeperv1.RestartRecord{{Trigger: tidekeeperv1.TriggerSchedule, Outcome: tidekeeperv1.OutcomeMissed}}}
 	start, reported := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC), 0
 	var last time.Time

@@ -22,7 +22,7 @@ import (
 
 // excludeNodes removes the nodes that are not ready from the state of a workload with a pod
 // on each node. Where no controller watches nodes and pods, none are excluded.
-func (r *reconciler) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
+func (r *targets) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
 	if t.kind.Exclude == nil {
 		return nil
 	}
@@ -38,29 +38,29 @@ func (r *reconciler) excludeNodes(ctx context.Context, t *target, state *workloa
 
 // absent counts the nodes that are not ready and have a pod of the workload. Its pods are
 // looked at only if the cluster has such nodes.
-func (r *reconciler) absent(ctx context.Context, object client.Object, state *workload.State, active *tidekeeperv1.ActiveRestart) (workload.Absence, error) {
-	notReady, err := r.notReady(ctx)
-	if err != nil || len(notReady) == 0 {
+func (r *targets) absent(ctx context.Context, object client.Object, state *workload.State, active *tidekeeperv1.ActiveRestart) (workload.Absence, error) {
+	absent, err := notReady(ctx, r.cache)
+	if err != nil || len(absent) == 0 {
 		return workload.Absence{}, err
 	}
-	pods, err := r.pods.OnNodes(podsOf(object.GetNamespace(), state), func(node string) bool { return notReady[node] != nil })
+	pods, err := r.pods.OnNodes(podsOf(object.GetNamespace(), state), func(node string) bool { return absent[node] != nil })
 	if err != nil {
 		return workload.Absence{}, fmt.Errorf("list the pods of %s: %w", state, err)
 	}
-	return absenceOf(pods, notReady, active), nil
+	return absenceOf(pods, absent, active), nil
 }
 
 // notReady returns the nodes that are not ready, by their names.
-func (r *reconciler) notReady(ctx context.Context) (map[string]*corev1.Node, error) {
+func notReady(ctx context.Context, reader client.Reader) (map[string]*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
-	if err := r.cache.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the nodes that are not ready: %w", err)
 	}
-	notReady := map[string]*corev1.Node{}
+	found := map[string]*corev1.Node{}
 	for i := range nodes.Items {
-		notReady[nodes.Items[i].Name] = &nodes.Items[i]
+		found[nodes.Items[i].Name] = &nodes.Items[i]
 	}
-	return notReady, nil
+	return found, nil
 }
 
 // absenceOf counts the nodes that are not ready and have one of the pods.

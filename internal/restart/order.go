@@ -24,15 +24,15 @@ import (
 
 // readOrder puts the order into the input: those that a ScheduledRestart comes after are read, and
 // whether it comes after itself is known.
-func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
+func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
 	}
-	in.Cycle = r.order.Cycle(client.ObjectKeyFromObject(in.Restart))
+	in.Cycle = g.order.Cycle(client.ObjectKeyFromObject(in.Restart))
 	err := in.ReadAfter(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
 		// None is modified.
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
+		err := g.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
 			return nil, nil
 		}
@@ -41,7 +41,7 @@ func (r *reconciler) readOrder(ctx context.Context, in *decision.Input) error {
 	if err != nil {
 		return err
 	}
-	return r.readChanges(ctx, in)
+	return g.readChanges(ctx, in)
 }
 
 // changesOrder passes the events of a ScheduledRestart on which those that come after it depend:

@@ -111,10 +111,10 @@ func TestReadsOfAnOrder(t *testing.T) {
 		for i := range 100 {
 			on.Create(t.Context(), event.CreateEvent{Object: reader.restart(t, fmt.Sprintf("r%d", i))}, queued)
 		}
-		r := &reconciler{client: reader, order: graph}
+		g := &gatherer{client: reader, order: graph}
 		for i := range 99 {
 			in := &decision.Input{Restart: reader.restart(t, fmt.Sprintf("r%d", i))}
-			if err := r.readOrder(t.Context(), in); err != nil || len(in.After) != 1 || (len(in.Cycle) == 101) != around || (len(in.Cycle) == 0) == around {
+			if err := g.readOrder(t.Context(), in); err != nil || len(in.After) != 1 || (len(in.Cycle) == 101) != around || (len(in.Cycle) == 0) == around {
 				t.Fatalf("it comes after %v, with a cycle of %d, %v", in.After, len(in.Cycle), err)
 			}
 		}

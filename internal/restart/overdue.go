@@ -4,7 +4,6 @@
 package restart
 
 import (
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,10 +24,8 @@ var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, 
 // not. It knows when each will be overdue if nothing happens, so that it notices if
 // nothing does.
 type overdue struct {
-	clock clock.PassiveClock
-
-	mu  sync.Mutex
-	due map[types.NamespacedName]due
+	clock    clock.PassiveClock
+	memories *memories
 }
 
 // due is when a ScheduledRestart is overdue.
@@ -40,14 +37,10 @@ type due struct {
 	at time.Time
 }
 
-func newOverdue() *overdue {
-	return &overdue{clock: clock.RealClock{}, due: map[types.NamespacedName]due{}}
-}
-
 // observe records when a ScheduledRestart is overdue, with the status that was decided.
 func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	if in.Invalid != nil || restart.Spec.Suspend || in.Orphaned() {
-		o.forget(key)
+		o.memories.with(key, func(m *memory) { m.overdue = due{} })
 		return
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
@@ -58,23 +51,17 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 			age = next.Time
 		}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	before := o.due[key]
-	if before.generation == restart.Generation && before.first.Equal(first) && before.age.Equal(age) {
-		return
-	}
-	at := decision.OverdueAt(&restart.Spec, first, in.InWindows())
-	if old := decision.TooOldAt(&restart.Spec, age); at.IsZero() || !old.IsZero() && old.Before(at) {
-		at = old
-	}
-	o.due[key] = due{restart.Generation, first, age, at}
-}
-
-func (o *overdue) forget(key types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.due, key)
+	o.memories.with(key, func(m *memory) {
+		before := m.overdue
+		if before.generation == restart.Generation && before.first.Equal(first) && before.age.Equal(age) {
+			return
+		}
+		at := decision.OverdueAt(&restart.Spec, first, in.InWindows())
+		if old := decision.TooOldAt(&restart.Spec, age); at.IsZero() || !old.IsZero() && old.Before(at) {
+			at = old
+		}
+		m.overdue = due{restart.Generation, first, age, at}
+	})
 }
 
 // Describe implements [prometheus.Collector].
@@ -84,12 +71,10 @@ func (o *overdue) Describe(descriptions chan<- *prometheus.Desc) { descriptions 
 func (o *overdue) Collect(metrics chan<- prometheus.Metric) {
 	counts := map[string]float64{}
 	now := o.clock.Now()
-	o.mu.Lock()
-	for key, d := range o.due {
-		if !d.at.IsZero() && !now.Before(d.at) {
+	o.memories.each(func(key types.NamespacedName, m *memory) {
+		if at := m.overdue.at; !at.IsZero() && !now.Before(at) {
 			counts[key.Namespace]++
 		}
-	}
-	o.mu.Unlock()
+	})
 	fairness.Collect(metrics, overdueDesc, counts)
 }

@@ -64,20 +64,20 @@ func TestOverdue(t *testing.T) {
 			restart := &tidekeeperv1.ScheduledRestart{Spec: tidekeeperv1.ScheduledRestartSpec{
 				Suspend: tt.suspend, StartingDeadlineSeconds: 900, ProgressDeadlineSeconds: 1800, HistoryLimit: cmp.Or(tt.limit, 10),
 			}}
-			o, key := newOverdue(), types.NamespacedName{Namespace: "shop", Name: "web"}
+			o, key := &overdue{memories: newMemories()}, types.NamespacedName{Namespace: "shop", Name: "web"}
 			o.observe(key, restart, &tt.status, &decision.Input{Restart: restart, Ticks: ticks, Offset: 40 * time.Minute})
 			if tt.want == 0 {
-				if len(o.due) != 0 {
-					t.Errorf("it is counted: %v", o.due)
+				if len(o.memories.all) != 0 {
+					t.Errorf("it is counted: %v", o.memories.all)
 				}
 				return
 			}
 			from := day(tt.want).Add(40*time.Minute + 45*time.Minute)
-			if got := o.due[key].at; !got.Equal(from) {
+			if got := o.memories.all[key].overdue.at; !got.Equal(from) {
 				t.Errorf("overdue from %s, want from %s", got, from)
 			}
-			o.forget(key)
-			if len(o.due) != 0 {
+			o.memories.forget(key)
+			if len(o.memories.all) != 0 {
 				t.Error("a deleted one is kept")
 			}
 		})
@@ -86,16 +86,16 @@ func TestOverdue(t *testing.T) {
 
 // A scrape has a row for each of twenty namespaces, and one for the rest.
 func TestOverdueRows(t *testing.T) {
-	o := newOverdue()
+	o := &overdue{memories: newMemories()}
 	now := time.Unix(1_000_000, 0)
 	o.clock = clocktesting.NewFakePassiveClock(now)
 	for n := range 25 {
 		for i := range n + 1 {
-			o.due[types.NamespacedName{Namespace: fmt.Sprintf("ns-%02d", n), Name: fmt.Sprint(i)}] = due{at: now.Add(-time.Second)}
+			o.memories.all[types.NamespacedName{Namespace: fmt.Sprintf("ns-%02d", n), Name: fmt.Sprint(i)}] = &memory{overdue: due{at: now.Add(-time.Second)}}
 		}
 	}
-	o.due[types.NamespacedName{Namespace: "well", Name: "web"}] = due{at: now.Add(time.Second)}
-	o.due[types.NamespacedName{Namespace: "never", Name: "web"}] = due{}
+	o.memories.all[types.NamespacedName{Namespace: "well", Name: "web"}] = &memory{overdue: due{at: now.Add(time.Second)}}
+	o.memories.all[types.NamespacedName{Namespace: "never", Name: "web"}] = &memory{overdue: due{}}
 	want := map[string]float64{"": 15} // 1 + 2 + 3 + 4 + 5
 	for n := 5; n < 25; n++ {
 		want[fmt.Sprintf("ns-%02d", n)] = float64(n + 1)

@@ -17,9 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// podAges returns the ages of the pods of a workload, according to the cache. Many workers may
+// ages returns the ages of the pods of a workload, according to the cache. Many workers may
 // look at once, at each schedule whose window has just opened, so that a look makes no Pods.
-func (r *reconciler) podAges(namespace string, t *workload.State) (*decision.PodAges, error) {
+func (r *podReader) ages(namespace string, t *workload.State) (*decision.PodAges, error) {
 	if !r.pods.Watched() {
 		return &decision.PodAges{Unwatched: true}, nil
 	}
@@ -39,12 +39,12 @@ func podsOf(namespace string, t *workload.State) podcache.Workload {
 	return of
 }
 
-// livePodAges returns the same according to the API server.
-func (r *reconciler) livePodAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
+// liveAges returns the same according to the API server.
+func (r *podReader) liveAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	ages := &decision.PodAges{Live: true}
-	return ages, r.eachPodPage(ctx, namespace, t, func(page []corev1.Pod) { addAges(ages, page, t) })
+	return ages, r.eachPage(ctx, namespace, t, func(page []corev1.Pod) { addAges(ages, page, t) })
 }
 
 // addAges adds the pods that are of a workload.
@@ -60,8 +60,8 @@ func addAges(ages *decision.PodAges, list []corev1.Pod, t *workload.State) {
 	}
 }
 
-// eachPodPage reads the pods that a workload selects from the API server, a page at a time.
-func (r *reconciler) eachPodPage(ctx context.Context, namespace string, t *workload.State, do func([]corev1.Pod)) error {
+// eachPage reads the pods that a workload selects from the API server, a page at a time.
+func (r *podReader) eachPage(ctx context.Context, namespace string, t *workload.State, do func([]corev1.Pod)) error {
 	selector, err := metav1.LabelSelectorAsSelector(t.Selector)
 	if err != nil {
 		return fmt.Errorf("parse the selector of %s: %w", t, err)

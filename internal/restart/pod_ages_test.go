@@ -12,8 +12,8 @@ import (
 
 // Where nothing watches pods, that is said: no pod seems to be young.
 func TestPodAgesWithoutPods(t *testing.T) {
-	r := &reconciler{pods: &podcache.Workloads{}}
-	if ages, err := r.podAges("shop", &workload.State{Kind: "Deployment", Name: "web"}); err != nil || !ages.Unwatched {
+	r := &podReader{pods: &podcache.Workloads{}}
+	if ages, err := r.ages("shop", &workload.State{Kind: "Deployment", Name: "web"}); err != nil || !ages.Unwatched {
 		t.Errorf("the ages are %+v, %v", ages, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/internal/index"
+	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -27,16 +28,23 @@ const (
 	podsTimeout = 10 * time.Second
 )
 
-// podStartups returns how long the new pods of a restart took to become ready. A restart
+// podReader reads the pods of workloads.
+type podReader struct {
+	apiReader, cache client.Reader
+	// pods looks at the pods in the cache.
+	pods *podcache.Workloads
+}
+
+// startups returns how long the new pods of a restart took to become ready. A restart
 // does not fail because that cannot be read.
-func (r *reconciler) podStartups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
+func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
 		// The new pods cannot be distinguished from the old ones.
 		return []time.Duration{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	took, err := r.listPodStartups(ctx, namespace, t)
+	took, err := r.listStartups(ctx, namespace, t)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Recording a restart without the startup of its pods", "error", err.Error())
 		return []time.Duration{}
@@ -44,10 +52,10 @@ func (r *reconciler) podStartups(ctx context.Context, namespace string, kind *wo
 	return took
 }
 
-// listPodStartups returns how long the pods that the last restart of a workload created
+// listStartups returns how long the pods that the last restart of a workload created
 // took to become ready, of those that are ready now and are not being deleted. Where no
 // controller watches pods there are none, as pods are not watched for this alone.
-func (r *reconciler) listPodStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
+func (r *podReader) listStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}
 	err := r.cache.List(ctx, cached, client.InNamespace(namespace), client.MatchingFields{index.PodRestart: key}, client.UnsafeDisableDeepCopy)
@@ -65,7 +73,7 @@ func (r *reconciler) listPodStartups(ctx context.Context, namespace string, t *w
 	// The workload may report all pods as ready before the cache of pods shows them.
 	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
 	took = []time.Duration{}
-	err = r.eachPodPage(ctx, namespace, t, func(page []corev1.Pod) {
+	err = r.eachPage(ctx, namespace, t, func(page []corev1.Pod) {
 		for i := range page {
 			pod := &page[i]
 			if summary := podtimeline.Summarize(pod); summary != nil {

@@ -4,8 +4,6 @@
 package restart
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,37 +13,36 @@ import (
 // scheduleGauge counts ScheduledRestarts by the reason of their condition Ready. It
 // follows each decision, so that a scrape does not have to look at all of them.
 type scheduleGauge struct {
-	gauge *prometheus.GaugeVec
-
-	mu      sync.Mutex
-	reasons map[types.NamespacedName]string
+	gauge    *prometheus.GaugeVec
+	memories *memories
 }
 
 // newScheduleGauge returns a gauge without ScheduledRestarts, with a series for each
 // reason.
-func newScheduleGauge(gauge *prometheus.GaugeVec) *scheduleGauge {
+func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleGauge {
 	for _, reason := range decision.ReadyReasons {
 		gauge.WithLabelValues(reason)
 	}
-	return &scheduleGauge{gauge: gauge, reasons: map[types.NamespacedName]string{}}
+	s := &scheduleGauge{gauge, memories}
+	memories.cleanups = append(memories.cleanups, s.drop)
+	return s
 }
 
-// set counts a ScheduledRestart under a reason, and no longer under its previous one.
-// The reason "" is for one that was deleted.
+// set counts a ScheduledRestart under a reason, and no longer under its previous reason.
 func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.reasons[key]
-	if before == reason {
-		return
+	s.memories.with(key, func(m *memory) {
+		if m.reason == reason {
+			return
+		}
+		s.drop(key, m)
+		m.reason = reason
+		s.gauge.WithLabelValues(reason).Inc()
+	})
+}
+
+// drop no longer counts the ScheduledRestart of a memory.
+func (s *scheduleGauge) drop(_ types.NamespacedName, m *memory) {
+	if m.reason != "" {
+		s.gauge.WithLabelValues(m.reason).Dec()
 	}
-	if before != "" {
-		s.gauge.WithLabelValues(before).Dec()
-	}
-	if reason == "" {
-		delete(s.reasons, key)
-		return
-	}
-	s.reasons[key] = reason
-	s.gauge.WithLabelValues(reason).Inc()
 }

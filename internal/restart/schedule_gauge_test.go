@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
@@ -24,7 +25,8 @@ func key(namespace, name string) types.NamespacedName {
 func TestScheduleGauge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewRegistry()
-		m, err := newMetrics(registry, budget.New(0, 0), func() float64 { return 0 })
+		memories := newMemories()
+		m, err := newMetrics(registry, budget.New(0, 0), memories, clock.RealClock{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,6 +34,10 @@ func TestScheduleGauge(t *testing.T) {
 		for range rapid.IntRange(0, 50).Draw(t, "changes") {
 			k := key("a", rapid.StringMatching("[a-d]").Draw(t, "name"))
 			last[k] = rapid.SampledFrom(append([]string{""}, decision.ReadyReasons...)).Draw(t, "reason")
+			if last[k] == "" {
+				memories.forget(k)
+				continue
+			}
 			m.schedules.set(k, last[k])
 		}
 		want := map[string]float64{}

@@ -29,9 +29,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/optional"
 	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/restart/order"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/retry"
@@ -43,13 +41,6 @@ import (
 // the manager must have the informers of the kinds that the definition watches, and its
 // indexes.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
-	b := budget.New(options.MaxConcurrent, options.NamespaceShare)
-	attempts := &evictionAttempts{}
-	m, err := newMetrics(ctrlmetrics.Registry, b, func() float64 { return attempts.longestRefused(c.Now()).Seconds() })
-	if err != nil {
-		return fmt.Errorf("scheduled restarts: register metrics: %w", err)
-	}
-	m.overdue.clock = c
 	shared, ok := mgr.(interface {
 		PodsByWorkload() *podcache.Workloads
 		Reads(namespace string) bool
@@ -57,25 +48,27 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	if !ok {
 		return fmt.Errorf("scheduled restarts: a %T does not look at pods", mgr)
 	}
-	r := &reconciler{
-		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), recorder: mgr.GetEventRecorder("tidekeeper"),
-		freezes: freeze.NewReader(mgr, c), scales: scale.NewReader(mgr.GetClient(), c),
-		budget: b, slotAge: options.SlotAge, changeSettle: options.ChangeSettle, misses: newMissLimiter(), claims: newClaims(options.MaxConcurrent), order: &order.Graph{}, wakeups: wakeup.New[reconcile.Request](c), metrics: m, clock: c,
-		sent: map[types.NamespacedName]sentTick{}, evictions: attempts, refusals: newRefusals(), defaults: newDefaults(), reportedRequests: map[types.NamespacedName]string{},
+	r, err := newReconciler(connections{
+		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), cache: mgr.GetCache(), pods: shared.PodsByWorkload(), scales: scale.NewReader(mgr.GetClient(), c),
+		freezes: freeze.NewReader(mgr, c), recorder: mgr.GetEventRecorder("tidekeeper"), registry: ctrlmetrics.Registry, clock: c, wakeups: wakeup.New[reconcile.Request](c),
+	}, options)
+	if err != nil {
+		return fmt.Errorf("scheduled restarts: %w", err)
 	}
-	if r.configs, err = newConfigReader(mgr, options.ChangeSettle, r.enqueue); err != nil {
+	if err := r.gatherer.configs.follow(mgr); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
 	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }
-	if r.queries, err = query.New(options.Queries, m.queries, c, answered); err != nil {
+	if r.queries, err = query.New(options.Queries, r.metrics.queries, c, answered); err != nil {
 		return fmt.Errorf("scheduled restarts: --restart-queries: %w", err)
 	}
+	r.gatherer.queries = r.queries
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
-		Watches(&tidekeeperv1.ScheduledRestart{}, follow(r.order)).
+		Watches(&tidekeeperv1.ScheduledRestart{}, follow(r.gatherer.order)).
 		WatchesRawSource(r.wakeups).
 		WatchesRawSource(optional.Changes(mgr.GetCache(), restartsOfKind(mgr.GetCache())))
-	if r.freezes.Watched() {
+	if r.gatherer.freezes.Watched() {
 		builder.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 		read := predicate.NewPredicateFuncs(func(namespace client.Object) bool { return shared.Reads(namespace.GetName()) })
 		builder.Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(waiting(mgr.GetCache())), ctrlbuilder.WithPredicates(read, predicate.LabelChangedPredicate{}))

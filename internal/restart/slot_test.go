@@ -21,20 +21,20 @@ func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.deferred(t.Context(), request)
-	if !b.budget.Has(testKey) {
+	if !b.slots.budget.Has(testKey) {
 		t.Fatal("a restart under way has no slot")
 	}
-	b.now.SetTime(testStart.Add(b.slotAge))
+	b.now.SetTime(testStart.Add(b.slots.age))
 	if woken, _ := b.queue.Get(); woken != request {
 		t.Fatalf("woken: %v", woken)
 	}
 	b.deferred(t.Context(), request)
-	if used, _, outlived := b.budget.Usage(); used != 0 || outlived != 1 {
+	if used, _, outlived := b.slots.budget.Usage(); used != 0 || outlived != 1 {
 		t.Errorf("%d slots are used, and %d outlived; want 0 and 1", used, outlived)
 	}
 
 	deleted := newBench(t, nil)
-	if err := deleted.reconcile(t, time.Second); err != nil || !deleted.budget.Has(testKey) {
+	if err := deleted.reconcile(t, time.Second); err != nil || !deleted.slots.budget.Has(testKey) {
 		t.Fatalf("a restart under way has no slot, %v", err)
 	}
 	restart := &tidekeeperv1.ScheduledRestart{}
@@ -43,7 +43,7 @@ func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted.deferred(t.Context(), request)
-	if deleted.budget.Has(testKey) {
+	if deleted.slots.budget.Has(testKey) {
 		t.Error("a ScheduledRestart that was deleted has a slot")
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,36 +25,23 @@ const stormHelp = "ScheduledRestarts whose ConfigMaps or Secrets keep changing, 
 var stormDesc = prometheus.NewDesc("tidekeeper_restart_storm", stormHelp, []string{"namespace", "name", "object", "writer"}, nil)
 
 // storms are the ScheduledRestarts whose condition RestartStorm is True, with what changes.
-type storms struct {
-	mu      sync.Mutex
-	sources map[types.NamespacedName]decision.Source
-}
-
-func newStorms() *storms { return &storms{sources: map[types.NamespacedName]decision.Source{}} }
+type storms struct{ memories *memories }
 
 // observe takes in a decision about a ScheduledRestart. While its condition stays as it is, so does
 // its series, unless this process does not know it yet.
 func (s *storms) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	is := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionRestartStorm)
 	was := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	source, known := s.sources[key]
-	switch {
-	case is == nil:
-		delete(s.sources, key)
-	case in.Config == nil && !known:
-		s.sources[key] = decision.Source{}
-	case in.Config != nil && (source.Kind == 0 || was == nil || was.Message != is.Message):
-		s.sources[key] = in.Config.Source
-	}
-}
-
-// forget drops a ScheduledRestart that was deleted.
-func (s *storms) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sources, key)
+	s.memories.with(key, func(m *memory) {
+		switch {
+		case is == nil:
+			m.storm = nil
+		case in.Config == nil && m.storm == nil:
+			m.storm = &decision.Source{}
+		case in.Config != nil && (m.storm == nil || m.storm.Kind == 0 || was == nil || was.Message != is.Message):
+			m.storm = new(in.Config.Source)
+		}
+	})
 }
 
 // Describe implements [prometheus.Collector].
@@ -64,9 +49,12 @@ func (s *storms) Describe(descriptions chan<- *prometheus.Desc) { descriptions <
 
 // Collect implements [prometheus.Collector].
 func (s *storms) Collect(metrics chan<- prometheus.Metric) {
-	s.mu.Lock()
-	sources := maps.Clone(s.sources)
-	s.mu.Unlock()
+	sources := map[types.NamespacedName]decision.Source{}
+	s.memories.each(func(key types.NamespacedName, m *memory) {
+		if m.storm != nil {
+			sources[key] = *m.storm
+		}
+	})
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -83,12 +71,4 @@ func (s *storms) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(stormDesc, prometheus.GaugeValue, 1, key.Namespace, key.Name, source.Object(), source.Writer())
 	}
 	metrics <- prometheus.MustNewConstMetric(stormDesc, prometheus.GaugeValue, float64(len(keys)-len(named)), "", "", "", "")
-}
-
-// reportStorm records an event when changes begin to keep coming.
-func (r *reconciler) reportStorm(restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) {
-	is := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
-	if is != nil && meta.FindStatusCondition(before.Status.Conditions, tidekeeperv1.ConditionRestartStorm) == nil {
-		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventRestartStorm, "Reconcile", "%s", is.Message)
-	}
 }

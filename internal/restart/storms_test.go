@@ -20,7 +20,7 @@ import (
 // A storm has a series with what changes, and its labels change only when its condition does. A
 // tenant with many of them does not hide that of another one.
 func TestStorms(t *testing.T) {
-	s := newStorms()
+	s := &storms{newMemories()}
 	status := func(message string) *tidekeeperv1.ScheduledRestartStatus {
 		if message == "" {
 			return &tidekeeperv1.ScheduledRestartStatus{}
@@ -59,7 +59,7 @@ func TestStorms(t *testing.T) {
 	}
 	expect("many, of another leader", all...)
 	for i := range stormRows + 4 {
-		s.forget(types.NamespacedName{Namespace: "evil", Name: fmt.Sprintf("a-%02d", i)})
+		s.memories.forget(types.NamespacedName{Namespace: "evil", Name: fmt.Sprintf("a-%02d", i)})
 	}
 	observe("shop", "web", "by b", "", "b")
 	expect("it ends", others+"0")

@@ -32,6 +32,6 @@ func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
 		return
 	}
 	for _, follower := range s.followers[o.key] {
-		s.wakeObject(follower, s.now)
+		s.agenda.wakeObject(follower, s.now)
 	}
 }

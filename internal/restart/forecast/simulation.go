@@ -57,7 +57,7 @@ type simulation struct {
 	objects []*object
 	byKey   map[types.NamespacedName]*object
 	targets map[TargetKey]*target
-	wakeups wakeups
+	agenda  agenda
 	report  report
 	// followers are those that come after others, by the keys of these.
 	followers map[types.NamespacedName][]*object
@@ -70,7 +70,7 @@ func newSimulation(in *Input) *simulation {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return &simulation{
-		in: in, now: in.Now,
+		in: in, now: in.Now, agenda: agenda{until: in.Until},
 		budget:  budget.New(in.Limits.MaxConcurrent, in.Limits.NamespaceShare),
 		byKey:   make(map[types.NamespacedName]*object, len(in.Restarts)),
 		targets: make(map[TargetKey]*target, len(in.Restarts)),
@@ -115,7 +115,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 		s.budget.Hold(o.key, active.StartedTime.Time)
 		s.report.start(o, active)
 	}
-	s.wakeObject(o, s.in.Now)
+	s.agenda.wakeObject(o, s.in.Now)
 }
 
 // parse parses the schedule of an object. Objects with the same one share it, and what it has
@@ -135,7 +135,7 @@ func (s *simulation) parse(o *object) {
 
 // step does what happens next, and returns false at the end.
 func (s *simulation) step() bool {
-	w, ok := s.next()
+	w, ok := s.agenda.next()
 	if !ok {
 		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute ends here.
 		return false
@@ -198,7 +198,7 @@ func (s *simulation) reconcile(o *object) {
 		// waited longer, which takes a later time than that of the last record.
 		d.Wake = s.now.Add(time.Second)
 	}
-	s.wakeObject(o, d.Wake)
+	s.agenda.wakeObject(o, d.Wake)
 	if !d.Send.IsZero() {
 		o.sent = d.Send
 		s.send(o, t, d.Send)
@@ -254,6 +254,6 @@ func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, d
 // enqueue has objects decided about now.
 func (s *simulation) enqueue(keys []types.NamespacedName) {
 	for _, key := range keys {
-		s.wakeObject(s.byKey[key], s.now)
+		s.agenda.wakeObject(s.byKey[key], s.now)
 	}
 }

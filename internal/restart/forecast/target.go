@@ -68,7 +68,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
 		}
 		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
-			s.wakeTarget(t, s.completion(o))
+			s.agenda.wakeTarget(t, s.completion(o))
 		}
 	}
 	if t.users = append(t.users, o); ref == o.restart.Spec.TargetRef {
@@ -124,7 +124,7 @@ func (s *simulation) send(o *object, t *target, tick time.Time) {
 	state := *t.State
 	markRestarted(&state, tick, o.duration)
 	t.State, t.began = &state, s.now
-	s.wakeTarget(t, s.now.Add(o.duration+turnaround))
+	s.agenda.wakeTarget(t, s.now.Add(o.duration+turnaround))
 	s.changed(t)
 }
 
@@ -150,7 +150,7 @@ func (s *simulation) complete(t *target) {
 // changed has the objects decided about that restart a workload.
 func (s *simulation) changed(t *target) {
 	for _, o := range t.users {
-		s.wakeObject(o, s.now)
+		s.agenda.wakeObject(o, s.now)
 	}
 }
 

@@ -73,24 +73,30 @@ func (w *wakeup) outdated() bool {
 	return w.object.wake.IsZero() || w.object.wake.UnixNano() != w.at
 }
 
+// agenda has all wakeups until the end of the forecast.
+type agenda struct {
+	wakeups wakeups
+	until   time.Time
+}
+
 // wakeObject has an object decided about at a time; zero means never.
-func (s *simulation) wakeObject(o *object, at time.Time) {
-	if o.wake = at; !at.IsZero() && !at.After(s.in.Until) {
-		s.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
+func (a *agenda) wakeObject(o *object, at time.Time) {
+	if o.wake = at; !at.IsZero() && !at.After(a.until) {
+		a.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
 	}
 }
 
 // wakeTarget completes the rollout of a target at a time.
-func (s *simulation) wakeTarget(t *target, at time.Time) {
-	if t.completes = at; !at.After(s.in.Until) {
-		s.wakeups.push(wakeup{at: at.UnixNano(), order: targetsFirst, target: t})
+func (a *agenda) wakeTarget(t *target, at time.Time) {
+	if t.completes = at; !at.After(a.until) {
+		a.wakeups.push(wakeup{at: at.UnixNano(), order: targetsFirst, target: t})
 	}
 }
 
 // next returns what has to be looked at next, and false if that is nothing.
-func (s *simulation) next() (wakeup, bool) {
-	for len(s.wakeups) > 0 {
-		if w := s.wakeups.pop(); !w.outdated() {
+func (a *agenda) next() (wakeup, bool) {
+	for len(a.wakeups) > 0 {
+		if w := a.wakeups.pop(); !w.outdated() {
 			return w, true
 		}
 	}

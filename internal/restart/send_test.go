@@ -24,7 +24,7 @@ import (
 func TestRecheckOfMany(t *testing.T) {
 	due := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
 	var objects []client.Object
-	claimed := newClaims(100)
+	claimed := newClaims(100, newMemories())
 	for i := range manyClaims {
 		restart := &tidekeeperv1.ScheduledRestart{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i), Namespace: "shop", UID: types.UID(fmt.Sprint(i)), Generation: 1},
@@ -38,11 +38,11 @@ func TestRecheckOfMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	r := &reconciler{apiReader: server, claims: claimed, clock: clocktesting.NewFakePassiveClock(due)}
+	s := &sender{apiReader: server, claims: claimed, clock: clocktesting.NewFakePassiveClock(due)}
 	check := func(i int, change func(*tidekeeperv1.ScheduledRestart)) error {
 		restart := objects[i].DeepCopyObject().(*tidekeeperv1.ScheduledRestart)
 		change(restart)
-		return r.recheck(t.Context(), client.ObjectKeyFromObject(restart), restart)
+		return s.recheck(t.Context(), client.ObjectKeyFromObject(restart), restart)
 	}
 	same := func(*tidekeeperv1.ScheduledRestart) {}
 	if err := check(0, same); err != nil {

@@ -5,6 +5,7 @@ package restart
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -13,9 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // manyClaims is how many claims a namespace must have for its ScheduledRestarts to be listed when
@@ -51,20 +56,48 @@ type specList struct {
 
 func newSpecList(now time.Time) *specList { return &specList{begun: now, done: make(chan struct{})} }
 
+// sender sends ticks to their targets.
+type sender struct {
+	client    client.Client
+	apiReader client.Reader
+	claims    *claims
+	clock     clock.PassiveClock
+}
+
+// send sends a tick to the target. The patch is valid only for the workload that was
+// decided about: it may have been broken or paused since, or replaced by another one of the
+// same name.
+func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
+	content := t.kind.Restart(tick)
+	content["metadata"] = map[string]any{
+		"uid": t.object.GetUID(), "resourceVersion": t.object.GetResourceVersion(),
+		"annotations": map[string]any{tidekeeperv1.LastTickAnnotation: workload.FormatTime(tick)},
+	}
+	patch, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("encode the patch of %s %s: %w", t.kind.Kind, t.object.GetName(), err)
+	}
+	if err := s.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("patch %s %s: %w", t.kind.Kind, t.object.GetName(), err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Sent a tick", "target", klog.KObj(t.object), "kind", t.kind.Kind, "tick", workload.FormatTime(tick), "trigger", trigger)
+	return nil
+}
+
 // recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it, or was
 // not when its restart was due. A tick that was claimed earlier is sent without a write of the
 // status, which would notice what a watch event that is late does not show: that the schedule
 // was suspended, for example.
-func (r *reconciler) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
+func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
-	if listed, ok := r.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
+	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
 		return nil
 	}
 	// The list does not show what has changed since it was read, for example that a restart
 	// was requested.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
-	if err := r.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+	if err := s.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read whether the schedule has changed since its tick was claimed: %w", err)
 	}
 	if specOfObject(live) != decided {
@@ -76,14 +109,14 @@ func (r *reconciler) recheck(ctx context.Context, key types.NamespacedName, rest
 
 // listedSpec returns what the API server had of a ScheduledRestart at some time since its restart
 // was due, if many of its namespace are due and could be listed.
-func (r *reconciler) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
-	list, isNew := r.claims.listSince(key.Namespace, due, r.clock.Now())
+func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
+	list, isNew := s.claims.listSince(key.Namespace, due, s.clock.Now())
 	if list == nil {
 		return specOf{}, false
 	}
 	if isNew {
 		// Others wait for it, whatever becomes of this reconcile.
-		r.fill(context.WithoutCancel(ctx), key.Namespace, list)
+		s.fill(context.WithoutCancel(ctx), key.Namespace, list)
 	}
 	select {
 	case <-ctx.Done():
@@ -95,7 +128,7 @@ func (r *reconciler) listedSpec(ctx context.Context, key types.NamespacedName, d
 }
 
 // fill reads the ScheduledRestarts of a namespace into a list.
-func (r *reconciler) fill(ctx context.Context, namespace string, list *specList) {
+func (s *sender) fill(ctx context.Context, namespace string, list *specList) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	defer close(list.done)
@@ -103,7 +136,7 @@ func (r *reconciler) fill(ctx context.Context, namespace string, list *specList)
 	for token := ""; ; {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestartList"))
-		if list.err = r.apiReader.List(ctx, page, client.InNamespace(namespace), client.Limit(listPage), client.Continue(token)); list.err != nil {
+		if list.err = s.apiReader.List(ctx, page, client.InNamespace(namespace), client.Limit(listPage), client.Continue(token)); list.err != nil {
 			return
 		}
 		for i := range page.Items {

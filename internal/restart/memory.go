@@ -1,0 +1,122 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+)
+
+// memory is all that this process remembers of a ScheduledRestart beside its status. Each field belongs
+// to the type in whose file it is declared.
+type memory struct {
+	sent        *sentTick
+	claim       *claim
+	attempts    *attemptsFor
+	refusal     *refusal
+	refusedSend *refusedSend
+	defaults    *refusedDefault
+	config      *configUse
+	storm       *decision.Source
+	// reason is the reason of its condition Ready, and overdue is when it is overdue.
+	reason  string
+	overdue due
+	// missTurn is when its missed ticks may be reported, zero if they need not wait.
+	missTurn time.Time
+	// reportedRequest is the invalid request for which an event was recorded.
+	reportedRequest string
+}
+
+// memories has the memory of each ScheduledRestart.
+type memories struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]*memory
+	// cleanups are called with a memory that is dropped, by types that count or find memories otherwise.
+	cleanups []func(types.NamespacedName, *memory)
+}
+
+func newMemories() *memories { return &memories{all: map[types.NamespacedName]*memory{}} }
+
+// with looks at the memory of a ScheduledRestart, and changes it. An empty memory is not kept.
+func (m *memories) with(key types.NamespacedName, do func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.withLocked(key, do)
+}
+
+// withLocked is with, for callers that hold the lock.
+func (m *memories) withLocked(key types.NamespacedName, do func(*memory)) {
+	of := m.all[key]
+	if of == nil {
+		of = &memory{}
+	}
+	if do(of); *of == (memory{}) {
+		delete(m.all, key)
+		return
+	}
+	m.all[key] = of
+}
+
+// each looks at all memories.
+func (m *memories) each(do func(types.NamespacedName, *memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, of := range m.all {
+		do(key, of)
+	}
+}
+
+// forget drops the memory of a ScheduledRestart that was deleted.
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.all[key]
+	if of == nil {
+		return
+	}
+	delete(m.all, key)
+	for _, cleanup := range m.cleanups {
+		cleanup(key, of)
+	}
+}
+
+// tickOf identifies a tick of a ScheduledRestart, which another object may have had under its name.
+type tickOf struct {
+	uid  types.UID
+	tick time.Time
+}
+
+// tickInProgress returns the tick of the restart in progress.
+func tickInProgress(restart *tidekeeperv1.ScheduledRestart) tickOf {
+	return tickOf{restart.UID, restart.Status.Active.ScheduledTime.Time}
+}
+
+// isInProgress reports whether the restart in progress is for the tick.
+func (t tickOf) isInProgress(restart *tidekeeperv1.ScheduledRestart) bool {
+	active := restart.Status.Active
+	return active != nil && t.uid == restart.UID && t.tick.Equal(active.ScheduledTime.Time)
+}
+
+// sentTick is the tick that this process sent last.
+type sentTick struct{ tickOf }
+
+// rememberSent takes in that a tick was sent.
+func (m *memories) rememberSent(key types.NamespacedName, uid types.UID, tick time.Time) {
+	m.with(key, func(of *memory) { of.sent = &sentTick{tickOf{uid, tick}} })
+}
+
+// lastSent returns the tick that this process sent last, or the zero time.
+func (m *memories) lastSent(key types.NamespacedName, uid types.UID) (tick time.Time) {
+	m.with(key, func(of *memory) {
+		if of.sent != nil && of.sent.uid == uid {
+			tick = of.sent.tick
+		}
+	})
+	return tick
+}
