@@ -104,12 +104,8 @@ func (r *run) judge() {
 	}
 }
 
-// fast is how many reads a second, or tries of the same write, are a loop, whatever for; tries
-// are counted in a time in which waits that double come to ten.
-const (
-	fast  = 20
-	tries = 3 * time.Second
-)
+// fast is how many reads a second are a loop, whatever for.
+const fast = 20
 
 // knowable returns the requests without those for an object that is not there any more, if the
 // operator cannot know that: each event of what is removed with the object has it try again.
@@ -133,29 +129,6 @@ func (f *Fault) knowable(requests []Request, versions []Version) []Request {
 		}
 		return gone
 	})
-}
-
-// refusedFast returns the kinds of writes that were refused again and again, without waiting
-// ever longer.
-func refusedFast(requests []Request, locks map[string]bool) []string {
-	refused, told := map[Call][]time.Time{}, map[Call]bool{}
-	var lines []string
-	for i := range requests {
-		r := &requests[i]
-		if !r.writes(locks) || r.succeeded() {
-			continue
-		}
-		call := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
-		at := append(refused[call], r.Time)
-		for r.Time.Sub(at[0]) > tries {
-			at = at[1:]
-		}
-		if refused[call] = at; len(at) >= int(fast*tries.Seconds()) && !told[call] {
-			told[call] = true
-			lines = append(lines, fmt.Sprintf("%s: refused %d times in %.1f s: it does not wait ever longer before it tries again", call, len(at), r.Time.Sub(at[0]).Seconds()))
-		}
-	}
-	return lines
 }
 
 // stepAt returns the step of a moment.

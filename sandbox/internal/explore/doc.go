@@ -43,6 +43,7 @@
 //	habits.go     what happens again and again while all is at rest
 //	advice.go     how users may have it come to rest
 //	check.go      what is wrong with a run
+//	patience.go   whether a write that is refused is tried again without waits that grow
 //	invariants.go what must be true at every moment, in any cluster and by the workload
 //	explore.go    learns, plays
 //	queue.go      plays faults side by side, and confirms what they find

@@ -23,8 +23,7 @@ const againRule = "explore-again"
 // exceptElection are all resources but those by which leaders are elected.
 var exceptElection = []string{"!" + election[0]}
 
-// deaf is how long an operator does not hear of what another client wrote. That is long enough
-// to see whether it tries again ever more seldom.
+// deaf is how long an operator at least does not hear of what another client wrote.
 const deaf = 3 * time.Second
 
 // moment gives an operator time to act on what it sees.
@@ -94,7 +93,12 @@ func (r *run) overtake(ctx context.Context) error {
 	// A fault in which no other client could write is none.
 	r.outcome.Reached = len(r.annotated) > 0
 	r.remove(faultRule)
+	began, from := time.Now(), r.log.len()
 	r.restFor(ctx, deaf)
+	// On a slow machine it takes longer to see whether it tries again ever more seldom.
+	for time.Since(began) < mostHeld && ctx.Err() == nil && undecided(r.log.since(from), r.baseline.Locks, time.Now()) {
+		r.restFor(ctx, look)
+	}
 	r.remove(freezeRule)
 	r.note("the events arrive")
 	r.stepBegan = time.Now()
