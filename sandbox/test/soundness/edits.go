@@ -47,7 +47,7 @@ var edits = []Pair{
 	},
 	{
 		Name: "rigid", Mistake: "gives up what is edited while it is busy with a new object",
-		Oracle: "", Says: "configmaps default/",
+		Oracle: "not reached", Says: "status.observedGeneration is 0",
 		Edits: []string{"spec.message: with a suffix"}, Flags: []string{"--busy"},
 	},
 	{

@@ -87,7 +87,7 @@ invariants:
 	},
 	{
 		Name: "deletes-always", Mistake: "deletes with each look what is not there, and gives up when that fails",
-		Oracle: "other state", Says: "configmaps default/a",
+		Oracle: "other state", Says: "data.message is one, not two",
 		Steps: made + edited, Faults: []string{"ServerError at step 2, delete configmaps", "CrashAfter at step 2, delete configmaps"},
 	},
 }
