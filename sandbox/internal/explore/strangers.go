@@ -50,6 +50,26 @@ func strangers(rules []fault.RuleStatus, o *Outcome, b *Baseline) error {
 	return nil
 }
 
+// Strangers is an error if someone has a part in what has happened since the mark that was given none:
+// known are those that were learnt.
+func (s *Session) Strangers(known map[string]bool) error {
+	// What the operator has written stays its own, whoever writes to it later.
+	o := &Outcome{Requests: s.run.log.since(0)}
+	o.Versions, _ = s.run.recorder.all()
+	return strangers(s.run.rules(), o, &Baseline{Managers: known})
+}
+
+// Managers returns by whom the objects were written that there are, and were since the mark.
+func (s *Session) Managers() map[string]bool {
+	o := &Outcome{}
+	o.Versions, _ = s.run.recorder.all()
+	all := map[string]bool{}
+	for _, manager := range o.managers() {
+		all[manager] = true
+	}
+	return all
+}
+
 // managers returns by whom the objects of a run were written, by their managedFields.
 func (o *Outcome) managers() []string {
 	var all []string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,6 +63,8 @@ type baseline struct {
 	reports string
 	// habits are what is done again and again while all is at rest.
 	habits map[explore.Habit]bool
+	// managers are by whom objects are written.
+	managers map[string]bool
 }
 
 // Plan says what to play.
@@ -261,7 +264,9 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 		f.base.observed, f.base.reports = observed(o) > 0, reports(o)
 	}
 	f.base.quiet = min(max(w.gap+w.gap/2+500*time.Millisecond, time.Second), f.Explorer.Quiet)
+	f.base.managers = s.Managers()
 	err = w.learnAgain(ctx)
+	maps.Copy(f.base.managers, s.Managers())
 	s.Know(f.base.habits)
 	w.quiet = f.base.quiet
 	return w, err

@@ -52,18 +52,26 @@ const (
 )
 
 // try plays a trial, of which it is known what it comes to without its fault.
-func (w *world) try(ctx context.Context, t trial) (outcome, *Problem, error) {
+func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	if t.fault == nil {
-		return w.play(ctx, t.edits)
+		came, problem, err = w.play(ctx, t.edits)
+	} else {
+		came, problem, err = w.disturb(ctx, t)
 	}
-	return w.disturb(ctx, t)
+	// What someone else has a part in says nothing about the operator.
+	if err == nil {
+		if err = w.session.Strangers(w.base.managers); err != nil {
+			problem = nil
+		}
+	}
+	return came, problem, err
 }
 
 // repeat plays a trial once more: first without its fault, and if that is survived with it.
 // It returns the trial in which the problem is.
 func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, error) {
 	without := trial{edits: t.edits}
-	came, problem, err := w.play(ctx, t.edits)
+	came, problem, err := w.try(ctx, without)
 	if t.fault == nil || came != accepted || problem != nil || err != nil {
 		return without, came, problem, err
 	}
@@ -71,7 +79,7 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 		w.excuse(w.base.mask.Compare(t.want, w.edited), otherAgain)
 	}
 	t.want = w.edited
-	came, problem, err = w.disturb(ctx, t)
+	came, problem, err = w.try(ctx, t)
 	return t, came, problem, err
 }
 
