@@ -118,7 +118,7 @@ func TestLastingFaults(t *testing.T) {
 	b := &Baseline{Steps: []BaseStep{step(false), step(false), step(true), step(false)}}
 	spans := map[[2]int]bool{}
 	for _, p := range plan(b) {
-		if p.Kind == DropEvents {
+		if p.Kind == "DropEvents" {
 			spans[[2]int{p.Step, p.Until}] = true
 		}
 	}
@@ -135,7 +135,7 @@ func TestLongestFaults(t *testing.T) {
 		{Events: map[string]int{"sets": 2}}, {Events: map[string]int{"pods": 9, "sets": 2}, Writes: []Request{create, create}}, {Events: map[string]int{"pods": 3, "sets": 2}},
 	}}
 	for _, p := range plan(b) {
-		if p.Kind == FreezeLong {
+		if p.Kind == "FreezeLong" {
 			if p.Resource != "pods" || p.Step != 1 {
 				t.Errorf("the first is %s", p.name())
 			}
@@ -149,7 +149,7 @@ func TestLongestFaults(t *testing.T) {
 func TestNothingLastsBeyondAWait(t *testing.T) {
 	b := &Baseline{Steps: []BaseStep{{}, {Events: map[string]int{"claims": 1}, Waits: true}, {Events: map[string]int{"claims": 1}}, {Events: map[string]int{"claims": 1}}}}
 	for _, p := range plan(b) {
-		if p.Kind == Freeze && p.Step == 1 && p.Until > 1 {
+		if p.Kind == "Freeze" && p.Step == 1 && p.Until > 1 {
 			t.Errorf("%s", p.name())
 		}
 	}

@@ -72,17 +72,17 @@ func (r *run) judge() {
 	if lines := r.operator.output.failures(); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: lines})
 	}
-	if ends := r.operator.allLastWords(); len(ends) > 0 && !r.fault.breaksConnections() && r.fault != nil {
+	if ends := r.operator.allLastWords(); len(ends) > 0 && !r.fault.effects().BreaksConnections && r.fault != nil {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{endedByItself + ends[0]}})
 	}
 	if r.baseline == nil || len(r.outcome.Problems) > 0 || len(r.outcome.Steps) < len(r.baseline.Steps) {
 		return
 	}
-	counts := countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods, r.fault.skips())
-	if r.fault.annotates() && handedOn(r.recorder.objects(), r.touched) {
+	counts := countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods, r.fault.effects().HidesStates)
+	if r.fault.effects().OtherClientWrites && handedOn(r.recorder.objects(), r.touched) {
 		counts = counts.withoutTemplates()
 	}
-	if lines := r.baseline.otherCounts(counts, r.fault.skips()); len(lines) > 0 {
+	if lines := r.baseline.otherCounts(counts, r.fault.effects().HidesStates); len(lines) > 0 {
 		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
 	if lines := refusedFast(r.fault.knowable(r.outcome.Requests, r.outcome.Versions), r.baseline.Locks); len(lines) > 0 {
@@ -110,7 +110,7 @@ const fast = 20
 // knowable returns the requests without those for an object that is not there any more, if the
 // operator cannot know that: each event of what is removed with the object has it try again.
 func (f *Fault) knowable(requests []Request, versions []Version) []Request {
-	if !f.skips() {
+	if !f.effects().HidesStates {
 		return requests
 	}
 	// ends and beginnings of each object of that name, in their order.

@@ -114,7 +114,7 @@ func TestKnowable(t *testing.T) {
 	for _, second := range []int{5, 15, 25, 35} {
 		requests = append(requests, Request{Time: at(second), Verb: "update", Resource: "books/status", Namespace: "shop", Name: "a"})
 	}
-	for f, want := range map[Fault][]int{{Kind: Freeze}: {5, 25}, {Kind: ServerError}: {5, 15, 25, 35}} {
+	for f, want := range map[Fault][]int{{Kind: "Freeze"}: {5, 25}, {Kind: "ServerError"}: {5, 15, 25, 35}} {
 		var got []int
 		for _, r := range f.knowable(requests, versions) {
 			got = append(got, int(r.Time.Unix()))

@@ -7,8 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 )
 
 // Faults are those of some writes, with how promising each is.
@@ -41,7 +42,7 @@ func (s *Session) Faults() Faults {
 	}
 	var all Faults
 	planCalls(writes, disturbed, stable, nil, false, func(score int, f Fault) {
-		if !failed[fmt.Sprint(f.Call, f.Nth)] && !slices.Contains([]Kind{CrashTwice, Overtake, CutOff, KillAPIServer, KillEtcd}, f.Kind) {
+		if !failed[fmt.Sprint(f.Call, f.Nth)] && f.entry().InFuzz {
 			all = append(all, planned{f, score})
 		}
 	})
@@ -85,11 +86,11 @@ func (s *Session) Disturb(ctx context.Context, f Fault, limit, calm time.Duratio
 		r.remove(faultRule)
 		return false, err
 	}
-	if err := r.strike(ctx, injected, closed, limit, calm); err != nil || !r.outcome.Reached || f.Kind != Late {
+	if err := r.strike(ctx, injected, closed, limit, calm); err != nil || !r.outcome.Reached || f.entry().Duration() == 0 {
 		return r.outcome.Reached, err
 	}
 	select {
-	case <-time.After(late):
+	case <-time.After(f.entry().Duration()):
 		return true, nil
 	case <-ctx.Done():
 		return true, ctx.Err()
@@ -98,8 +99,8 @@ func (s *Session) Disturb(ctx context.Context, f Fault, limit, calm time.Duratio
 
 // CheckWrite says what is wrong with a fault that is to be one of a write in a session.
 func (f Fault) CheckWrite() error {
-	switch _, is := onWrite[f.Kind]; {
-	case !is:
+	switch {
+	case f.entry().Hits != faults.Write:
 		return fmt.Errorf("there is no fault %q of a write", f.Kind)
 	case f.Call == nil || f.Call.Verb == "" || f.Call.Resource == "":
 		return errors.New("the fault has no call: the verb and the resource of a write")
@@ -117,4 +118,4 @@ func (f Fault) OnWrite() string {
 }
 
 // Means says what such a fault is.
-func (f Fault) Means() string { return kinds[f.Kind] }
+func (f Fault) Means() string { return f.entry().Text }

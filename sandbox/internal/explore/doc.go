@@ -27,7 +27,8 @@
 //	copies.go     what is left out of that where an operator copies what the kit wrote
 //	strangers.go  who has a part in a run that has none
 //	history.go    what is left out of that where the operator may not have seen all
-//	fault.go      the faults of one run, and where they are injected
+//	faults/       the table of all faults
+//	fault.go      the fault of a run, and where it is injected
 //	inject.go     injects them
 //	stale.go      starts on lists from an earlier moment
 //	leases.go     frees the leases of a leader that is dead

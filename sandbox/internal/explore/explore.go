@@ -225,8 +225,8 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
-	if f.Fault != nil && f.Fault.Kind == Pause && e.OneAtATime() {
-		return nil, errors.New("the fault Pause needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other")
+	if f.Fault != nil && f.Fault.effects().TwoProcesses && e.OneAtATime() {
+		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {

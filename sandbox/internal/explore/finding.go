@@ -255,7 +255,7 @@ func parseFinding(text []byte) (*Finding, error) {
 		return nil, err
 	}
 	if f.Fault != nil {
-		if _, known := kinds[f.Fault.Kind]; !known {
+		if !f.Fault.Kind.Known() {
 			return nil, fmt.Errorf("there is no fault %q", f.Fault.Kind)
 		}
 		f.Fault.Until = max(f.Fault.Until, f.Fault.Step)

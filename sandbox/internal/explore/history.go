@@ -13,7 +13,7 @@ import (
 // comparable returns a state that should be, and one that is, without what a fault may rightly
 // change.
 func (f *Fault) comparable(want, got State) (State, State) {
-	if f.skips() {
+	if f.effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
 		// Claims are kept when those that have them are gone: where they never were, there is
 		// nothing to keep. Each that is deleted is counted.
@@ -21,7 +21,7 @@ func (f *Fault) comparable(want, got State) (State, State) {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
 		})
 	}
-	if f.annotates() {
+	if f.effects().OtherClientWrites {
 		want, got = withoutDigests(want), withoutDigests(got)
 	}
 	return want, got

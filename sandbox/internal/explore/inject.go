@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -21,57 +21,16 @@ const (
 	expireRule = "explore-expire"
 )
 
-// late is longer than the leases of leaders, which is 15 s for most.
-const late = 20 * time.Second
-
-// onWrite are the rules of the faults of a write.
-var onWrite = map[Kind]fault.Fault{
-	CrashBefore:   {Kind: fault.Hang},
-	CrashAfter:    {Kind: fault.HangAnswer},
-	LoseAnswer:    {Kind: fault.LoseAnswer},
-	Conflict:      {Kind: fault.Error, Code: 409},
-	Throttle:      {Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)},
-	ServerError:   {Kind: fault.Error, Code: 500},
-	Refuse:        {Kind: fault.Close},
-	Late:          {Kind: fault.Delay, For: fault.Duration(late)},
-	Invalid:       {Kind: fault.Error, Code: 422},
-	Unavailable:   {Kind: fault.Error, Code: 503},
-	Timeout:       {Kind: fault.LoseAnswer, Code: 504},
-	CrashTwice:    {Kind: fault.HangAnswer},
-	Overtake:      held,
-	Pause:         held,
-	CutOff:        {Kind: fault.Hang},
-	KillAPIServer: held,
-	KillEtcd:      held,
-}
-
-// held holds a write until the rule is removed, and then sends it.
-var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
-
-// onEvent are the rules of the faults of events.
-var onEvent = map[Kind]fault.Fault{
-	DropEvents:     {Kind: fault.DropEvent},
-	DuplicateEvent: {Kind: fault.DuplicateEvent},
-	LateEvent:      {Kind: fault.DelayEvent, For: fault.Duration(2 * time.Second)},
-	ExpireWatch:    {Kind: fault.ExpireWatch},
-	Freeze:         {Kind: fault.Freeze},
-	FreezeLong:     {Kind: fault.Freeze},
-	DropEvent:      {Kind: fault.DropEvent},
-	CrashEvent:     {Kind: fault.DelayEvent, For: held.For},
-	CutWatch:       {Kind: fault.CutWatch},
-}
-
 // arm adds the rule of the fault, at the beginning of its step. The channel is closed when
 // it was injected for the first time; it is nil for faults that come after the step.
 func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 	f := r.fault
-	if f.Kind == Restart || f.Kind == StaleStart {
-		return nil, nil
-	}
+	entry := f.entry()
 	match, count := fault.Match{}, fault.Count{}
-	injected, is := onWrite[f.Kind]
 	switch {
-	case is && f.Call != nil:
+	case entry.Hits == faults.Start:
+		return nil, nil
+	case entry.Hits == faults.Write && f.Call != nil:
 		match = fault.Match{Verbs: []string{f.Call.Verb}, Resources: []string{f.Call.Resource}}
 		if f.Call.Name != "" {
 			match.Names = []string{f.Call.Name}
@@ -80,20 +39,19 @@ func (r *run) arm(ctx context.Context) (<-chan struct{}, error) {
 			match.Namespaces = []string{f.Call.Namespace}
 		}
 		count = fault.Count{From: f.Nth, Times: 1}
-	case f.Resource != "":
-		injected = onEvent[f.Kind]
+	case (entry.Hits == faults.Event || entry.Hits == faults.Events) && f.Resource != "":
 		match = fault.Match{Verbs: []string{"watch"}, Resources: []string{f.Resource}}
-		if !f.freezes() {
+		if !f.effects().Lasts {
 			count = fault.Count{From: max(f.Nth, 1), Times: 1}
 		}
 	default:
 		return nil, fmt.Errorf("the fault %q needs a call or a resource", f.Kind)
 	}
-	if err := r.rule(faultRule, match, count, injected); err != nil {
+	if err := r.rule(faultRule, match, count, entry.Rule); err != nil {
 		return nil, err
 	}
-	if f.freezes() {
-		r.note(results.Fault+"%s: %s", f.Resource, kinds[f.Kind])
+	if f.effects().Lasts {
+		r.note(results.Fault+"%s: %s", f.Resource, f.entry().Text)
 	}
 	fired := make(chan struct{})
 	go whenFired(ctx, r.proxy.Rules(), faultRule, fired)
@@ -128,16 +86,16 @@ func (r *run) inject(ctx context.Context, step int, injected, done <-chan struct
 	switch {
 	case f == nil:
 		return nil
-	case f.freezes():
+	case f.effects().Lasts:
 		if step == f.Until {
 			return r.thaw(ctx)
 		}
 		return nil
 	case f.Step != step:
 		return nil
-	case f.Kind == Restart, f.Kind == StaleStart:
+	case f.entry().Hits == faults.Start:
 		r.rest(ctx, step, r.baseline.Steps[step].Took+r.Patience)
-		return r.restart(ctx, step)
+		return f.entry().Act(r, ctx)
 	}
 	calm := time.Duration(0)
 	if step > 0 {
@@ -154,31 +112,22 @@ func (r *run) strike(ctx context.Context, injected, done <-chan struct{}, limit,
 		return ctx.Err()
 	}
 	r.outcome.Reached = true
-	r.note(results.Fault+"%s: %s", f.subject(), kinds[f.Kind])
-	switch f.Kind {
-	case CrashBefore, CrashAfter, CrashEvent:
-		return r.crash(ctx)
-	case CrashTwice:
-		return r.crashTwice(ctx)
-	case Overtake:
-		return r.overtake(ctx)
-	case Pause:
-		return r.pause(ctx)
-	case CutOff:
-		return r.cutOff(ctx)
-	case KillAPIServer:
-		return r.killed(ctx, component.APIServer)
-	case KillEtcd:
-		return r.killed(ctx, component.Etcd)
-	case DropEvent:
-		step := len(r.outcome.Steps)
-		r.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
-		if err := r.listAgain(ctx); err != nil {
-			return err
-		}
-		r.note("all is listed")
-		r.stepBegan = time.Now()
+	r.note(results.Fault+"%s: %s", f.subject(), f.entry().Text)
+	if act := f.entry().Act; act != nil {
+		return act(r, ctx)
 	}
+	return nil
+}
+
+// ListAgain has the operator list the resource again when the step has come to rest.
+func (r *run) ListAgain(ctx context.Context) error {
+	step := len(r.outcome.Steps)
+	r.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
+	if err := r.listAgain(ctx); err != nil {
+		return err
+	}
+	r.note("all is listed")
+	r.stepBegan = time.Now()
 	return nil
 }
 
@@ -210,9 +159,9 @@ func (r *run) reaches(ctx context.Context, injected, done <-chan struct{}, limit
 	}
 }
 
-// crash kills the operator and starts it again at once, as if the lease of a dead leader
+// Crash kills the operator and starts it again at once, as if the lease of a dead leader
 // had expired.
-func (r *run) crash(ctx context.Context) error {
+func (r *run) Crash(ctx context.Context) error {
 	r.operator.kill()
 	r.note("the operator is killed")
 	r.remove(faultRule)
@@ -231,7 +180,7 @@ func (r *run) crash(ctx context.Context) error {
 func (r *run) thaw(ctx context.Context) error {
 	f := r.fault
 	r.rest(ctx, f.Until, r.baseline.Steps[f.Until].Took+2*r.baseline.Quiet)
-	if f.Kind == FreezeLong {
+	if f.effects().Holds {
 		r.note("nothing is done for %s", r.Hold)
 		select {
 		case <-time.After(r.Hold):
@@ -246,7 +195,7 @@ func (r *run) thaw(ctx context.Context) error {
 			r.outcome.Reached = rule.Fired > 0
 		}
 	}
-	if f.Kind == DropEvents {
+	if f.effects().ListsAfter {
 		if err := r.listAgain(ctx); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
@@ -50,26 +51,27 @@ const heldBack = -1
 
 // effectsOnWrites are whether a write arrives, and what the operator is answered: 0 is a
 // connection that breaks.
-var effectsOnWrites = map[Kind]struct {
+var effectsOnWrites = map[faults.Kind]struct {
 	sent   bool
 	status int
 }{
-	CrashBefore: {status: heldBack}, CrashAfter: {sent: true, status: heldBack}, CrashTwice: {sent: true, status: heldBack},
-	LoseAnswer: {sent: true}, Refuse: {}, Late: {status: heldBack}, CutOff: {status: heldBack},
-	Conflict: {status: 409}, Throttle: {status: 429}, ServerError: {status: 500}, Invalid: {status: 422}, Unavailable: {status: 503},
-	Timeout: {sent: true, status: 504}, Overtake: {status: heldBack}, Pause: {status: heldBack}, KillAPIServer: {status: heldBack}, KillEtcd: {status: heldBack},
+	"CrashBefore": {status: heldBack}, "CrashAfter": {sent: true, status: heldBack}, "CrashTwice": {sent: true, status: heldBack},
+	"LoseAnswer": {sent: true}, "Refuse": {}, "Late": {status: heldBack}, "CutOff": {status: heldBack},
+	"Conflict": {status: 409}, "Throttle": {status: 429}, "ServerError": {status: 500}, "Invalid": {status: 422}, "Unavailable": {status: 503},
+	"Timeout": {sent: true, status: 504}, "Overtake": {status: heldBack}, "Pause": {status: heldBack}, "KillAPIServer": {status: heldBack}, "KillEtcd": {status: heldBack},
 }
 
 // effectsOnEvents are what the operator sees of the events a and b, before which it knows nothing,
 // and the bookmark after them: while there is the rule of the fault.
-var effectsOnEvents = map[Kind]string{
-	DropEvents: "BOOKMARK", DropEvent: "b BOOKMARK", DuplicateEvent: "a " + "a b BOOKMARK", LateEvent: "a b BOOKMARK",
-	ExpireWatch: "ERROR", CutWatch: "", Freeze: "held", FreezeLong: "held", CrashEvent: "held",
+var effectsOnEvents = map[faults.Kind]string{
+	"DropEvents": "BOOKMARK", "DropEvent": "b BOOKMARK", "DuplicateEvent": "a " + "a b BOOKMARK", "LateEvent": "a b BOOKMARK",
+	"ExpireWatch": "ERROR", "CutWatch": "", "Freeze": "held", "FreezeLong": "held", "CrashEvent": "held",
 }
 
 // Each fault of a write and of events does to a request or to a watch what it is called after.
 func TestEachFaultTakesEffect(t *testing.T) {
-	for kind := range kinds {
+	for _, entry := range faults.Table {
+		kind := entry.Kind
 		_, onWrites := effectsOnWrites[kind]
 		_, onEvents := effectsOnEvents[kind]
 		switch {
@@ -77,13 +79,13 @@ func TestEachFaultTakesEffect(t *testing.T) {
 			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testWrite(t, kind) })
 		case onEvents:
 			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testEvents(t, kind) })
-		case kind != Restart && kind != StaleStart: // They are starts.
+		case entry.Hits != faults.Start: // They are starts.
 			t.Errorf("what %s does is not tested", kind)
 		}
 	}
 }
 
-func testWrite(t *testing.T, kind Kind) {
+func testWrite(t *testing.T, kind faults.Kind) {
 	want, sent := effectsOnWrites[kind], make(chan struct{}, 1)
 	call := &Call{Verb: "update", Resource: "configmaps", Namespace: "shop", Name: "a"}
 	r, client := runThrough(t, func(http.ResponseWriter, *http.Request) { sent <- struct{}{} }, Fault{Kind: kind, Step: 1, Call: call, Nth: 1})
@@ -123,7 +125,7 @@ func testWrite(t *testing.T, kind Kind) {
 	}
 }
 
-func testEvents(t *testing.T, kind Kind) {
+func testEvents(t *testing.T, kind faults.Kind) {
 	r, client := runThrough(t, func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for _, event := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
@@ -177,10 +179,10 @@ func testEvents(t *testing.T, kind Kind) {
 			t.Errorf("%s arrives, want %s", event, next)
 		}
 	}
-	if kind == LateEvent && time.Since(began) < 2*time.Second {
+	if kind == "LateEvent" && time.Since(began) < 2*time.Second {
 		t.Errorf("it is only %s late", time.Since(began))
 	}
-	if kind == CutWatch {
+	if kind == "CutWatch" {
 		if event, more := <-events; more {
 			t.Errorf("%s arrives", event)
 		}

@@ -11,21 +11,6 @@ type planned struct {
 	score int
 }
 
-// family are the kinds of faults that are survived, or not, for the same reasons.
-func (f *Fault) family() string {
-	switch f.Kind {
-	case CrashBefore, CrashAfter, CrashTwice, CrashEvent, LoseAnswer, Timeout:
-		return "crash"
-	case Freeze, DropEvents, FreezeLong:
-		return "late"
-	case LateEvent, DuplicateEvent, ExpireWatch, DropEvent, CutWatch:
-		return "events"
-	case Restart, StaleStart, Pause, Overtake, KillAPIServer, KillEtcd:
-		return string(f.Kind)
-	}
-	return "refused"
-}
-
 // subject is what a fault is injected into.
 func (f *Fault) subject() string {
 	switch {
@@ -50,7 +35,7 @@ func newHistory() *history { return &history{played: map[string]int{}, found: ma
 // traits are what faults can have in common, and how much less promising one is for each
 // that was played and has it.
 func (f *Fault) traits() map[string]int {
-	family := f.family()
+	family := f.entry().Family
 	return map[string]int{
 		family:                                  1,
 		family + " " + f.subject():              4,
@@ -61,7 +46,7 @@ func (f *Fault) traits() map[string]int {
 // places are where a fault happens. Where one was not survived, others most often show the
 // same mistake.
 func (f *Fault) places() []string {
-	return []string{fmt.Sprintf("%s in %d", f.family(), f.Step), fmt.Sprintf("%s in %d", f.subject(), f.Step)}
+	return []string{fmt.Sprintf("%s in %d", f.entry().Family, f.Step), fmt.Sprintf("%s in %d", f.subject(), f.Step)}
 }
 
 func (h *history) notePlayed(f *Fault) {

@@ -14,9 +14,9 @@ func TestOrder(t *testing.T) {
 		return &Call{Verb: verb, Resource: "claims", Namespace: "shop", Name: name}
 	}
 	crash := func(step int, name string) planned {
-		return planned{Fault{Kind: CrashAfter, Step: step, Until: step, Call: call("update", name), Nth: 1}, 80}
+		return planned{Fault{Kind: "CrashAfter", Step: step, Until: step, Call: call("update", name), Nth: 1}, 80}
 	}
-	freeze := planned{Fault{Kind: Freeze, Step: 3, Until: 4, Resource: "sets"}, 72}
+	freeze := planned{Fault{Kind: "Freeze", Step: 3, Until: 4, Resource: "sets"}, 72}
 	for _, tc := range []struct {
 		name string
 		// left are the faults, and order those that come next one after another; found are

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 )
 
 // plan returns the faults that can be played, most promising first.
@@ -24,8 +26,13 @@ func plan(b *Baseline) []planned {
 		planReads(&b.Steps[step], step, add)
 		planEvents(b, step, last, add)
 		if step > 0 {
-			add(50, Fault{Kind: Restart, Step: step})
-			planStale(b, step, add)
+			for _, e := range faults.Hitting(faults.Start) {
+				if e.Effects.StaleLists {
+					planStale(b, e, step, add)
+				} else {
+					add(e.Score, Fault{Kind: e.Kind, Step: step})
+				}
+			}
 		}
 	}
 	mostPromisingFirst(all)
@@ -58,7 +65,7 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 	for i := range writes {
 		call := callOf(&writes[i], stable)
 		seen[call]++
-		value := 50
+		value := 0
 		if i+1 < len(writes) {
 			value += 15
 		}
@@ -87,19 +94,14 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 		}
 		// Of many alike, the first ones tell most.
 		value -= 10 * (seen[call] - 1)
-		for kind, less := range map[Kind]int{CrashAfter: 0, CrashBefore: 5, LoseAnswer: 20, ServerError: 22, Conflict: 25, Throttle: 40, Refuse: 42, Late: 45, Overtake: 18, Pause: 21, CrashTwice: 30, CutOff: 41, Timeout: 43, Unavailable: 44, Invalid: 44, KillAPIServer: 39, KillEtcd: 40} {
-			if kind == KillAPIServer || kind == KillEtcd {
-				if i > 0 {
-					continue // It breaks off all that is under way in this step.
-				}
+		for _, e := range faults.Hitting(faults.Write) {
+			switch {
+			case e.Only == faults.First && i > 0,
+				e.Only == faults.Changes && call.Verb != "update" && call.Verb != "patch",
+				e.Only == faults.Elected && !elects:
+				continue
 			}
-			if (kind == Conflict || kind == Overtake) && call.Verb != "update" && call.Verb != "patch" {
-				continue // There is nothing that another client has changed.
-			}
-			if kind == Pause && !elects {
-				continue // There is no other process.
-			}
-			add(value-less, Fault{Kind: kind, Step: step, Call: &call, Nth: seen[call]})
+			add(value+e.Score, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: seen[call]})
 		}
 	}
 }
@@ -107,11 +109,11 @@ func planCalls(writes []Request, step int, stable map[string]bool, earlier map[C
 // planReads plans the faults of the reads of a step that are no watches.
 func planReads(s *BaseStep, step int, add func(int, Fault)) {
 	for _, call := range s.ReadCalls {
-		for kind, value := range map[Kind]int{ServerError: 16, Refuse: 14, Late: 8} {
-			if kind == Late && call.Verb == "watchlist" {
-				continue // What comes late are its events.
+		for _, e := range faults.Hitting(faults.Write) {
+			if e.ReadScore == 0 || e.Duration() > 0 && call.Verb == "watchlist" {
+				continue // Of a streamed list, the events would be late.
 			}
-			add(value, Fault{Kind: kind, Step: step, Call: &call, Nth: 1})
+			add(e.ReadScore, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: 1})
 		}
 	}
 }
@@ -123,22 +125,36 @@ func planEvents(b *Baseline, step, last int, add func(int, Fault)) {
 			continue
 		}
 		made := b.interest(step, resource)
-		add(50+made, Fault{Kind: Freeze, Step: step, Resource: resource})
-		add(40+made, Fault{Kind: DropEvents, Step: step, Resource: resource})
-		// An operator that sees nothing holds up a deletion, and what users do after it
-		// would be done to an object that is still there. And users who wait for something
-		// do not go on without it.
-		for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
-			missed := b.missed(step, until, resource)
-			value := 49 + made - (until - step) + missed
-			add(value, Fault{Kind: Freeze, Step: step, Until: until, Resource: resource})
-			if missed > 0 {
-				value += 2 // What is listed in the end shows nothing of what was in between.
-			}
-			add(value-1, Fault{Kind: DropEvents, Step: step, Until: until, Resource: resource})
+		for _, e := range faults.Hitting(faults.Events) {
+			planSpans(b, e, step, last, resource, made, add)
 		}
-		add(20+b.expected(step, resource), Fault{Kind: FreezeLong, Step: step, Resource: resource})
 		planSingleEvents(step, resource, n, made, add)
+	}
+}
+
+// planSpans plans a fault of all events of a resource: until the step is over, and until each later
+// step is.
+func planSpans(b *Baseline, e *faults.Entry, step, last int, resource string, made int, add func(int, Fault)) {
+	value := e.Score
+	if e.ByInterest {
+		value += made
+	}
+	if e.Effects.Holds {
+		value += b.expected(step, resource)
+	}
+	add(value, Fault{Kind: e.Kind, Step: step, Resource: resource})
+	if e.SpanScore == 0 {
+		return
+	}
+	// An operator that sees nothing holds up a deletion, and users would do the next step to an
+	// object that is still there. And users who wait do not go on without the operator.
+	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
+		missed := b.missed(step, until, resource)
+		value := e.SpanScore + made - (until - step) + missed
+		if e.Effects.ListsAfter && missed > 0 {
+			value += 2 // The list at the end shows nothing of the states in between.
+		}
+		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})
 	}
 }
 
@@ -150,8 +166,12 @@ func planSingleEvents(step int, resource string, n, made int, add func(int, Faul
 		stride = 3
 	}
 	for nth := 1; nth <= n; nth += stride {
-		for kind, value := range map[Kind]int{ExpireWatch: 18 + made, CrashEvent: 16 + made, DropEvent: 14 + made, LateEvent: 18, CutWatch: 12, DuplicateEvent: 10} {
-			f := Fault{Kind: kind, Step: step, Resource: resource}
+		for _, e := range faults.Hitting(faults.Event) {
+			value := e.Score
+			if e.ByInterest {
+				value += made
+			}
+			f := Fault{Kind: e.Kind, Step: step, Resource: resource}
 			if nth > 1 {
 				f.Nth = nth
 			}
@@ -212,23 +232,23 @@ func (b *Baseline) expected(step int, resource string) int {
 }
 
 // planStale plans starts on older lists, where the operator's lists may be that.
-func planStale(b *Baseline, step int, add func(int, Fault)) {
+func planStale(b *Baseline, e *faults.Entry, step int, add func(int, Fault)) {
 	if len(b.Listed) == 0 {
 		return
 	}
 	for key, deleted := range b.deletions {
 		if deleted <= step {
-			value := 40
+			value := e.Score
 			if b.Roots[key] {
 				value += 20
 			}
 			if deleted < step {
 				value += 15
 			}
-			add(value, Fault{Kind: StaleStart, Step: step, AsOf: "deleting " + key})
+			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
 			// An API server has a cache for each resource, and one may be behind the others.
 			resource, _, _ := strings.Cut(key, " ")
-			add(value+3, Fault{Kind: StaleStart, Step: step, AsOf: "deleting " + key, Resource: resource})
+			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
 	}
 	changed := map[string]bool{}
@@ -236,12 +256,12 @@ func planStale(b *Baseline, step int, add func(int, Fault)) {
 		for _, resource := range b.Listed {
 			changed[resource] = changed[resource] || b.Steps[moment].Events[resource] > 0
 			if b.Steps[step].Events[resource] > 0 {
-				add(30, Fault{Kind: StaleStart, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
+				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
 		}
 		// Otherwise no list differs from one of now.
 		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
-			add(55-(step-moment), Fault{Kind: StaleStart, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
+			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (q *queue) fill(faults []planned) {
 			if q.book.Played[i].Found {
 				q.history.noteFound(&f.Fault)
 			}
-		case f.Kind == FreezeLong:
+		case f.effects().Holds:
 			q.long = append(q.long, f)
 		default:
 			q.short = append(q.short, f)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestFill(t *testing.T) {
 	var faults []planned
 	for step := range 4 {
-		faults = append(faults, planned{Fault: Fault{Kind: Restart, Step: step}})
+		faults = append(faults, planned{Fault: Fault{Kind: "Restart", Step: step}})
 	}
 	played := []results.Played{{ID: faults[0].id()}, {ID: faults[1].id(), Error: "etcd crashed"}, {ID: faults[2].id(), Found: true, Unsure: true}}
 	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Played: played}}, history: newHistory()}
@@ -58,7 +59,7 @@ func TestSecondTime(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := &queue{explorer: &Explorer{Workload: &Workload{Steps: []Step{{Name: "a"}}}}}
-			fault := &Fault{Kind: CrashAfter, Step: 1, Until: 1}
+			fault := &Fault{Kind: "CrashAfter", Step: 1, Until: 1}
 			found := q.explorer.newFinding(fault, &Outcome{Problems: []Problem{missing}}, nil)
 			var again *Outcome
 			if tc.err == nil {
@@ -75,7 +76,7 @@ func TestSecondTime(t *testing.T) {
 // The same mistake, found by several faults, is one finding.
 func TestOneMistake(t *testing.T) {
 	r := &results.Result[*Finding]{}
-	for i, kind := range []Kind{CrashAfter, Freeze, Restart} {
+	for i, kind := range []faults.Kind{"CrashAfter", "Freeze", "Restart"} {
 		found := &Finding{ID: fmt.Sprint(i), Workload: &Workload{}, Fault: &Fault{Kind: kind}, Problems: []Problem{{Oracle: OtherState, Lines: []string{fmt.Sprintf("secrets default/receipt-%d: it is missing", i)}}}}
 		found.Repeated = i // One was found only once.
 		r.Findings = append(r.Findings, found)
@@ -89,7 +90,7 @@ func TestOneMistake(t *testing.T) {
 func TestShards(t *testing.T) {
 	var all []planned
 	for step := range 100 {
-		all = append(all, planned{Fault: Fault{Kind: Restart, Step: step}})
+		all = append(all, planned{Fault: Fault{Kind: "Restart", Step: step}})
 	}
 	parts := map[string]int{}
 	for shard := 1; shard <= 3; shard++ {
@@ -121,7 +122,7 @@ func TestDeletionsOfNothing(t *testing.T) {
 		all := map[string]int{}
 		writes := []Request{{Verb: "delete", Resource: "secrets", Upstream: status}, {Verb: "update", Resource: "configmaps", Upstream: 200}}
 		planCalls(writes, 1, nil, nil, false, func(score int, f Fault) {
-			if f.Kind == CrashAfter {
+			if f.Kind == "CrashAfter" {
 				all[f.Call.Verb] = score
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
@@ -29,12 +30,12 @@ const deaf = 3 * time.Second
 // moment gives an operator time to act on what it sees.
 const moment = time.Second
 
-// crashTwice kills the operator, and the next process before its first write.
-func (r *run) crashTwice(ctx context.Context) error {
+// CrashTwice kills the operator, and the next process before its first write.
+func (r *run) CrashTwice(ctx context.Context) error {
 	if err := r.rule(againRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
 		return err
 	}
-	if err := r.crash(ctx); err != nil {
+	if err := r.Crash(ctx); err != nil {
 		return err
 	}
 	step := len(r.outcome.Steps)
@@ -47,16 +48,16 @@ func (r *run) crashTwice(ctx context.Context) error {
 		r.outcome.Reached = false // Nothing was left to write.
 		return ctx.Err()
 	}
-	return r.crash(ctx)
+	return r.Crash(ctx)
 }
 
 func (r *run) hasFired(name string) bool {
 	return slices.ContainsFunc(r.rules(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
-// killed kills a component of the control plane while a write is on its way, and starts it
+// KillComponent kills a component of the control plane while a write is on its way, and starts it
 // again a moment later.
-func (r *run) killed(ctx context.Context, name string) error {
+func (r *run) KillComponent(ctx context.Context, name string) error {
 	r.recorder.expectBreaks()
 	r.sandbox.spoilt = true
 	if err := r.sandbox.dir.Control().Act(ctx, name, "kill"); err != nil {
@@ -76,9 +77,9 @@ func (r *run) killed(ctx context.Context, name string) error {
 	return nil
 }
 
-// overtake has another client write to the object of the write that is on its way, and to
+// Overtake has another client write to the object of the write that is on its way, and to
 // those that users made. The operator hears of it a moment after its own write has arrived.
-func (r *run) overtake(ctx context.Context) error {
+func (r *run) Overtake(ctx context.Context) error {
 	if err := r.rule(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return err
 	}
@@ -190,10 +191,10 @@ func (r *run) restFor(ctx context.Context, while time.Duration) {
 	}
 }
 
-// pause suspends the operator, which leads, and another process takes over. Then the write
+// Pause suspends the operator, which leads, and another process takes over. Then the write
 // that was on its way arrives, and the first process goes on, hears that it does not lead
 // any more, and ends.
-func (r *run) pause(ctx context.Context) error {
+func (r *run) Pause(ctx context.Context) error {
 	first := r.operator
 	if err := first.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (r *run) pause(ctx context.Context) error {
 	}
 	r.operator = second
 	r.note("another process is started")
-	if !r.awaitLeader(ctx, r.baseline.Steps[0].Took+late) {
+	if !r.awaitLeader(ctx, r.baseline.Steps[0].Took+faults.Late) {
 		r.outcome.Reached = false
 		r.remove(faultRule)
 		return ctx.Err()
@@ -224,7 +225,7 @@ func (r *run) pause(ctx context.Context) error {
 		return err
 	}
 	r.note("what was on its way has arrived, and the first process goes on")
-	first.awaitEnd(late)
+	first.awaitEnd(faults.Late)
 	r.stepBegan = time.Now()
 	return ctx.Err()
 }
@@ -245,9 +246,9 @@ func (r *run) awaitLeader(ctx context.Context, limit time.Duration) bool {
 	return false
 }
 
-// cutOff breaks all connections of the operator until its process ends, or for longer than a
+// CutOff breaks all connections of the operator until its process ends, or for longer than a
 // lease lasts.
-func (r *run) cutOff(ctx context.Context) error {
+func (r *run) CutOff(ctx context.Context) error {
 	all := fault.Match{}
 	if err := r.rule(againRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {
 		return err
@@ -255,7 +256,7 @@ func (r *run) cutOff(ctx context.Context) error {
 	r.remove(faultRule)
 	r.proxy.Cut(all)
 	ends := len(r.operator.ends())
-	for end := time.Now().Add(late); len(r.operator.ends()) == ends && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(faults.Late); len(r.operator.ends()) == ends && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(look)
 	}
 	r.remove(againRule)

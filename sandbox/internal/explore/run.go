@@ -312,7 +312,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 			return err
 		}
 	}
-	lasting := r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until
+	lasting := r.fault.effects().Lasts && step >= r.fault.Step && step < r.fault.Until
 	switch {
 	case lasting:
 		// The objects of now are not those that the step comes to.

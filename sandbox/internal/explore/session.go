@@ -63,7 +63,7 @@ func (s *Session) Watched() []string { return s.run.watches() }
 // Mark begins something new: what is looked at is what comes from now on, and of what was before
 // nothing is kept but the objects that there are.
 func (s *Session) Mark() {
-	if s.run.fault.breaksConnections() {
+	if s.run.fault.effects().BreaksConnections {
 		s.excused = len(s.run.operator.ends())
 	}
 	s.run.fault = nil
@@ -158,7 +158,7 @@ func (s *Session) Failures() []string {
 	}
 	lines := s.run.operator.output.failures()
 	ends := s.run.operator.allLastWords()
-	if s.run.fault.breaksConnections() {
+	if s.run.fault.effects().BreaksConnections {
 		ends = nil
 	}
 	for _, end := range ends[min(s.excused, len(ends)):] {

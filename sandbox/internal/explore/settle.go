@@ -144,7 +144,7 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 // differences are those from what the step comes to undisturbed.
 func (r *run) differences(base *BaseStep) []state.Difference {
 	want, got := r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
-	if r.fault.annotates() && handedOn(r.recorder.objects(), r.touched) {
+	if r.fault.effects().OtherClientWrites && handedOn(r.recorder.objects(), r.touched) {
 		want, got = withoutRevisions(want), withoutRevisions(got)
 	}
 	return state.Compare(want, got, base.Mask, state.Rules{})

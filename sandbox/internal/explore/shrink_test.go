@@ -26,20 +26,20 @@ func TestWithoutSteps(t *testing.T) {
 	}{
 		{name: "without a fault", unnamed: []int{1, 2, 3, 4, 5}, without: []int{2, 4}, steps: []string{"a", "c", "e"}},
 		{
-			name: "an earlier and a later one", fault: &Fault{Kind: CrashAfter, Step: 3, Until: 3}, unnamed: []int{1, 2, 4, 5}, without: []int{1, 5},
-			steps: []string{"b", "c", "d"}, want: &Fault{Kind: CrashAfter, Step: 2, Until: 2},
+			name: "an earlier and a later one", fault: &Fault{Kind: "CrashAfter", Step: 3, Until: 3}, unnamed: []int{1, 2, 4, 5}, without: []int{1, 5},
+			steps: []string{"b", "c", "d"}, want: &Fault{Kind: "CrashAfter", Step: 2, Until: 2},
 		},
 		{
-			name: "one in between", fault: &Fault{Kind: Freeze, Step: 2, Until: 5}, unnamed: []int{1, 3, 4}, without: []int{1, 3, 4},
-			steps: []string{"b", "e"}, want: &Fault{Kind: Freeze, Step: 1, Until: 2},
+			name: "one in between", fault: &Fault{Kind: "Freeze", Step: 2, Until: 5}, unnamed: []int{1, 3, 4}, without: []int{1, 3, 4},
+			steps: []string{"b", "e"}, want: &Fault{Kind: "Freeze", Step: 1, Until: 2},
 		},
 		{
-			name: "a list as of a step", fault: &Fault{Kind: StaleStart, Step: 5, Until: 5, AsOf: "step 3"}, unnamed: []int{1, 2, 4}, without: []int{2, 4},
-			steps: []string{"a", "c", "e"}, want: &Fault{Kind: StaleStart, Step: 3, Until: 3, AsOf: "step 2"},
+			name: "a list as of a step", fault: &Fault{Kind: "StaleStart", Step: 5, Until: 5, AsOf: "step 3"}, unnamed: []int{1, 2, 4}, without: []int{2, 4},
+			steps: []string{"a", "c", "e"}, want: &Fault{Kind: "StaleStart", Step: 3, Until: 3, AsOf: "step 2"},
 		},
 		{
-			name: "at the start", fault: &Fault{Kind: CrashAfter}, unnamed: []int{1, 2, 3, 4, 5}, without: []int{1},
-			steps: []string{"b", "c", "d", "e"}, want: &Fault{Kind: CrashAfter},
+			name: "at the start", fault: &Fault{Kind: "CrashAfter"}, unnamed: []int{1, 2, 3, 4, 5}, without: []int{1},
+			steps: []string{"b", "c", "d", "e"}, want: &Fault{Kind: "CrashAfter"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -18,12 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// restart is a start of the operator, on current lists or on older ones.
-func (r *run) restart(ctx context.Context, step int) error {
-	if r.fault.Kind == Restart {
-		r.outcome.Reached = true
-		return r.crash(ctx)
-	}
+// Restart starts the operator again, on current lists.
+func (r *run) Restart(ctx context.Context) error {
+	r.outcome.Reached = true
+	return r.Crash(ctx)
+}
+
+// StartStale starts the operator again, on lists from an earlier moment.
+func (r *run) StartStale(ctx context.Context) error {
+	step := len(r.outcome.Steps)
 	revision, err := r.moment(r.fault.AsOf)
 	if err != nil {
 		return err
@@ -33,7 +36,7 @@ func (r *run) restart(ctx context.Context, step int) error {
 		match.Resources = []string{r.fault.Resource}
 	}
 	if len(match.Resources) == 0 {
-		return r.crash(ctx) // It asks for no list that may be stale.
+		return r.Crash(ctx) // It asks for no list that may be stale.
 	}
 	r.note(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, r.fault.AsOf)
 	lists, begun := match, r.log.len()

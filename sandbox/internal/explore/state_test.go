@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -147,10 +148,10 @@ func TestHistoryThatWasSkipped(t *testing.T) {
 				want, got := f.comparable((anonymizer{}).state(want, nil), (anonymizer{}).state(tc.got, nil))
 				return diff(want, got, nil)
 			}
-			if lines := compare(&Fault{Kind: DropEvents}); !slices.Equal(lines, tc.lines) {
+			if lines := compare(&Fault{Kind: "DropEvents"}); !slices.Equal(lines, tc.lines) {
 				t.Errorf("got %q, want %q", lines, tc.lines)
 			}
-			if lines := compare(&Fault{Kind: CrashAfter}); len(lines) <= len(tc.lines) {
+			if lines := compare(&Fault{Kind: "CrashAfter"}); len(lines) <= len(tc.lines) {
 				t.Errorf("after a crash, got only %q", lines)
 			}
 		})
@@ -164,13 +165,13 @@ func TestDigestsOfWhatAnotherAnnotated(t *testing.T) {
 	}
 	want := of("12688783091238735336", "a")
 	for _, tc := range []struct {
-		kind  Kind
+		kind  faults.Kind
 		got   State
 		lines int
 	}{
-		{Overtake, of("16955502299180339674", "a"), 0},
-		{Overtake, of("16955502299180339674", "b"), 1},
-		{CrashAfter, of("16955502299180339674", "a"), 1},
+		{"Overtake", of("16955502299180339674", "a"), 0},
+		{"Overtake", of("16955502299180339674", "b"), 1},
+		{"CrashAfter", of("16955502299180339674", "a"), 1},
 	} {
 		want, got := (&Fault{Kind: tc.kind}).comparable(want, tc.got)
 		if lines := diff(want, got, nil); len(lines) != tc.lines {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 )
 
 // waitError says that what a step waits for did not come true.
@@ -175,7 +177,7 @@ func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) e
 	f := r.fault
 	mine := f != nil && step >= f.Step && step <= f.Until
 	switch {
-	case s.Run != "" && mine && f.freezes():
+	case s.Run != "" && mine && f.effects().Lasts:
 		select {
 		case <-doing.done:
 		case <-time.After(r.baseline.Steps[step].Took + 3*time.Second):
@@ -185,7 +187,7 @@ func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) e
 				return errStuck
 			}
 		}
-	case s.Run != "" && mine && f.Kind != Restart && f.Kind != StaleStart:
+	case s.Run != "" && mine && f.entry().Hits != faults.Start:
 	default:
 		<-doing.done
 	}
@@ -199,7 +201,7 @@ func (r *run) waitLimit(s *Step) time.Duration {
 	switch {
 	case r.fault == nil:
 		return 0
-	case r.fault.freezes() && step >= r.fault.Step && step < r.fault.Until:
+	case r.fault.effects().Lasts && step >= r.fault.Step && step < r.fault.Until:
 		return 3 * time.Second
 	}
 	return s.Wait.Timeout.Duration + r.Patience
@@ -213,7 +215,7 @@ func (r *run) failed(ctx context.Context, s *Step, err error) error {
 		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
 			len(r.outcome.Steps), err, indent(r.operator.output.tail(10)))
 	case errors.As(err, &waited):
-		if step := len(r.outcome.Steps); !r.fault.freezes() || step < r.fault.Step || step >= r.fault.Until {
+		if step := len(r.outcome.Steps); !r.fault.effects().Lasts || step < r.fault.Step || step >= r.fault.Until {
 			r.problem(NotReached, waited.Error())
 		}
 		return nil

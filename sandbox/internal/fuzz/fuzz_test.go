@@ -244,7 +244,7 @@ func TestSecondTime(t *testing.T) {
 	at := func(fault *explore.Fault, oracle explore.Oracle, line string) *Finding {
 		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: []string{line}}}
 	}
-	fault := &explore.Fault{Kind: explore.CrashAfter, Step: 1, Nth: 1, Call: &explore.Call{Verb: "update", Resource: "configmaps"}}
+	fault := &explore.Fault{Kind: "CrashAfter", Step: 1, Nth: 1, Call: &explore.Call{Verb: "update", Resource: "configmaps"}}
 	const line, other = "configmaps default/a: data.b is 1, not 2", "secrets default/a: it is missing"
 	for _, tc := range []struct {
 		name   string

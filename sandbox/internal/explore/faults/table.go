@@ -1,0 +1,305 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// Kind is the name of a kind of fault.
+type Kind string
+
+// Entry describes a kind of fault. A new kind is a new entry of the table: planning, injecting,
+// judging, the reports and the documentation all follow from its fields.
+type Entry struct {
+	Kind Kind
+	// Text is the effect of the fault in the words of reports.
+	Text string
+	// Possible says when such a fault happens in a real cluster, so that nobody takes a finding for
+	// an invention of the kit.
+	Possible string
+	Hits     Traffic
+	// Rule is the rule of the proxy that injects the fault; a start has none.
+	Rule fault.Fault
+	// Act completes the fault as soon as the rule has fired; nil: the rule is all.
+	Act func(Actor, context.Context) error
+	// Score is how promising the fault is, before the request, the event or the start that it hits
+	// is looked at. ReadScore is the same for a read (0: reads are not hit), SpanScore for a fault
+	// that lasts longer than its step (0: it ends with its step).
+	Score, ReadScore, SpanScore int
+	// ByInterest: the score of the fault of an event grows with the interest of its resource.
+	ByInterest bool
+	// Family is shared by faults that operators survive, or not, for the same reasons.
+	Family string
+	// Only restricts the writes that the fault hits.
+	Only Restriction
+	Effects
+	// InFuzz: fuzz plays the fault, too. A fault needs the steps of a workload, or their
+	// durations, if it does not.
+	InFuzz bool
+}
+
+// Traffic is the part of the traffic of the operator that a fault hits.
+type Traffic string
+
+// Kinds of traffic.
+const (
+	// Write is a request that changes an object. The faults of reads are faults of writes as well.
+	Write Traffic = "write"
+	// Event is a single event of a resource, and Events are all from the beginning of a step on.
+	Event  Traffic = "event"
+	Events Traffic = "events"
+	// Start is a start of the operator after a step has settled.
+	Start Traffic = "start"
+)
+
+// Restriction restricts the writes that a fault hits.
+type Restriction string
+
+// Restrictions.
+const (
+	// Changes are updates and patches: only they have an object that another client may change.
+	Changes Restriction = "updates and patches"
+	// First is the first write of a step: the fault ends everything else that the step does.
+	First Restriction = "the first write of each step"
+	// Elected are the writes of an operator that elects a leader: only it has a second process.
+	Elected Restriction = "operators that elect a leader by a Lease"
+)
+
+// Effects are the consequences of a fault for which an operator is not to blame.
+type Effects struct {
+	// HidesStates: the operator may never see a state in between, and may rightly do less.
+	HidesStates bool
+	// BreaksConnections: the operator may rightly exit.
+	BreaksConnections bool
+	// OtherClientWrites: another client annotates the objects of users.
+	OtherClientWrites bool
+	// KillsControlPlane: a component of the control plane is killed.
+	KillsControlPlane bool
+	// Lasts: the fault lasts until the end of a step, and the operator sees an older state until then.
+	Lasts bool
+	// ListsAfter: the operator lists the resource when the fault is over.
+	ListsAfter bool
+	// Holds: the fault holds events back for minutes (--hold).
+	Holds bool
+	// StaleLists: the lists after the start are from an earlier moment.
+	StaleLists bool
+	// TwoProcesses: a second process of the operator runs beside the first.
+	TwoProcesses bool
+}
+
+// Actor has the actions that faults are made of.
+type Actor interface {
+	// Crash kills the operator and starts it again.
+	Crash(ctx context.Context) error
+	// CrashTwice does that, and kills the next process before its first write.
+	CrashTwice(ctx context.Context) error
+	// Overtake has another client write first, and hides that from the operator.
+	Overtake(ctx context.Context) error
+	// Pause suspends the leader while another process takes over.
+	Pause(ctx context.Context) error
+	// CutOff closes all connections for a while.
+	CutOff(ctx context.Context) error
+	// KillComponent kills a component of the control plane, and starts it again.
+	KillComponent(ctx context.Context, name string) error
+	// ListAgain has the operator list the resource of the fault when the step has come to rest.
+	ListAgain(ctx context.Context) error
+	// Restart kills the operator when the step has settled, and starts it again.
+	Restart(ctx context.Context) error
+	// StartStale does that with lists from an earlier moment.
+	StartStale(ctx context.Context) error
+}
+
+// Late is longer than the leases of leaders, which last 15 s for most.
+const Late = 20 * time.Second
+
+// held holds a write until its rule is removed, and sends it then.
+var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
+
+// answer answers a request with a status code.
+func answer(code int) fault.Fault { return fault.Fault{Kind: fault.Error, Code: code} }
+
+// The causes of faults in a real cluster.
+const (
+	byKill       = "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."
+	byConnection = "A connection can break, and a request can be late, at any time."
+	byOverload   = "An API server answers so when it is overloaded, or one of its webhooks or its etcd fails."
+	byClient     = "Another client can write the object at any time."
+	byLateWatch  = "A watch can be late at any time, with every version of server and client: nothing bounds how long an event is on its way."
+	byNewWatch   = "A watch that ends is opened again, and one whose version is too old begins with a list: what was in between is never seen."
+	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
+)
+
+// Table has all faults.
+var Table = []Entry{
+	{
+		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
+		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.Crash, Score: 45, Family: "crash", InFuzz: true,
+	},
+	{
+		Kind: "CrashAfter", Text: "killed when it is done and not answered, and started again", Possible: byKill, Hits: Write,
+		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.Crash, Score: 50, Family: "crash", InFuzz: true,
+	},
+	{
+		Kind: "CrashTwice", Text: "killed when it is done and not answered, and again before the next write", Possible: byKill, Hits: Write,
+		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.CrashTwice, Score: 20, Family: "crash",
+	},
+	{
+		Kind: "LoseAnswer", Text: "done, and the connection is closed instead of an answer", Possible: byConnection, Hits: Write,
+		Rule: fault.Fault{Kind: fault.LoseAnswer}, Score: 30, Family: "crash", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+	},
+	{
+		Kind: "Timeout", Text: "done, and answered 504 Gateway Timeout", Possible: byOverload, Hits: Write,
+		Rule: fault.Fault{Kind: fault.LoseAnswer, Code: 504}, Score: 7, Family: "crash", InFuzz: true,
+	},
+	{
+		Kind: "Conflict", Text: "answered 409 Conflict", Possible: byClient, Hits: Write,
+		Rule: answer(409), Score: 25, Family: "refused", Only: Changes, InFuzz: true,
+	},
+	{
+		Kind: "Invalid", Text: "answered 422 Unprocessable Entity", Hits: Write,
+		Possible: "An admission policy or a webhook can refuse a write at any time, for reasons that pass.",
+		Rule:     answer(422), Score: 6, Family: "refused", InFuzz: true,
+	},
+	{
+		Kind: "Throttle", Text: "answered 429 Too Many Requests", Possible: byOverload, Hits: Write,
+		Rule: fault.Fault{Kind: fault.Error, Code: 429, RetryAfter: fault.Duration(time.Second)}, Score: 10, Family: "refused", InFuzz: true,
+	},
+	{
+		Kind: "ServerError", Text: "answered 500 Internal Server Error", Possible: byOverload, Hits: Write,
+		Rule: answer(500), Score: 28, ReadScore: 16, Family: "refused", InFuzz: true,
+	},
+	{
+		Kind: "Unavailable", Text: "answered 503 Service Unavailable", Possible: byOverload, Hits: Write,
+		Rule: answer(503), Score: 6, Family: "refused", InFuzz: true,
+	},
+	{
+		Kind: "Refuse", Text: "the connection is closed before it is sent", Possible: byConnection, Hits: Write,
+		Rule: fault.Fault{Kind: fault.Close}, Score: 8, ReadScore: 14, Family: "refused", Effects: Effects{BreaksConnections: true}, InFuzz: true,
+	},
+	{
+		Kind: "Late", Text: "sent only after 20 s, longer than a lease", Possible: byConnection, Hits: Write,
+		Rule: fault.Fault{Kind: fault.Delay, For: fault.Duration(Late)}, Score: 5, ReadScore: 8, Family: "refused",
+		Effects: Effects{HidesStates: true, BreaksConnections: true}, InFuzz: true,
+	},
+	{
+		Kind: "CutOff", Text: "no connection lasts from then on, until the process ends or for 20 s", Possible: byConnection, Hits: Write,
+		Rule: fault.Fault{Kind: fault.Hang}, Act: Actor.CutOff, Score: 9, Family: "refused", Effects: Effects{BreaksConnections: true},
+	},
+	{
+		Kind: "Overtake", Text: "another client writes to the same objects first, and the operator does not hear of it yet", Possible: byClient, Hits: Write,
+		Rule: held, Act: Actor.Overtake, Score: 32, Family: "Overtake", Only: Changes, Effects: Effects{OtherClientWrites: true},
+	},
+	{
+		Kind: "Pause", Text: "suspended before it is sent, which it is when another process leads", Hits: Write,
+		Possible: "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads.",
+		Rule:     held, Act: Actor.Pause, Score: 29, Family: "Pause", Only: Elected,
+		Effects: Effects{HidesStates: true, BreaksConnections: true, TwoProcesses: true},
+	},
+	{
+		Kind: "KillAPIServer", Text: "the API server is killed while it is on its way, and started again", Possible: byUpgrade, Hits: Write,
+		Rule: held, Act: killing(component.APIServer), Score: 11, Family: "KillAPIServer", Only: First, Effects: withoutControlPlane,
+	},
+	{
+		Kind: "KillEtcd", Text: "etcd is killed while it is on its way, and started again", Possible: byUpgrade, Hits: Write,
+		Rule: held, Act: killing(component.Etcd), Score: 10, Family: "KillEtcd", Only: First, Effects: withoutControlPlane,
+	},
+	{
+		Kind: "Freeze", Text: "all events arrive late", Possible: byLateWatch, Hits: Events,
+		Rule: fault.Fault{Kind: fault.Freeze}, Score: 50, SpanScore: 49, ByInterest: true, Family: "late", Effects: Effects{HidesStates: true, Lasts: true},
+	},
+	{
+		Kind: "DropEvents", Text: "no event arrives, and they are listed later", Possible: byNewWatch, Hits: Events,
+		Rule: fault.Fault{Kind: fault.DropEvent}, Score: 40, SpanScore: 48, ByInterest: true, Family: "late", Effects: Effects{HidesStates: true, Lasts: true, ListsAfter: true},
+	},
+	{
+		Kind: "FreezeLong", Text: "all events arrive minutes late", Possible: byLateWatch, Hits: Events,
+		Rule: fault.Fault{Kind: fault.Freeze}, Score: 20, Family: "late", Effects: Effects{HidesStates: true, Lasts: true, Holds: true, OtherClientWrites: true},
+	},
+	{
+		Kind: "ExpireWatch", Text: "the watch expires before an event", Possible: byNewWatch, Hits: Event,
+		Rule: fault.Fault{Kind: fault.ExpireWatch}, Score: 18, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
+	},
+	{
+		Kind: "CrashEvent", Text: "killed before an event arrives, and started again", Possible: byKill, Hits: Event,
+		Rule: fault.Fault{Kind: fault.DelayEvent, For: held.For}, Act: Actor.Crash, Score: 16, ByInterest: true, Family: "crash",
+	},
+	{
+		Kind: "DropEvent", Text: "an event does not arrive, and all is listed later", Possible: byNewWatch, Hits: Event,
+		Rule: fault.Fault{Kind: fault.DropEvent}, Act: Actor.ListAgain, Score: 14, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
+	},
+	{
+		Kind: "LateEvent", Text: "an event arrives 2 s late", Possible: byLateWatch, Hits: Event,
+		Rule: fault.Fault{Kind: fault.DelayEvent, For: fault.Duration(2 * time.Second)}, Score: 18, Family: "events", Effects: Effects{HidesStates: true},
+	},
+	{
+		Kind: "CutWatch", Text: "the connection of the watch is closed before an event", Possible: byConnection, Hits: Event,
+		Rule: fault.Fault{Kind: fault.CutWatch}, Score: 12, Family: "events", Effects: Effects{HidesStates: true},
+	},
+	{
+		Kind: "DuplicateEvent", Text: "an event arrives twice", Hits: Event,
+		Possible: "A list that follows a watch shows objects again that were seen before.",
+		Rule:     fault.Fault{Kind: fault.DuplicateEvent}, Score: 10, Family: "events",
+	},
+	{
+		Kind: "Restart", Text: "killed when all is done, and started again", Possible: byKill, Hits: Start,
+		Act: Actor.Restart, Score: 50, Family: "Restart",
+	},
+	{
+		Kind: "StaleStart", Text: "killed, and started on lists from an earlier moment", Hits: Start,
+		Possible: "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server.",
+		Act:      Actor.StartStale, Score: 40, Family: "StaleStart", Effects: Effects{HidesStates: true, StaleLists: true},
+	},
+}
+
+// withoutControlPlane are the effects of a control plane that is away for a moment.
+var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
+
+// killing returns the action that kills a component.
+func killing(name string) func(Actor, context.Context) error {
+	return func(a Actor, ctx context.Context) error { return a.KillComponent(ctx, name) }
+}
+
+// byKind are the entries of the table.
+var byKind = func() map[Kind]*Entry {
+	entries := map[Kind]*Entry{}
+	for i := range Table {
+		entries[Table[i].Kind] = &Table[i]
+	}
+	return entries
+}()
+
+// Entry returns the entry of a kind, an empty one if there is no such kind.
+func (k Kind) Entry() *Entry {
+	if e := byKind[k]; e != nil {
+		return e
+	}
+	return &Entry{}
+}
+
+// Known reports whether there is such a kind.
+func (k Kind) Known() bool { return byKind[k] != nil }
+
+// Hitting returns the entries whose faults hit a kind of traffic.
+func Hitting(traffic Traffic) []*Entry {
+	var entries []*Entry
+	for i := range Table {
+		if Table[i].Hits == traffic {
+			entries = append(entries, &Table[i])
+		}
+	}
+	return entries
+}
+
+// Duration is how long a fault lasts that delays a request and does nothing else; 0 for others.
+func (e *Entry) Duration() time.Duration {
+	if e.Rule.Kind != fault.Delay || e.Act != nil {
+		return 0
+	}
+	return time.Duration(e.Rule.For)
+}
