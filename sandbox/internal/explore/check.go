@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Oracle is what notices that something is wrong.
@@ -55,53 +57,77 @@ func (p *Problem) certain() bool {
 // endedByItself begins the line of a process that has.
 const endedByItself = "the operator ended by itself: "
 
-func (r *run) problem(oracle Oracle, lines ...string) {
-	r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: oracle, Step: len(r.outcome.Steps), Lines: lines})
+// judge judges a run by the undisturbed runs, and by rules that hold for each cluster.
+type judge struct {
+	workload *Workload
+	// base and fault are nil for an undisturbed run.
+	base     *Baseline
+	fault    *Fault
+	recorder *recorder
+	rival    *rival
 }
 
-// judge notes the problems of a run that only its history shows.
-func (r *run) judge() {
-	last := max(len(r.outcome.Steps)-1, 0)
-	for _, p := range brokenInvariants(r.Workload.Invariants, r.outcome.Versions, slices.Collect(maps.Keys(r.recorder.watched))...) {
-		if r.baseline != nil && r.baseline.Broken[p.Lines[0]] {
+// differences are those from what the step comes to undisturbed.
+func (j *judge) differences(base *BaseStep) []state.Difference {
+	want, got := j.fault.comparable(base.State, j.base.names.state(j.recorder.objects(), j.base.Locks))
+	if j.fault.effects().OtherClientWrites && handedOn(j.recorder.objects(), j.rival.touched) {
+		want, got = withoutRevisions(want), withoutRevisions(got)
+	}
+	return state.Compare(want, got, base.Mask, state.Rules{})
+}
+
+// after notes the problems of a run that only its history shows: failures and ends of the operator
+// among them.
+func (j *judge) after(o *Outcome, failures, ends []string) {
+	last := max(len(o.Steps)-1, 0)
+	for _, p := range brokenInvariants(j.workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.recorder.watched))...) {
+		if j.base != nil && j.base.Broken[p.Lines[0]] {
 			continue
 		}
-		p.Step = r.stepAt(p.At)
-		r.outcome.Problems = append(r.outcome.Problems, p)
+		p.Step = o.stepAt(p.At, len(j.workload.Steps))
+		o.Problems = append(o.Problems, p)
 	}
-	if lines := r.operator.output.failures(); len(lines) > 0 {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: lines})
+	if len(failures) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: Failed, Step: last, Lines: failures})
 	}
-	if ends := r.operator.allLastWords(); len(ends) > 0 && !r.fault.effects().BreaksConnections && r.fault != nil {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{endedByItself + ends[0]}})
+	if len(ends) > 0 && !j.fault.effects().BreaksConnections && j.fault != nil {
+		o.Problems = append(o.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{endedByItself + ends[0]}})
 	}
-	if r.baseline == nil || len(r.outcome.Problems) > 0 || len(r.outcome.Steps) < len(r.baseline.Steps) {
+	if j.base == nil || len(o.Problems) > 0 || len(o.Steps) < len(j.base.Steps) {
 		return
 	}
-	counts := countOf(r.baseline.names, r.outcome.Versions, r.baseline.Locks, r.baseline.MakesPods, r.fault.effects().HidesStates)
-	if r.fault.effects().OtherClientWrites && handedOn(r.recorder.objects(), r.touched) {
+	counts := countOf(j.base.names, o.Versions, j.base.Locks, j.base.MakesPods, j.fault.effects().HidesStates)
+	if j.fault.effects().OtherClientWrites && handedOn(j.recorder.objects(), j.rival.touched) {
 		counts = counts.withoutTemplates()
 	}
-	if lines := r.baseline.otherCounts(counts, r.fault.effects().HidesStates); len(lines) > 0 {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
+	if lines := j.base.otherCounts(counts, j.fault.effects().HidesStates); len(lines) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
 	}
-	if lines := refusedFast(r.fault.knowable(r.outcome.Requests, r.outcome.Versions), r.baseline.Locks); len(lines) > 0 {
-		r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
+	if lines := refusedFast(j.fault.knowable(o.Requests, o.Versions), j.base.Locks); len(lines) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
 	}
-	now := r.outcome.Steps[last]
+	now := o.Steps[last]
+	o.Problems = append(o.Problems, j.busy(&now, last)...)
+}
+
+// busy returns the problems of an operator that reads, or writes without a change, more often at rest
+// than undisturbed.
+func (j *judge) busy(now *StepOutcome, last int) []Problem {
+	var problems []Problem
 	for _, of := range []struct {
 		what        string
 		now, before int
 	}{
-		{"reads", now.Reads, r.baseline.Steps[last].Reads},
-		{"writes that change nothing", now.Idle, r.baseline.Steps[last].Idle},
+		{"reads", now.Reads, j.base.Steps[last].Reads},
+		{"writes that change nothing", now.Idle, j.base.Steps[last].Idle},
 	} {
-		if of.now > of.before+int(fast*r.baseline.Quiet.Seconds()) {
-			r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
-				fmt.Sprintf("%d %s in %s at rest, and %d undisturbed", of.now, of.what, r.baseline.Quiet, of.before),
+		if of.now > of.before+int(fast*j.base.Quiet.Seconds()) {
+			problems = append(problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
+				fmt.Sprintf("%d %s in %s at rest, and %d undisturbed", of.now, of.what, j.base.Quiet, of.before),
 			}})
 		}
 	}
+	return problems
 }
 
 // fast is how many reads a second are a loop, whatever for.
@@ -131,16 +157,17 @@ func (f *Fault) knowable(requests []Request, versions []Version) []Request {
 	})
 }
 
-// stepAt returns the step of a moment.
-func (r *run) stepAt(at time.Time) int {
+// stepAt returns the step of a moment, of a workload with that many steps. A step that is not over
+// has no outcome.
+func (o *Outcome) stepAt(at time.Time, steps int) int {
 	step := 0
-	for i := range r.outcome.Steps {
-		if !r.outcome.Steps[i].Began.After(at) {
+	for i := range o.Steps {
+		if !o.Steps[i].Began.After(at) {
 			step = i
 		}
 	}
-	if len(r.outcome.Steps) <= len(r.Workload.Steps) && r.stepBegan.Before(at) {
-		step = len(r.outcome.Steps)
+	if len(o.Steps) <= steps && o.stepBegan.Before(at) {
+		step = len(o.Steps)
 	}
 	return step
 }

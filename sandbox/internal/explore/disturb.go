@@ -75,19 +75,19 @@ func (v *Variety) Choose(all Faults, most int) []Fault {
 func (s *Session) Disturb(ctx context.Context, f Fault, limit, calm time.Duration, do func() (done bool, err error)) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := s.run
-	r.remove(faultRule)
-	r.fault, r.outcome.Reached = &f, false
-	injected, err := r.arm(ctx)
+	i := s.run.injector
+	i.rules.remove(faultRule)
+	s.fault, i.fault, i.reached = &f, &f, false
+	injected, err := i.arm(ctx)
 	if err != nil {
 		return false, err
 	}
 	if done, err := do(); err != nil || !done {
-		r.remove(faultRule)
+		i.rules.remove(faultRule)
 		return false, err
 	}
-	if err := r.strike(ctx, injected, closed, limit, calm); err != nil || !r.outcome.Reached || f.entry().Duration() == 0 {
-		return r.outcome.Reached, err
+	if err := i.strike(ctx, injected, closed, limit, calm); err != nil || !i.reached || f.entry().Duration() == 0 {
+		return i.reached, err
 	}
 	select {
 	case <-time.After(f.entry().Duration()):

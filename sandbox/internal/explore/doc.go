@@ -39,7 +39,11 @@
 //	run.go        one run
 //	session.go    the same sandbox and operator, for tools that play something else
 //	disturb.go    the faults of writes in a session
-//	rivals.go     the faults in which another client or another process has a part
+//	actions.go    the actions of faults: other clients, other processes, the control plane
+//	rival.go      another client that writes
+//	rules.go      the rules of the proxy
+//	rest.go       waits in a run until all is at rest
+//	user.go       does what users do
 //	settle.go     when all is at rest
 //	habits.go     what happens again and again while all is at rest
 //	advice.go     how users may have it come to rest

@@ -23,19 +23,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// runThrough returns a run with a fault whose proxy is in front of a server, and a client of it.
-func runThrough(t *testing.T, server http.HandlerFunc, f Fault) (*run, *http.Client) {
+// injectThrough returns an injector of a fault whose proxy is in front of a server, and a client of it.
+func injectThrough(t *testing.T, server http.HandlerFunc, f Fault) (*injector, *http.Client) {
 	t.Helper()
 	upstream := httptest.NewServer(server)
 	t.Cleanup(upstream.Close)
-	r := &run{Explorer: &Explorer{}, fault: &f, outcome: &Outcome{}, log: &requestLog{}}
-	var err error
-	r.proxy, err = proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: r.log})
+	front, err := proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: &requestLog{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.proxy.Close() })
-	config, err := clientcmd.RESTConfigFromKubeConfig(r.proxy.Kubeconfig)
+	t.Cleanup(func() { _ = front.Close() })
+	config, err := clientcmd.RESTConfigFromKubeConfig(front.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +41,7 @@ func runThrough(t *testing.T, server http.HandlerFunc, f Fault) (*run, *http.Cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, client
+	return &injector{fault: &f, rules: rules{front}, notes: &notes{}}, client
 }
 
 // heldBack is the status of a write that is not answered as long as there is the rule.
@@ -88,8 +86,8 @@ func TestEachFaultTakesEffect(t *testing.T) {
 func testWrite(t *testing.T, kind faults.Kind) {
 	want, sent := effectsOnWrites[kind], make(chan struct{}, 1)
 	call := &Call{Verb: "update", Resource: "configmaps", Namespace: "shop", Name: "a"}
-	r, client := runThrough(t, func(http.ResponseWriter, *http.Request) { sent <- struct{}{} }, Fault{Kind: kind, Step: 1, Call: call, Nth: 1})
-	fired, err := r.arm(t.Context())
+	i, client := injectThrough(t, func(http.ResponseWriter, *http.Request) { sent <- struct{}{} }, Fault{Kind: kind, Step: 1, Call: call, Nth: 1})
+	fired, err := i.arm(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +95,7 @@ func testWrite(t *testing.T, kind faults.Kind) {
 	defer cancel()
 	answers := make(chan int, 1)
 	go func() {
-		request, _ := http.NewRequestWithContext(ctx, http.MethodPut, r.proxy.URL+"/api/v1/namespaces/shop/configmaps/a", strings.NewReader("{}"))
+		request, _ := http.NewRequestWithContext(ctx, http.MethodPut, i.rules.proxy.URL+"/api/v1/namespaces/shop/configmaps/a", strings.NewReader("{}"))
 		response, err := client.Do(request)
 		if err != nil {
 			answers <- 0
@@ -126,7 +124,7 @@ func testWrite(t *testing.T, kind faults.Kind) {
 }
 
 func testEvents(t *testing.T, kind faults.Kind) {
-	r, client := runThrough(t, func(w http.ResponseWriter, request *http.Request) {
+	i, client := injectThrough(t, func(w http.ResponseWriter, request *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		for _, event := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
 			what, name, _ := strings.Cut(event, " ")
@@ -135,12 +133,12 @@ func testEvents(t *testing.T, kind faults.Kind) {
 		_ = http.NewResponseController(w).Flush()
 		<-request.Context().Done()
 	}, Fault{Kind: kind, Step: 1, Until: 1, Resource: "configmaps"})
-	fired, err := r.arm(t.Context())
+	fired, err := i.arm(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	response, err := client.Get(r.proxy.URL + "/api/v1/configmaps?watch=true")
+	response, err := client.Get(i.rules.proxy.URL + "/api/v1/configmaps?watch=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +169,7 @@ func testEvents(t *testing.T, kind faults.Kind) {
 			t.Errorf("%s arrives", event)
 		case <-time.After(100 * time.Millisecond):
 		}
-		r.remove(faultRule)
+		i.rules.remove(faultRule)
 		want = []string{"a", "b", "BOOKMARK"}
 	}
 	for _, next := range want {
@@ -215,13 +213,13 @@ func TestUnreachedFaultEnds(t *testing.T) {
 
 // A moment at which a step begins is that, also while the step is played.
 func TestMoments(t *testing.T) {
-	r := &run{outcome: &Outcome{Steps: []StepOutcome{{Revision: 10}, {Revision: 20}}}, stepRevision: 30, recorder: &recorder{versions: []Version{{Revision: 40}}}}
+	i := &injector{settler: &settler{revisions: []int64{10, 20, 30}}, recorder: &recorder{versions: []Version{{Revision: 40}}}}
 	for asOf, want := range map[string]int64{"step 0": 10, "step 1": 20, "step 2": 30} {
-		if got, err := r.moment(asOf); got != want || err != nil {
+		if got, err := i.moment(asOf); got != want || err != nil {
 			t.Errorf("%s is as of %d, %v, want %d", asOf, got, err, want)
 		}
 	}
-	if _, err := r.moment("step 3"); err == nil {
+	if _, err := i.moment("step 3"); err == nil {
 		t.Error("there is a step 3 already")
 	}
 }

@@ -9,18 +9,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+var leaseResource = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// electionLeases returns the leases by which the operator elects its leader.
-func (r *run) electionLeases() []types.NamespacedName {
+// leadership is the election of a leader by the operator's processes.
+type leadership struct {
+	log      *requestLog
+	recorder *recorder
+}
+
+// leases returns the leases by which the operator elects its leader.
+func (l leadership) leases() []types.NamespacedName {
 	var found []types.NamespacedName
-	for key := range lockKeys(r.log.since(0), nil) {
+	for key := range lockKeys(l.log.since(0), nil) {
 		namespace, name, _ := strings.Cut(strings.TrimPrefix(key, election[0]+" "), "/")
 		if name != "" {
 			found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
@@ -29,16 +37,16 @@ func (r *run) electionLeases() []types.NamespacedName {
 	return found
 }
 
-// freeLeases ends the leadership of a process that is dead, which would otherwise last
+// free ends the leadership of a process that is dead, which would otherwise last
 // until its lease expires.
-func (r *run) freeLeases(ctx context.Context) error {
-	for _, key := range r.electionLeases() {
+func (l leadership) free(ctx context.Context) error {
+	for _, key := range l.leases() {
 		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
-		if _, err := r.recorder.client.Resource(leases).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := l.recorder.client.Resource(leaseResource).Namespace(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("free the lease %s: %w", key, err)
 		}
 	}
-	for _, v := range r.recorder.objects() {
+	for _, v := range l.recorder.objects() {
 		text, is := v.Object.GetAnnotations()[leaderAnnotation]
 		if !is {
 			continue
@@ -57,11 +65,27 @@ func (r *run) freeLeases(ctx context.Context) error {
 			return err
 		}
 		t := Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
-		if err := r.patch(ctx, t, "", patch); err != nil {
+		if err := l.recorder.patch(ctx, t, "", patch); err != nil {
 			return fmt.Errorf("free the lock %s: %w", t, err)
 		}
 	}
 	return nil
+}
+
+// await waits until a lease of the operator is held, and reports whether it is.
+func (l leadership) await(ctx context.Context, limit time.Duration) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(look) {
+		for _, key := range l.leases() {
+			lease, err := l.recorder.client.Resource(leaseResource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+			if err != nil {
+				continue
+			}
+			if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lockKeys returns the objects by which the operator elects its leader.

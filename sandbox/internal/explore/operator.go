@@ -46,6 +46,9 @@ type operator struct {
 	closed       bool
 }
 
+// processes has the process of the operator that runs now: another may take over.
+type processes struct{ *operator }
+
 // another returns another process of the same operator, which is not started.
 func (o *operator) another() *operator {
 	return &operator{

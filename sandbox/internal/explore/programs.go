@@ -5,31 +5,38 @@ package explore
 
 import "fmt"
 
+// programs are the programs that run beside the operator.
+type programs struct {
+	commands []string
+	running  []*operator
+}
+
 // startPrograms starts the programs that run beside the operator. They reach the API server as
 // the administrator, and not through the proxy: no fault is theirs.
-func (r *run) startPrograms() error {
-	for _, text := range r.Workload.Programs {
-		p := &operator{command: []string{"sh", "-c", text}, kubeconfig: r.sandbox.dir.Kubeconfig(), bin: r.lab.bin, path: r.lab.path(), output: &output{}}
-		if err := p.start(); err != nil {
-			return fmt.Errorf("the program %q: %w", oneLine(text), err)
+func startPrograms(s *sandbox, commands []string) (p *programs, err error) {
+	p = &programs{commands: commands}
+	for _, text := range commands {
+		o := &operator{command: []string{"sh", "-c", text}, kubeconfig: s.dir.Kubeconfig(), bin: s.lab.bin, path: s.lab.path(), output: &output{}}
+		if err := o.start(); err != nil {
+			return p, fmt.Errorf("the program %q: %w", oneLine(text), err)
 		}
-		r.programs = append(r.programs, p)
+		p.running = append(p.running, o)
 	}
-	return nil
+	return p, nil
 }
 
-// endPrograms ends them, and what they have started.
-func (r *run) endPrograms() {
-	for _, p := range r.programs {
-		p.close()
+// end ends them, and what they have started.
+func (p *programs) end() {
+	for _, o := range p.running {
+		o.close()
 	}
 }
 
-// endedProgram is an error if one has ended by itself.
-func (r *run) endedProgram() error {
-	for i, p := range r.programs {
-		if ends := p.ends(); len(ends) > 0 {
-			return fmt.Errorf("the program %q ended (%s), though nothing was disturbed; its output ends with\n%s", oneLine(r.Workload.Programs[i]), ends[0], indent(p.output.tail(10)))
+// ended is an error if one has ended by itself.
+func (p *programs) ended() error {
+	for i, o := range p.running {
+		if ends := o.ends(); len(ends) > 0 {
+			return fmt.Errorf("the program %q ended (%s), though nothing was disturbed; its output ends with\n%s", oneLine(p.commands[i]), ends[0], indent(o.output.tail(10)))
 		}
 	}
 	return nil

@@ -18,11 +18,14 @@ import (
 )
 
 // programsOf is a run with programs, and no more.
-func programsOf(dir string, programs ...string) *run {
-	return &run{
-		Explorer: &Explorer{Workload: &Workload{Programs: programs}, lab: &lab{}},
-		sandbox:  &sandbox{dir: cluster.Dir(dir)},
+func programsOf(t *testing.T, dir string, commands ...string) *programs {
+	t.Helper()
+	p, err := startPrograms(&sandbox{dir: cluster.Dir(dir), lab: &lab{}}, commands)
+	t.Cleanup(p.end)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return p
 }
 
 // soon waits until something is so.
@@ -42,11 +45,7 @@ func soon(t *testing.T, what string, is func() bool) {
 func TestProgramsEndWithTheRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "out")
-	r := programsOf(dir, `sleep 600 & echo $! $KUBECONFIG > `+file+`; wait`)
-	if err := r.startPrograms(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.endPrograms)
+	p := programsOf(t, dir, `sleep 600 & echo $! $KUBECONFIG > `+file+`; wait`)
 	var words []string
 	soon(t, "started", func() bool {
 		text, _ := os.ReadFile(filepath.Clean(file))
@@ -56,14 +55,14 @@ func TestProgramsEndWithTheRun(t *testing.T) {
 	if want := cluster.Dir(dir).Kubeconfig(); words[1] != want {
 		t.Errorf("its KUBECONFIG is %q, want %q", words[1], want)
 	}
-	if err := r.endedProgram(); err != nil {
+	if err := p.ended(); err != nil {
 		t.Error(err)
 	}
 	child, err := strconv.Atoi(words[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.endPrograms()
+	p.end()
 	soon(t, "over", func() bool {
 		// It may be left as a zombie.
 		state, err := os.ReadFile(filepath.Join("/proc", words[0], "stat"))
@@ -72,13 +71,9 @@ func TestProgramsEndWithTheRun(t *testing.T) {
 }
 
 func TestProgramsThatEndAreToldOf(t *testing.T) {
-	r := programsOf(t.TempDir(), "sleep 600", "echo no such flag; exit 3")
-	if err := r.startPrograms(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.endPrograms)
-	soon(t, "over", func() bool { return r.endedProgram() != nil })
-	err := r.endedProgram().Error()
+	p := programsOf(t, t.TempDir(), "sleep 600", "echo no such flag; exit 3")
+	soon(t, "over", func() bool { return p.ended() != nil })
+	err := p.ended().Error()
 	for _, want := range []string{`the program "echo no such flag; exit 3" ended (exit status 3)`, "    no such flag\n"} {
 		if !strings.Contains(err, want) {
 			t.Errorf("%q is not in\n%s", want, err)

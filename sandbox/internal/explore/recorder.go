@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -333,4 +334,35 @@ func (r *recorder) next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
+}
+
+// patch applies a JSON merge patch, and again if it lost to another write.
+func (r *recorder) patch(ctx context.Context, t Target, subresource string, patch []byte) error {
+	resource, err := r.resource(t.Resource)
+	if err != nil {
+		return err
+	}
+	var subresources []string
+	if subresource != "" {
+		subresources = []string{subresource}
+	}
+	for {
+		_, err := r.client.Resource(resource).Namespace(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// resource finds a resource by what it is called.
+func (r *recorder) resource(named string) (schema.GroupVersionResource, error) {
+	for name, resource := range r.watched {
+		if resourceIs(name, named) {
+			return resource, nil
+		}
+	}
+	if slices.Contains(unrecorded, named) {
+		return schema.GroupVersionResource{}, fmt.Errorf("%s are not recorded: they change all the time, or follow from other objects", named)
+	}
+	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
 }

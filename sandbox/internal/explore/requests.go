@@ -38,11 +38,11 @@ type Request struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// election are resources by which leaders are elected, and notes are those that no one
+// election are resources by which leaders are elected, and unheeded are notes that nobody
 // acts on. Neither counts as work.
 var (
 	election = []string{"leases.coordination.k8s.io"}
-	notes    = []string{"events", "events.events.k8s.io"}
+	unheeded = []string{"events", "events.events.k8s.io"}
 	// questions are answered at once, and change nothing.
 	questions = []string{
 		"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
@@ -72,7 +72,7 @@ func (r *Request) reads(locks map[string]bool) bool {
 // the election of a leader.
 func (r *Request) matters(locks map[string]bool) bool {
 	resource, _, _ := strings.Cut(r.Resource, "/")
-	return r.Event == "" && !slices.Contains(election, resource) && !slices.Contains(notes, resource) && !slices.Contains(questions, resource) &&
+	return r.Event == "" && !slices.Contains(election, resource) && !slices.Contains(unheeded, resource) && !slices.Contains(questions, resource) &&
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 

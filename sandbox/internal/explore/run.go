@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
@@ -32,18 +31,14 @@ type run struct {
 	proxy    *proxy.Server
 	log      *requestLog
 	habits   *habits
-	operator *operator
-	began    time.Time
+	notes    *notes
+	operator *processes
+	programs *programs
+	user     *user
+	settler  *settler
+	injector *injector
+	judge    *judge
 	outcome  *Outcome
-	// stepBegan is when the present step began.
-	stepBegan time.Time
-	// stepRevision is as of which the present step began.
-	stepRevision int64
-	// annotated are objects that another client has written to while a write was on its way.
-	annotated []Version
-	// touched are the keys of all that the kit has annotated.
-	touched  map[string]bool
-	programs []*operator
 }
 
 // Outcome is what came of a run.
@@ -65,6 +60,8 @@ type Outcome struct {
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
+	// stepBegan is the time of the last action of the kit: the last step began then, or later.
+	stepBegan time.Time
 }
 
 // StepOutcome is what there was when a step had settled. The first is the operator's start.
@@ -93,8 +90,11 @@ type note struct {
 	text string
 }
 
-func (r *run) note(format string, args ...any) {
-	r.outcome.Notes = append(r.outcome.Notes, note{time.Now(), fmt.Sprintf(format, args...)})
+// notes are the actions of the kit in a run.
+type notes struct{ all []note }
+
+func (n *notes) add(format string, args ...any) {
+	n.all = append(n.all, note{time.Now(), fmt.Sprintf(format, args...)})
 }
 
 // open makes a run in a sandbox for itself: all is there but the operator's process, which is
@@ -111,7 +111,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 			undoAll()
 		}
 	}()
-	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, habits: &habits{unjudged: e.Workload.Unjudged, learns: b == nil}}
+	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, notes: &notes{}, habits: &habits{unjudged: e.Workload.Unjudged, learns: b == nil}}
 	r.log = &requestLog{habits: r.habits}
 	if b != nil {
 		r.habits.know(b.Habits)
@@ -147,7 +147,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 		return nil, nil, err
 	}
 	undo = append(undo, func() { _ = os.Remove(file) })
-	r.operator = &operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}
+	r.operator = &processes{&operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}}
 	if !e.lab.alone {
 		r.operator.environment, r.operator.serve, r.operator.networks = e.lab.environment, r.proxy.Serve, &networks{}
 		if r.operator.pod, err = e.lab.pod(filepath.Join(scratch, name+".pod"), files, r.proxy.URL); err != nil {
@@ -163,11 +163,30 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 		}
 	}
 	undo = append(undo, func() { r.operator.close() })
-	undo = append(undo, r.endPrograms)
-	if err := r.startPrograms(); err != nil {
+	r.programs, err = startPrograms(r.sandbox, e.Workload.Programs)
+	undo = append(undo, r.programs.end)
+	if err != nil {
 		return nil, nil, err
 	}
+	r.divide()
 	return r, undoAll, nil
+}
+
+// divide makes the parts of a run, each with its own part of the work.
+func (r *run) divide() {
+	r.user = &user{sandbox: r.sandbox, recorder: r.recorder, limit: r.Settle}
+	if r.fault != nil {
+		r.user.limit += r.Patience
+	}
+	r.settler = &settler{
+		recorder: r.recorder, log: r.log, habits: r.habits, proxy: r.proxy, base: r.baseline, fault: r.fault, most: r.Quiet, say: r.Unjudge,
+	}
+	other := &rival{recorder: r.recorder, notes: r.notes}
+	r.injector = &injector{
+		fault: r.fault, base: r.baseline, hold: r.Hold, patience: r.Patience, rules: rules{r.proxy}, rival: other, leadership: leadership{r.log, r.recorder},
+		settler: r.settler, recorder: r.recorder, log: r.log, notes: r.notes, operator: r.operator, sandbox: r.sandbox,
+	}
+	r.judge = &judge{workload: r.Workload, base: r.baseline, fault: r.fault, recorder: r.recorder, rival: other}
 }
 
 // setting is where and when a run is played.
@@ -202,8 +221,7 @@ func (r *run) play(ctx context.Context) (*Outcome, error) {
 			r.log.addLock(key)
 		}
 	}
-	r.began = time.Now()
-	r.outcome.Began = r.began
+	r.outcome.Began = time.Now()
 	err := r.playSteps(ctx)
 	r.outcome.Requests = r.log.since(0)
 	var incomplete error
@@ -211,13 +229,13 @@ func (r *run) play(ctx context.Context) (*Outcome, error) {
 		err = incomplete
 	}
 	if err == nil && f == nil {
-		err = r.endedProgram()
+		err = r.programs.ended()
 	}
 	if asked := forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
 		err = fmt.Errorf("%w\n    it may not: %s", err, mayNot(asked))
 	}
 	if err == nil {
-		err = strangers(r.rules(), r.outcome, b)
+		err = strangers(r.injector.rules.list(), r.outcome, b)
 	}
 	select {
 	case crash := <-r.sandbox.crashed:
@@ -225,17 +243,18 @@ func (r *run) play(ctx context.Context) (*Outcome, error) {
 		err = crash
 	default:
 	}
-	r.outcome.Took = time.Since(r.began)
+	r.outcome.Took = time.Since(r.outcome.Began)
 	r.outcome.Output = r.operator.output.tail(200)
-	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.watches(), r.recorder.kinds(), r.recorder.never
-	r.judge()
+	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.watches(), r.recorder.kinds(), r.recorder.never
+	r.outcome.Notes, r.outcome.Reached, r.outcome.stepBegan = r.notes.all, r.injector.reached, r.settler.began
+	r.judge.after(r.outcome, r.operator.output.failures(), r.operator.allLastWords())
 	return r.outcome, err
 }
 
 // playSteps plays all steps, or those up to the first problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
-		if _, err := r.resource(v.Resource); err != nil {
+		if _, err := r.recorder.resource(v.Resource); err != nil {
 			return fmt.Errorf("the invariant %q: %w", v.Name, err)
 		}
 	}
@@ -247,14 +266,16 @@ func (r *run) playSteps(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		lost := r.lost()
+		lost := r.injector.rival.lost()
 		if err := r.playStep(ctx, step); errors.Is(err, errStuck) {
-			r.outcome.Reached = false
+			r.injector.reached = false
 			return nil
 		} else if err != nil {
 			return err
 		}
-		r.forgive(step, lost)
+		if step > 0 && r.fault != nil && step > r.fault.Step && r.Workload.Steps[step-1].mayRemoveAnnotations() {
+			r.injector.rival.forgive(lost)
+		}
 		if r.over != nil {
 			r.over <- struct{}{}
 		}
@@ -262,38 +283,37 @@ func (r *run) playSteps(ctx context.Context) error {
 			return nil
 		}
 	}
-	if lines := r.lost(); len(lines) > 0 {
+	if lines := r.injector.rival.lost(); len(lines) > 0 {
 		r.problem(OtherState, lines...)
 	}
 	return nil
 }
 
 func (r *run) playStep(ctx context.Context, step int) error {
-	at := StepOutcome{Began: time.Now(), From: r.log.len(), Revision: r.recorder.revision(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
-	r.stepBegan, r.stepRevision = at.Began, at.Revision
-	r.habits.mark()
+	at := StepOutcome{From: r.log.len(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
+	at.Began, at.Revision = r.settler.begin()
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
 	if mine {
 		var err error
-		if injected, err = r.arm(ctx); err != nil {
+		if injected, err = r.injector.arm(ctx); err != nil {
 			return err
 		}
 	}
 	if step == 0 {
-		r.note("the operator is started")
+		r.notes.add("the operator is started")
 		if err := r.operator.start(); err != nil {
 			return err
 		}
 	} else {
 		s := &r.Workload.Steps[step-1]
-		r.note("step %d: %s", step, oneLine(s.Name))
-		doing := r.begin(ctx, s)
+		r.notes.add("step %d: %s", step, oneLine(s.Name))
+		doing := r.user.begin(ctx, s)
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
 		}
 		// A command may wait for what only comes when the fault is over.
-		if err := r.inject(ctx, step, injected, doing.done); err != nil {
+		if err := r.injector.inject(ctx, step, injected, doing.done); err != nil {
 			return err
 		}
 		<-doing.done
@@ -302,21 +322,20 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		}
 	}
 	if step == 0 {
-		if err := r.inject(ctx, step, injected, closed); err != nil {
+		if err := r.injector.inject(ctx, step, injected, closed); err != nil {
 			return err
 		}
 	}
 	if at.Waits && len(r.outcome.Problems) == 0 {
 		s := &r.Workload.Steps[step-1]
-		if err := r.failed(ctx, s, r.wait(ctx, s, r.waitLimit(s))); err != nil {
+		if err := r.failed(ctx, s, r.user.wait(ctx, s, r.waitLimit(s))); err != nil {
 			return err
 		}
 	}
-	lasting := r.fault.effects().Lasts && step >= r.fault.Step && step < r.fault.Until
 	switch {
-	case lasting:
+	case r.fault.lasting(step):
 		// The objects of now are not those that the step comes to.
-		r.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
+		r.settler.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {
 			return err
@@ -324,10 +343,14 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	default:
 		r.settle(ctx, step, &at)
 	}
-	at.To, at.Took = r.log.len(), time.Since(at.Began)
-	at.Objects, at.Watches = r.recorder.objects(), r.watches()
+	at.To, at.Took = r.settler.over(), time.Since(at.Began)
+	at.Objects, at.Watches = r.recorder.objects(), r.settler.watches()
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
+}
+
+func (r *run) problem(oracle Oracle, lines ...string) {
+	r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: oracle, Step: r.settler.step, Lines: lines})
 }
 
 func indent(lines []string) string {
@@ -339,14 +362,6 @@ func indent(lines []string) string {
 		text += "    " + line + "\n"
 	}
 	return text
-}
-
-// remove removes a rule that is there.
-func (r *run) remove(name string) { r.proxy.Rules().Remove(name) }
-
-// rule adds a rule.
-func (r *run) rule(name string, match fault.Match, count fault.Count, f fault.Fault) error {
-	return r.proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }
 
 // Explorer plays a workload.

@@ -26,6 +26,8 @@ type Session struct {
 	began time.Time
 	// excused is how many ends of the operator's process were rightly so.
 	excused int
+	// fault disturbs what the operator does now; nil: none.
+	fault *Fault
 }
 
 // Begin makes a session with that name. Prepare must have been called.
@@ -50,7 +52,7 @@ func (s *Session) Client() dynamic.Interface { return s.run.recorder.client }
 // Start starts the operator, or another process of it if there was one.
 func (s *Session) Start() error {
 	s.run.operator.close()
-	s.run.operator, s.excused = s.run.operator.another(), 0
+	s.run.operator.operator, s.excused = s.run.operator.another(), 0
 	return s.run.operator.start()
 }
 
@@ -58,18 +60,18 @@ func (s *Session) Start() error {
 func (s *Session) Kill() { s.run.operator.close() }
 
 // Watched returns the resources that the operator watches.
-func (s *Session) Watched() []string { return s.run.watches() }
+func (s *Session) Watched() []string { return s.run.settler.watches() }
 
 // Mark begins something new: what is looked at is what comes from now on, and of what was before
 // nothing is kept but the objects that there are.
 func (s *Session) Mark() {
-	if s.run.fault.effects().BreaksConnections {
+	if s.fault.effects().BreaksConnections {
 		s.excused = len(s.run.operator.ends())
 	}
-	s.run.fault = nil
+	s.fault = nil
 	s.began, s.from = time.Now(), s.run.log.len()
-	s.run.stepBegan = s.began
-	s.run.outcome.Notes = nil
+	s.run.settler.act()
+	s.run.notes.all = nil
 	s.run.recorder.forget()
 	s.run.habits.mark()
 }
@@ -89,8 +91,8 @@ func (s *Session) Began() time.Time { return s.began }
 
 // Act notes something that the kit does. The time of quiet begins again with it.
 func (s *Session) Act(format string, args ...any) {
-	s.run.note(format, args...)
-	s.run.stepBegan = time.Now()
+	s.run.notes.add(format, args...)
+	s.run.settler.act()
 }
 
 // Activity is what has happened since the mark.
@@ -124,7 +126,7 @@ func (s *Session) Activity(while time.Duration) Activity {
 		}
 	}
 	a.Last = a.Last[max(0, len(a.Last)-5):]
-	a.Quiet = s.run.habits.quiet(s.run.stepBegan, time.Now(), while)
+	a.Quiet = s.run.habits.quiet(s.run.settler.began, time.Now(), while)
 	return a
 }
 
@@ -158,7 +160,7 @@ func (s *Session) Failures() []string {
 	}
 	lines := s.run.operator.output.failures()
 	ends := s.run.operator.allLastWords()
-	if s.run.fault.effects().BreaksConnections {
+	if s.fault.effects().BreaksConnections {
 		ends = nil
 	}
 	for _, end := range ends[min(s.excused, len(ends)):] {
@@ -174,7 +176,7 @@ func (s *Session) Standing(all []state.Difference) []state.Difference {
 }
 
 // Advice says how all may come to rest though something changes all the time.
-func (s *Session) Advice() []string { return s.run.advice() }
+func (s *Session) Advice() []string { return s.run.settler.advice() }
 
 // MayNot says what the operator has asked for and may not, and what to do; empty: nothing.
 func (s *Session) MayNot() string {
@@ -238,7 +240,7 @@ func (s *Session) Output(lines int) []string { return s.run.operator.output.tail
 
 // Timeline returns what has happened since the mark.
 func (s *Session) Timeline() []results.Moment {
-	o := &Outcome{Began: s.began, Notes: s.run.outcome.Notes, Requests: s.run.log.since(s.from)}
+	o := &Outcome{Began: s.began, Notes: s.run.notes.all, Requests: s.run.log.since(s.from)}
 	versions, _ := s.run.recorder.all()
 	for _, v := range versions {
 		if !v.Time.Before(s.began) {

@@ -12,13 +12,54 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
+// settler knows when all is at rest in the present step of a run.
+type settler struct {
+	recorder *recorder
+	log      *requestLog
+	habits   *habits
+	proxy    *proxy.Server
+	// base is nil in an undisturbed run, and fault as well.
+	base  *Baseline
+	fault *Fault
+	// most is how long nothing must happen in an undisturbed run.
+	most time.Duration
+	// say, unless it is nil, says how users have a field not judged.
+	say func(resource, path string) string
+
+	// step is the number of the present step, began the time of its last action, and first its first
+	// request.
+	step, first int
+	began       time.Time
+	// revisions are the revisions at which the steps began.
+	revisions []int64
+}
+
+// begin begins a step.
+func (s *settler) begin() (began time.Time, revision int64) {
+	s.began, revision = time.Now(), s.recorder.revision()
+	s.revisions = append(s.revisions, revision)
+	s.habits.mark()
+	return s.began, revision
+}
+
+// act notes an action of the kit. The time of quiet begins again with it.
+func (s *settler) act() { s.began = time.Now() }
+
+// over ends the present step, and returns the number of requests until then.
+func (s *settler) over() int {
+	s.step++
+	s.first = s.log.len()
+	return s.first
+}
+
 // quietFor returns since when nothing has happened: no change of any object, and no write of the
 // operator that was refused. Writes that change nothing and habits do not count.
-func (r *run) quietFor() time.Duration {
-	return r.habits.quiet(r.stepBegan, time.Now(), r.enough())
+func (s *settler) quietFor() time.Duration {
+	return s.habits.quiet(s.began, time.Now(), s.enough())
 }
 
 // look is how often it is looked whether all is at rest.
@@ -35,80 +76,47 @@ const (
 // quiet returns how long nothing must happen in a step for all to be at rest. Where nothing
 // is disturbed, and the last write of the step has come, that is short. An operator that
 // waits before it goes on is otherwise given as long as it takes undisturbed.
-func (r *run) quiet(step int) time.Duration {
-	base := &r.baseline.Steps[step]
-	switch f := r.fault; {
-	case step == len(r.baseline.Steps)-1:
-		return r.baseline.Quiet
+func (s *settler) quiet(step int) time.Duration {
+	base := &s.base.Steps[step]
+	switch f := s.fault; {
+	case step == len(s.base.Steps)-1:
+		return s.base.Quiet
 	case f != nil && step >= f.Step && step <= f.Until:
 		return base.Quiet
-	case r.lastWriteCame(base):
+	case s.lastWriteCame(base):
 		return lastQuiet
 	}
 	return base.Quiet
 }
 
 // lastWriteCame reports whether the operator has written in this step what it writes last.
-func (r *run) lastWriteCame(base *BaseStep) bool {
+func (s *settler) lastWriteCame(base *BaseStep) bool {
 	if base.Lasts == 0 {
 		return false
 	}
 	n := 0
-	requests := r.log.since(r.lastIndex())
+	requests := s.log.since(s.first)
 	for i := range requests {
-		if requests[i].writes(r.baseline.Locks) && callOf(&requests[i], r.baseline.names.stable) == base.Last {
+		if requests[i].writes(s.base.Locks) && callOf(&requests[i], s.base.names.stable) == base.Last {
 			n++
 		}
 	}
 	return n >= base.Lasts
 }
 
-// learn waits, in an undisturbed run, until all is at rest, and for how long nothing
-// happens before that.
-func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
-	limit := time.After(r.Settle)
-	var previous time.Duration
-	for {
-		quiet := r.quietFor()
-		if quiet < previous {
-			at.Gap = max(at.Gap, previous)
-		}
-		previous = quiet
-		if enough := r.enough(); quiet >= enough && len(r.watches()) > 0 {
-			at.Reads, at.Idle = r.requestsIn(quiet)
-			at.Gap = min(at.Gap, r.Quiet)
-			r.outcome.Habits = append(r.outcome.Habits, r.habits.learnt(enough)...)
-			return nil
-		}
-		if ends := r.operator.ends(); len(ends) > 0 {
-			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], indent(r.operator.output.tail(10)))
-		}
-		select {
-		case <-time.After(look):
-		case <-limit:
-			if len(r.watches()) == 0 {
-				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Settle, indent(r.operator.output.tail(10)))
-			}
-			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Settle, r.restless(r.Settle), indent(append(r.lastWrites(5), r.advice()...)))
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // enough returns how long nothing must happen in an undisturbed run for all to be at rest: longer
 // while there is a pod or a claim for which something should happen, as on a machine that is busy.
-func (r *run) enough() time.Duration {
-	if r.recorder.unfinished() {
-		return 3 * r.Quiet
+func (s *settler) enough() time.Duration {
+	if s.recorder.unfinished() {
+		return 3 * s.most
 	}
-	return r.Quiet
+	return s.most
 }
 
 // rest waits until all is at rest in a step, or the time is over.
-func (r *run) rest(ctx context.Context, step int, limit time.Duration) {
+func (s *settler) rest(ctx context.Context, step int, limit time.Duration) {
 	over := time.After(limit)
-	for r.quietFor() < r.quiet(step) {
+	for s.quietFor() < s.quiet(step) {
 		select {
 		case <-time.After(look):
 		case <-over:
@@ -119,59 +127,8 @@ func (r *run) rest(ctx context.Context, step int, limit time.Duration) {
 	}
 }
 
-// settle waits until all is at rest and as in the undisturbed runs, and notes a problem if
-// it does not come to that.
-func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
-	base := &r.baseline.Steps[step]
-	limit := time.After(base.Took + r.Patience)
-	for {
-		quiet := r.quietFor() >= r.quiet(step)
-		if quiet && len(r.missingWatches()) == 0 && len(r.differences(base)) == 0 {
-			at.Reads, at.Idle = r.requestsIn(r.baseline.Quiet)
-			return
-		}
-		select {
-		case <-time.After(look):
-		case <-limit:
-			r.unsettled(base, quiet)
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// differences are those from what the step comes to undisturbed.
-func (r *run) differences(base *BaseStep) []state.Difference {
-	want, got := r.fault.comparable(base.State, r.baseline.names.state(r.recorder.objects(), r.baseline.Locks))
-	if r.fault.effects().OtherClientWrites && handedOn(r.recorder.objects(), r.touched) {
-		want, got = withoutRevisions(want), withoutRevisions(got)
-	}
-	return state.Compare(want, got, base.Mask, state.Rules{})
-}
-
 // restlessFor is over which time it is looked what happens all the time.
 const restlessFor = 10 * time.Second
-
-// unsettled notes why a step does not come to where it does undisturbed. What is missing or wrong
-// comes before what goes on, which may be only because of that.
-func (r *run) unsettled(base *BaseStep, quiet bool) {
-	differences := r.differences(base)
-	if missing := r.missingWatches(); len(missing) > 0 {
-		r.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
-		return
-	}
-	if !quiet {
-		versions, _ := r.recorder.all()
-		differences = standing(differences, r.baseline.names, versions, time.Now().Add(-restlessFor))
-	}
-	if len(differences) > 0 {
-		r.problem(OtherState, state.Lines(differences)...)
-	}
-	if !quiet {
-		r.problem(NotAtRest, slices.Concat([]string{r.restless(restlessFor)}, r.lastWrites(5), r.advice())...)
-	}
-}
 
 // standing are the differences that do not come and go: of objects that have not changed since a
 // moment, nor been made again.
@@ -186,50 +143,42 @@ func standing(all []state.Difference, names anonymizer, versions []Version, sinc
 }
 
 // watches returns the resources that the operator watches.
-func (r *run) watches() []string { return r.proxy.Watched() }
+func (s *settler) watches() []string { return s.proxy.Watched() }
 
 // missingWatches returns the resources that the operator watches as soon as it has started,
 // and does not watch now: it is not up yet. Others are only watched when they are needed.
-func (r *run) missingWatches() []string {
-	now := r.watches()
-	return slices.DeleteFunc(slices.Clone(r.baseline.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
+func (s *settler) missingWatches() []string {
+	now := s.watches()
+	return slices.DeleteFunc(slices.Clone(s.base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
 // requestsIn counts the reads and the writes of the last while.
-func (r *run) requestsIn(while time.Duration) (reads, writes int) {
+func (s *settler) requestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
-	for _, request := range r.log.since(r.lastIndex()) {
+	for _, request := range s.log.since(s.first) {
 		switch {
 		case !request.Time.After(since):
-		case request.writes(r.locks()):
+		case request.writes(s.locks()):
 			writes++
 		case (request.Verb == "get" || request.Verb == "list") && request.Resource != "" &&
-			!slices.Contains(election, request.Resource) && !r.locks()[request.Resource+" "+request.Namespace+"/"+request.Name]:
+			!slices.Contains(election, request.Resource) && !s.locks()[request.Resource+" "+request.Namespace+"/"+request.Name]:
 			reads++
 		}
 	}
 	return reads, writes
 }
 
-// lastIndex is where the requests of the present step begin.
-func (r *run) lastIndex() int {
-	if n := len(r.outcome.Steps); n > 0 {
-		return r.outcome.Steps[n-1].To
-	}
-	return 0
-}
-
-func (r *run) locks() map[string]bool {
-	if r.baseline == nil {
+func (s *settler) locks() map[string]bool {
+	if s.base == nil {
 		return nil
 	}
-	return r.baseline.Locks
+	return s.base.Locks
 }
 
 // restless says what happens all the time.
-func (r *run) restless(while time.Duration) string {
-	versions, _ := r.recorder.all()
-	return restless(r.log.since(r.lastIndex()), versions, r.locks(), while, time.Now())
+func (s *settler) restless(while time.Duration) string {
+	versions, _ := s.recorder.all()
+	return restless(s.log.since(s.first), versions, s.locks(), while, time.Now())
 }
 
 // restless says what happens all the time, in a while before now: of the operator's writes that
@@ -268,24 +217,24 @@ func restless(requests []Request, versions []Version, locks map[string]bool, whi
 }
 
 // unjudge says how users have a field not judged.
-func (r *run) unjudge(resource, path string) string {
-	if r.Unjudge != nil {
-		return r.Unjudge(resource, path)
+func (s *settler) unjudge(resource, path string) string {
+	if s.say != nil {
+		return s.say(resource, path)
 	}
 	return unjudgedLine(resource, path)
 }
 
 // advice says how all may come to rest nevertheless.
-func (r *run) advice() []string {
-	versions, _ := r.recorder.all()
-	return advice(versions, time.Now().Add(-restlessFor), r.Quiet, r.unjudge)
+func (s *settler) advice() []string {
+	versions, _ := s.recorder.all()
+	return advice(versions, time.Now().Add(-restlessFor), s.most, s.unjudge)
 }
 
 // lastWrites returns the last writes of the operator.
-func (r *run) lastWrites(n int) []string {
+func (s *settler) lastWrites(n int) []string {
 	var lines []string
-	for _, request := range r.log.since(0) {
-		if request.writes(r.locks()) {
+	for _, request := range s.log.since(0) {
+		if request.writes(s.locks()) {
 			lines = append(lines, request.String())
 		}
 	}

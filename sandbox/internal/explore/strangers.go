@@ -56,7 +56,7 @@ func (s *Session) Strangers(known map[string]bool) error {
 	// What the operator has written stays its own, whoever writes to it later.
 	o := &Outcome{Requests: s.run.log.since(0)}
 	o.Versions, _ = s.run.recorder.all()
-	return strangers(s.run.rules(), o, &Baseline{Managers: known})
+	return strangers(s.run.injector.rules.list(), o, &Baseline{Managers: known})
 }
 
 // Managers returns by whom the objects were written that there are, and were since the mark.

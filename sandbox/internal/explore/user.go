@@ -1,0 +1,123 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// user does what users do in the steps of a workload, as the administrator.
+type user struct {
+	sandbox  *sandbox
+	recorder *recorder
+	// limit is how long a command may take.
+	limit time.Duration
+}
+
+// asKubectl is how kubectl deletes: what belongs to an object goes with it, also where a client
+// that says nothing leaves it behind, as it does that of Jobs.
+var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+
+// doing is what a step does, while it does it. The error is there when it is done.
+type doing struct {
+	done   chan struct{}
+	err    error
+	cancel context.CancelFunc
+}
+
+// closed is what is done already.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// begin begins to do what a step does.
+func (u *user) begin(ctx context.Context, s *Step) *doing {
+	ctx, cancel := context.WithCancel(ctx)
+	d := &doing{done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer cancel()
+		defer close(d.done)
+		d.err = u.perform(ctx, s)
+	}()
+	return d
+}
+
+// perform does what a step does, and does not wait for what it waits for.
+func (u *user) perform(ctx context.Context, s *Step) error {
+	switch {
+	case s.Apply != "":
+		return u.sandbox.kubectl(ctx, s.Apply, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	case s.Patch != nil:
+		patch, err := json.Marshal(s.Patch.Merge)
+		if err != nil {
+			return err
+		}
+		return u.recorder.patch(ctx, s.Patch.Target, s.Patch.Subresource, patch)
+	case s.Delete != nil:
+		resource, err := u.recorder.resource(s.Delete.Resource)
+		if err != nil {
+			return err
+		}
+		return u.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, asKubectl)
+	case s.Run != "":
+		return u.script(ctx, s.Run)
+	}
+	return nil
+}
+
+// script runs the command of a step, which must end: as long as it may take to come to rest.
+func (u *user) script(ctx context.Context, text string) error {
+	within, cancel := context.WithTimeout(ctx, u.limit)
+	defer cancel()
+	err := u.sandbox.command(within, "", "sh", "-c", text)
+	if ctx.Err() == nil && within.Err() != nil {
+		return fmt.Errorf("it has not ended in %s (--settle)", u.limit)
+	}
+	return err
+}
+
+// wait waits for the condition of a step. It returns a waitError if the limit is over; one
+// of 0 is the step's own.
+func (u *user) wait(ctx context.Context, s *Step, limit time.Duration) error {
+	if _, err := u.recorder.resource(s.Wait.Resource); err != nil {
+		return err
+	}
+	if limit == 0 {
+		limit = s.Wait.Timeout.Duration
+	}
+	over := time.After(limit)
+	for {
+		changed := u.recorder.next()
+		reason := "it is not there"
+		object := u.recorder.find(s.Wait.Target)
+		switch {
+		case s.Wait.For == deleted && object == nil:
+			return nil
+		case s.Wait.For == deleted:
+			reason = "it is still there"
+		case object != nil:
+			is, why := s.Wait.condition.Holds(object.Object, nil)
+			if is {
+				return nil
+			}
+			if reason = why; reason == "" {
+				reason = "it is false"
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return &waitError{step: s, after: limit, reason: reason}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
