@@ -28,8 +28,8 @@ type ScheduledRestartSpec struct {
 	// +optional
 	Schedule CronExpression `json:"schedule,omitempty"`
 
-	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 (five minutes) to
-	// 31536000 (one year). A restart is due when the oldest pod reaches that age, or in the
+	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 to 31536000 (five
+	// minutes to one year). A restart is due when the oldest pod reaches that age, or in the
 	// last window before then. Such a restart has no deadline: it waits until it can be
 	// started. Defaults to no limit.
 	//
@@ -194,8 +194,8 @@ type RestartWindow struct {
 	// spec.timeZone.
 	Schedule CronExpression `json:"schedule"`
 
-	// durationSeconds is the time for which the window is open, from 60 (one minute) to 604800
-	// (one week). Daylight saving time changes make it neither shorter nor longer.
+	// durationSeconds is the time for which the window is open, from 60 to 604800 (a minute to
+	// a week). Daylight saving time changes make it neither shorter nor longer.
 	//
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=604800

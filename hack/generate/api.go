@@ -135,9 +135,13 @@ func (s schema) typeName() string {
 // text is the description, and what is checked.
 func (s schema) text() string { return strings.TrimSpace(cell(s.Description) + " " + s.bounds()) }
 
-// bounds says what the API server checks.
+// bounds returns the checks of the API server as sentences, except bounds that the description has.
 func (s schema) bounds() string {
 	var parts []string
+	described := func(bound string) bool {
+		text := strings.ToLower(cell(s.Description)) + " "
+		return strings.Contains(text, bound+" ") || strings.Contains(text, bound+".")
+	}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if len(s.Enum) > 0 {
 		var values []string
@@ -147,16 +151,17 @@ func (s schema) bounds() string {
 		add("One of %s.", strings.Join(values, ", "))
 	}
 	switch {
+	case s.Minimum != nil && s.Maximum != nil && described(fmt.Sprintf("from %.0f to %.0f", *s.Minimum, *s.Maximum)):
 	case s.Minimum != nil && s.Maximum != nil:
-		add("From %v to %v.", *s.Minimum, *s.Maximum)
+		add("From %.0f to %.0f.", *s.Minimum, *s.Maximum)
 	case s.Minimum != nil:
-		add("At least %v.", *s.Minimum)
+		add("At least %.0f.", *s.Minimum)
 	}
 	for _, limit := range []struct {
 		at   *int64
 		what string
 	}{{s.MaxLength, "characters"}, {s.MaxItems, "items"}, {s.MaxProperties, "entries"}} {
-		if limit.at != nil {
+		if limit.at != nil && !described(fmt.Sprintf("at most %d", *limit.at)) {
 			add("At most %d %s.", *limit.at, limit.what)
 		}
 	}

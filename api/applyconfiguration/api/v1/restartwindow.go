@@ -17,8 +17,8 @@ type RestartWindowApplyConfiguration struct {
 	// schedule is a cron expression that defines when the window opens, in the time zone of
 	// spec.timeZone.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
-	// durationSeconds is the time for which the window is open, from 60 (one minute) to 604800
-	// (one week). Daylight saving time changes make it neither shorter nor longer.
+	// durationSeconds is the time for which the window is open, from 60 to 604800 (a minute to
+	// a week). Daylight saving time changes make it neither shorter nor longer.
 	DurationSeconds *int32 `json:"durationSeconds,omitempty"`
 }
 

@@ -24,8 +24,8 @@ type ScheduledRestartSpecApplyConfiguration struct {
 	// into the object when it first sees an object without any of the three fields, so that the
 	// schedule stays when another trigger is added.
 	Schedule *apiv1.CronExpression `json:"schedule,omitempty"`
-	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 (five minutes) to
-	// 31536000 (one year). A restart is due when the oldest pod reaches that age, or in the
+	// maxPodAgeSeconds is the maximum age of a pod of the workload, from 300 to 31536000 (five
+	// minutes to one year). A restart is due when the oldest pod reaches that age, or in the
 	// last window before then. Such a restart has no deadline: it waits until it can be
 	// started. Defaults to no limit.
 	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
