@@ -146,7 +146,8 @@ func (d *differ) add(t Transition) {
 	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds a transition of the phase if the phase has changed and here is true.
+// phase adds a transition of the phase if the phase has changed. The argument here is true at
+// the place of the transition in the order of Diff, which calls phase at several places.
 func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status
 	if here && (was.Phase != is.Phase || was.Reason != is.Reason) {

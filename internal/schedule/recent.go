@@ -10,7 +10,7 @@ import "time"
 // the most expensive part of a decision.
 type gap struct {
 	from, to time.Time
-	// fromTick and toTick are true if there is a tick at that end.
+	// fromTick means that from is a tick, and toTick that to is a tick.
 	fromTick, toTick bool
 }
 
