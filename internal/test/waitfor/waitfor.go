@@ -18,8 +18,8 @@ const Patience = 2 * time.Minute
 // interval is the time between two checks.
 const interval = 2 * time.Millisecond
 
-// Nil waits until check returns nil. If it never does, the test fails with the description what
-// and the last error of check.
+// Nil waits until check returns nil. If it never does, the test fails with the given
+// description and the last error of check.
 func Nil(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var last error
