@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// carryOut does what was decided, in the order that makes a crash harmless: first the
+// carryOut carries out a decision, in the order that makes a crash harmless: first the
 // status says that a restart is started, then, when it is due, the tick is sent. It returns whether the
 // restart still needs its slot.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
@@ -76,7 +76,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	return use, nil
 }
 
-// writeStatus writes the status under the resourceVersion, so that only one of two
+// writeStatus writes the status under the resourceVersion, so that only the first of two
 // leaders starts a restart. If the API server rejects the status for its content or for
 // its length, it is written with only the latest record of the history: the others have
 // been reported as events. If it rejects that as well, it is written without the message of
@@ -102,7 +102,7 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 	return err
 }
 
-// isContentRejected reports whether the same write can never succeed. For what is too
+// isContentRejected reports whether the same write can never succeed. For an object that is too
 // long for etcd, the API server returns an internal error.
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||

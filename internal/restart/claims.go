@@ -25,7 +25,7 @@ const (
 // claims remembers the ticks that this process has claimed before they were due, and has not
 // tried to send yet.
 type claims struct {
-	// spread is the period over which the claims of one instant are spread.
+	// spread is the period over which the claims of an instant are spread.
 	spread time.Duration
 	seed   maphash.Seed
 
@@ -66,7 +66,7 @@ func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	return claimAhead + time.Duration(place)
 }
 
-// note records what a write of the status has claimed; nil if it has claimed nothing ahead of
+// note records the claim of a write of the status; before is nil if it has claimed nothing ahead of
 // its time.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
@@ -117,7 +117,7 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 }
 
 // listSince returns a list of the objects of a namespace that was begun at the given time or
-// later; nil if the namespace has too few claims to read more than one object. The caller
+// later; nil if the namespace has too few claims to read several objects. The caller
 // has to fill the list if it is new.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
 	c.memories.mu.Lock()

@@ -29,7 +29,7 @@ func SecretController() controller.Definition {
 	return configController(secretController, &corev1.Secret{}, "secrets", "Secrets")
 }
 
-// configController defines a controller that only has a kind watched. What it may read is a
+// configController defines a controller that only has a kind watched. Its right to read the kind is a
 // right of its own, so that an installation that does not need it does not grant it.
 func configController(name string, object client.Object, resource, kind string) controller.Definition {
 	return controller.Definition{

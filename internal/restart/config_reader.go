@@ -26,7 +26,7 @@ import (
 type configReader struct {
 	*configs
 	apiReader client.Reader
-	// reads are those from the API server.
+	// reads are the reads from the API server.
 	reads sharedread.Reads[podconfig.ID, *podconfig.Record]
 	// synced has, for each kind that is watched, whether all its objects are known.
 	synced map[podconfig.Kind]func() bool
@@ -71,8 +71,8 @@ func (r *configReader) follow(mgr ctrl.Manager) error {
 	return nil
 }
 
-// cached returns what is known of the content that a ScheduledRestart with the given target
-// depends on; nil if it depends on none.
+// cached returns the known content that a ScheduledRestart with the given target
+// depends on; nil if it depends on no content.
 func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
 	key := client.ObjectKeyFromObject(restart)
 	mode := restart.Spec.OnConfigChange
@@ -117,8 +117,8 @@ func (r *configReader) isSynced() bool {
 // live returns the same according to the API server, as it was within the last second. Where that is not known, the content has
 // changed when known has it, or now.
 //
-// The rights to get ConfigMaps and Secrets are those of the controllers that watch them, see the
-// definition of this one.
+// The rights to get ConfigMaps and Secrets belong to the controllers that watch them, see the
+// definition of the controller of ScheduledRestarts.
 func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -164,7 +164,7 @@ func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Re
 	return nil, nil
 }
 
-// readConfig puts what is known of the content into the input, after the target.
+// readConfig puts the known content into the input, after the target.
 func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
 	if !live || in.Config == nil || in.Target == nil {
 		in.Config = g.configs.cached(in.Restart, in.Target, in.Now)
@@ -174,7 +174,7 @@ func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool
 	return err
 }
 
-// readChanges finds out which of those that come first have a change to restart for that their
+// readChanges finds out which predecessors have a change to restart for that their
 // status does not show yet.
 func (g *gatherer) readChanges(ctx context.Context, in *decision.Input) error {
 	for i := range in.After {

@@ -15,7 +15,7 @@ import (
 )
 
 // configs knows the content of all ConfigMaps and Secrets that are watched, by its hashes, and
-// which ScheduledRestarts it matters to. So an event costs a look at those that use its object,
+// which ScheduledRestarts it matters to. So an event costs a look at the ScheduledRestarts that use its object,
 // however many others there are.
 type configs struct {
 	// The lock of the memories guards all fields.
@@ -23,15 +23,15 @@ type configs struct {
 	records  map[podconfig.ID]*podconfig.Record
 	// users are the ScheduledRestarts that an object matters to.
 	users map[podconfig.ID]map[types.NamespacedName]struct{}
-	// changed is called with those that an event matters to.
+	// changed is called with the ScheduledRestarts that an event matters to.
 	changed func([]types.NamespacedName)
-	// settle is how long content must not have changed: what follows within that belongs together.
+	// settle is how long content must not have changed: changes within that time belong together.
 	settle time.Duration
 }
 
-// configUse is what a ScheduledRestart was last decided about.
+// configUse is the content that a ScheduledRestart was last decided about.
 type configUse struct {
-	// encoded is what its target uses, and secrets says that Secrets count.
+	// encoded has the ConfigMaps and Secrets of its target, and secrets says that Secrets count.
 	encoded string
 	secrets bool
 	ids     []podconfig.ID
@@ -45,7 +45,7 @@ type configUse struct {
 	latest   podconfig.ID
 }
 
-// clockAhead is how far the clock of an API server may be ahead of this one: a change that is
+// clockAhead is how far the clock of an API server may be ahead of the local clock: a change that is
 // noted with a later time counts from when it was seen.
 const clockAhead = 5 * time.Minute
 
@@ -87,8 +87,8 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 	return slices.Collect(maps.Keys(c.users[id]))
 }
 
-// content returns the content of what the target of a ScheduledRestart uses, when it became that,
-// or later, and what has changed. From then on changes of that matter to it.
+// content returns the content that the target of a ScheduledRestart uses, when it became that,
+// or later, and the object that has changed. From then on changes of the content matter to it.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
 	c.memories.mu.Lock()
 	defer c.memories.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, us
 	return use
 }
 
-// note takes in that the content became another one at a time.
+// note takes in that the content has changed at a time.
 func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
 	u.latest = podconfig.ID{}
 	for i, id := range u.ids {
@@ -143,7 +143,7 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 	u.hash, u.since, u.parts = content.Hash, at, content.Parts
 }
 
-// changedAt returns when a content that was not known before became what it is, or later.
+// changedAt returns when a content that was not known before changed last, or later.
 func changedAt(content podconfig.Content, now time.Time) time.Time {
 	if content.Modified.IsZero() || content.Modified.After(now.Add(clockAhead)) {
 		return now

@@ -149,7 +149,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if restart.Status.Active == nil {
 		if turn := r.misses.turn(key, &d, r.clock.Now()); !turn.IsZero() {
-			// Too many ticks of this namespace are missed at once: this one is reported
+			// Too many ticks of this namespace are missed at once: this miss is reported
 			// later.
 			use = slotFree
 			r.wakeups.Set(request, turn)

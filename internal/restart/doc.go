@@ -3,7 +3,7 @@
 
 // Package restart restarts workloads on a schedule, once for each tick.
 //
-// The tick is the identity of a restart: a restart for the tick T is one patch that
+// The tick is the identity of a restart: a restart for the tick T is a patch that
 // writes T itself into the workload, where kubectl rollout restart writes the current
 // time. Doing that twice changes nothing. So all memory that is needed is in the status
 // of the ScheduledRestart and in its target, and neither a crash, a retry nor a second
@@ -13,12 +13,12 @@
 // at once, the package workload knows the kinds of targets, and this package carries out the
 // decisions:
 //
-//	definition.go      what the controller needs from the manager
+//	definition.go      the needs of the controller from the manager
 //	options.go         its options
 //	setup.go           its watches
-//	controller.go      one reconcile
+//	controller.go      the reconciler
 //	memory.go          all that the process remembers of a ScheduledRestart
-//	act.go             writes the status, and does what was decided
+//	act.go             writes the status, and carries out decisions
 //
 // Facts that a decision depends on:
 //

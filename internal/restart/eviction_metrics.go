@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What has become of a request to evict a pod, as a label.
+// Results of a request to evict a pod, as a label.
 const (
 	evictionAccepted = "Accepted"
 	evictionRefused  = "Refused"
@@ -15,7 +15,7 @@ const (
 	evictionError    = "Error"
 )
 
-// evictionMetrics are those of restarts that evict pods.
+// evictionMetrics are the metrics of restarts that evict pods.
 type evictionMetrics struct {
 	results *prometheus.CounterVec
 	refused prometheus.GaugeFunc

@@ -30,7 +30,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// evictTimeout bounds one eviction: while the API server has not observed a PodDisruptionBudget
+// evictTimeout bounds each eviction: while the API server has not observed a PodDisruptionBudget
 // yet, client-go would try again for longer.
 const evictTimeout = 5 * time.Second
 
@@ -83,7 +83,7 @@ type evictor struct {
 }
 
 // evict evicts pods through the API server, which keeps PodDisruptionBudgets. It stops at the
-// first one that is refused. written says that the status was written just now, which shows that
+// first eviction that is refused. written says that the status was written just now, which shows that
 // no other leader has ended the restart.
 func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
 	if !written {
@@ -113,7 +113,7 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 	return nil
 }
 
-// evictPod evicts a pod, and no other one of its name. It returns why that was refused, or "".
+// evictPod evicts a pod, and no other pod of its name. It returns why that was refused, or "".
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod)
 		e.metrics.count(evictionAccepted)
 		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The pod is gone, or is another one of that name: the next look shows it.
+		// The pod is gone, or is another pod of that name: the next look shows it.
 		e.metrics.count(evictionGone)
 		return "", nil
 	}
@@ -152,7 +152,7 @@ func refusalOf(err error) string {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
 		return status.Status().Message
 	case metav1.StatusReasonUnknown:
-		// A pod with more than one PodDisruptionBudget is answered so.
+		// A pod with several PodDisruptionBudgets is answered so.
 		return status.Status().Message
 	default:
 		return ""
@@ -160,7 +160,7 @@ func refusalOf(err error) string {
 }
 
 // recheckVersion returns a conflict if the ScheduledRestart is no longer as the decision saw it.
-// What was decided by a leader that is none any more would evict pods for a restart that has
+// The decision of a leader that is not a leader any more would evict pods for a restart that has
 // ended.
 func (e *evictor) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	live := &metav1.PartialObjectMetadata{}

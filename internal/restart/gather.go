@@ -40,7 +40,7 @@ type gatherer struct {
 	changeSettle time.Duration
 }
 
-// decide reads what a decision depends on, and decides. It also returns the target of the
+// decide reads the facts that a decision depends on, and decides. It also returns the target of the
 // decision.
 func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, leadingSince time.Time) (decision.Output, *target, error) {
 	in := decision.Input{

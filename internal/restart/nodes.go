@@ -63,10 +63,10 @@ func notReady(ctx context.Context, reader client.Reader) (map[string]*corev1.Nod
 	return found, nil
 }
 
-// absenceOf counts the nodes that are not ready and have one of the pods.
+// absenceOf counts the nodes that are not ready and have a pod of the workload.
 func absenceOf(pods []*corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
 	// For each such node: whether the workload should have a pod on it, and whether it
-	// has a new one.
+	// has a new pod.
 	type found struct{ desired, isNew bool }
 	on := map[string]found{}
 	for _, pod := range pods {

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// readOrder puts the order into the input: those that a ScheduledRestart comes after are read, and
+// readOrder puts the order into the input: the predecessors of a ScheduledRestart are read, and
 // whether it comes after itself is known.
 func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	if len(in.Restart.Spec.After) == 0 {
@@ -44,9 +44,9 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	return g.readChanges(ctx, in)
 }
 
-// changesOrder passes the events of a ScheduledRestart on which those that come after it depend:
-// all of its spec, status and request that a decision reads of what comes first, and why it is ready
-// or not, by which a cycle gets around. By any other edit, such as of a label, one client could keep
+// changesOrder passes the events of a ScheduledRestart on which its followers depend:
+// all of its spec, status and request that a decision reads of a predecessor, and why it is ready
+// or not, by which a cycle gets around. By any other edit, such as of a label, a client could keep
 // the workers busy with all that come after.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -71,7 +71,7 @@ func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// follow has a ScheduledRestart reconciled at each of its events, and those that come after it at
+// follow has a ScheduledRestart reconciled at each of its events, and its followers at
 // some. It keeps the graph of the order: before the requests are queued, so that their decisions
 // know of the event.
 func follow(graph *order.Graph) handler.Funcs {

@@ -30,7 +30,7 @@ type overdue struct {
 
 // due is when a ScheduledRestart is overdue.
 type due struct {
-	// generation, first and age are what at was computed from.
+	// generation, first and age are the values that at was computed from.
 	generation int64
 	first, age time.Time
 	// at is zero if it never will be.

@@ -30,7 +30,7 @@ func (r *podReader) ages(namespace string, t *workload.State) (*decision.PodAges
 	return &decision.PodAges{Oldest: oldest}, nil
 }
 
-// podsOf says which pods of the cache are those of a workload.
+// podsOf says which pods of the cache belong to a workload.
 func podsOf(namespace string, t *workload.State) podcache.Workload {
 	of := podcache.Workload{Namespace: namespace, Kind: t.Kind, Name: t.Name}
 	if t.PerNode {

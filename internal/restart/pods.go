@@ -39,7 +39,7 @@ type podReader struct {
 // does not fail because that cannot be read.
 func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
-		// The new pods cannot be distinguished from the old ones.
+		// The new pods cannot be distinguished from the old pods.
 		return []time.Duration{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
@@ -53,7 +53,7 @@ func (r *podReader) startups(ctx context.Context, namespace string, kind *worklo
 }
 
 // listStartups returns how long the pods that the last restart of a workload created
-// took to become ready, of those that are ready now and are not being deleted. Where no
+// took to become ready, of the pods that are ready now and are not being deleted. Where no
 // controller watches pods there are none, as pods are not watched for this alone.
 func (r *podReader) listStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
@@ -85,7 +85,7 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 	return took, err
 }
 
-// readyAfter returns how long pods took to become ready, of those that are ready, are not
+// readyAfter returns how long pods took to become ready, of the pods that are ready, are not
 // being deleted, and have a summary.
 func readyAfter(pods []corev1.Pod) []time.Duration {
 	took := []time.Duration{}

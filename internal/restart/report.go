@@ -66,7 +66,7 @@ func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.Schedul
 	r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)
 }
 
-// reportInvalidRequest records one event for each invalid value of the annotation that
+// reportInvalidRequest records an event for each invalid value of the annotation that
 // requests a restart.
 func (r *reporter) reportInvalidRequest(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) {
 	_, err := decision.RequestedTime(restart, r.clock.Now())

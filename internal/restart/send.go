@@ -24,7 +24,7 @@ import (
 )
 
 // manyClaims is how many claims a namespace must have for its ScheduledRestarts to be listed when
-// they are due, in place of one read for each.
+// they are due, in place of a read for each.
 const manyClaims = 16
 
 // listPage is how many objects are read at a time, and listTimeout bounds all of it.
@@ -33,7 +33,7 @@ const (
 	listTimeout = 20 * time.Second
 )
 
-// specOf is what the API server has of a ScheduledRestart that a decision depends on.
+// specOf has the fields of a ScheduledRestart that a decision depends on.
 type specOf struct {
 	uid        types.UID
 	generation int64
@@ -65,7 +65,7 @@ type sender struct {
 }
 
 // send sends a tick to the target. The patch is valid only for the workload that was
-// decided about: it may have been broken or paused since, or replaced by another one of the
+// decided about: it may have been broken or paused since, or replaced by another workload of the
 // same name.
 func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
 	content := t.kind.Restart(tick)
@@ -86,14 +86,14 @@ func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger ti
 
 // recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it, or was
 // not when its restart was due. A tick that was claimed earlier is sent without a write of the
-// status, which would notice what a watch event that is late does not show: that the schedule
+// status, which would notice an edit that a late watch event does not show: that the schedule
 // was suspended, for example.
 func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
 	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
 		return nil
 	}
-	// The list does not show what has changed since it was read, for example that a restart
+	// The list does not show changes since it was read, for example that a restart
 	// was requested.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
@@ -107,7 +107,7 @@ func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart 
 	return nil
 }
 
-// listedSpec returns what the API server had of a ScheduledRestart at some time since its restart
+// listedSpec returns the spec of a ScheduledRestart that the API server had at some time since its restart
 // was due, if many of its namespace are due and could be listed.
 func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
 	list, isNew := s.claims.listSince(key.Namespace, due, s.clock.Now())

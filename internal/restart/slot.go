@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 )
 
-// slotUse is what a reconcile has found out about the slot of a ScheduledRestart.
+// slotUse is the use of the slot of a ScheduledRestart, according to a reconcile.
 type slotUse int
 
 const (
@@ -52,8 +52,8 @@ type slots struct {
 }
 
 // hold has a restart in progress hold its slot, and returns when it outlives it; zero if it
-// has, or if none is in progress. That depends on the clock only: neither on what can be written
-// nor on what can be read of the target.
+// has, or if none is in progress. That depends on the clock only: neither on writes that succeed
+// nor on reads of the target.
 func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (outlives time.Time) {
 	if restart.Status.Active == nil {
 		return time.Time{}
@@ -63,7 +63,7 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 		s.budget.Hold(key, started)
 		return time.Time{}
 	}
-	// Of one that a new leader finds in the status, it is not even used for a moment.
+	// The slot of a restart that a new leader finds in the status is not even used for a moment.
 	if s.clock.Now().Before(started.Add(s.age)) {
 		started = s.budget.Hold(key, started)
 	}

@@ -24,7 +24,7 @@ const stormHelp = "ScheduledRestarts whose ConfigMaps or Secrets keep changing, 
 
 var stormDesc = prometheus.NewDesc("tidekeeper_restart_storm", stormHelp, []string{"namespace", "name", "object", "writer"}, nil)
 
-// storms are the ScheduledRestarts whose condition RestartStorm is True, with what changes.
+// storms are the ScheduledRestarts whose condition RestartStorm is True, with the object that changes.
 type storms struct{ memories *memories }
 
 // observe takes in a decision about a ScheduledRestart. While its condition stays as it is, so does
@@ -58,7 +58,7 @@ func (s *storms) Collect(metrics chan<- prometheus.Metric) {
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	// The first of each namespace come first, then the second ones: no tenant takes all series.
+	// The first of each namespace come first, then the second: no tenant takes all series.
 	place, before := map[types.NamespacedName]int{}, map[string]int{}
 	for _, key := range keys {
 		place[key] = before[key.Namespace]

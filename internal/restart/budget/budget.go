@@ -28,9 +28,9 @@ const (
 	FlagSlotAge        = "restart-slot-age"
 )
 
-// Budget limits how many restarts run at once, in the cluster and in one namespace. A free
+// Budget limits how many restarts run at once, in the cluster and in each namespace. A free
 // slot goes to the namespace that uses the fewest slots, and among namespaces that use equally
-// many it goes round: to the one that was given a slot the longest ago. Among those that were given
+// many it goes round: to the namespace that was given a slot the longest ago. Among namespaces that were given
 // none since they began to wait, and within a namespace, it goes to the restart that has waited
 // longest. So a namespace with a long queue holds up only itself, however quickly its restarts
 // complete.
@@ -38,7 +38,7 @@ const (
 // The budget is kept in memory only. A new leader fills it from the status of the
 // ScheduledRestarts, which says which restarts are in progress.
 type Budget struct {
-	// limit is how many restarts may run at once, share how many of them in one namespace.
+	// limit is how many restarts may run at once, share how many of them in each namespace.
 	limit, share int
 
 	mu sync.Mutex
@@ -57,15 +57,15 @@ type Budget struct {
 }
 
 // space is a namespace: how many slots it uses, its waiting restarts, in order, and of these
-// those that a search has given a slot.
+// the keys that a search has given a slot.
 type space struct {
 	held  int
 	queue []waiter
 	given int
-	// served is how many slots all namespaces had been given when this one was given its last, or
+	// served is how many slots all namespaces had been given when this namespace was given its last, or
 	// when it began to wait.
 	served uint64
-	// turn is its place among the turns, if it has one.
+	// turn is its place among the turns, if it has a turn.
 	turn    int
 	hasTurn bool
 }
@@ -80,8 +80,8 @@ func byTurn(a, b waiter) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// New returns a budget of which one namespace may use the given percentage, but at
-// least one slot.
+// New returns a budget of which a namespace may use the given percentage, but at
+// least a single slot.
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
@@ -90,11 +90,11 @@ func New(limit, percent int) *Budget {
 	}
 }
 
-// Share returns how many slots of a limit one namespace may use, by its percentage: at least one.
+// Share returns how many slots of a limit a namespace may use, by its percentage: at least 1.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
 // Hold gives a slot to a restart that is in progress since a time, even if no slot is free, unless
-// it has outlived its slot or waits for another one. It returns since when the restart has used
+// it has outlived its slot or waits for another slot. It returns since when the restart has used
 // the slot: the first time that was given, however often it was started again since.
 func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
@@ -109,7 +109,7 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take asks for a slot, and reports whether the key has one now. Otherwise the key waits,
+// Take asks for a slot, and reports whether the key has a slot now. Otherwise the key waits,
 // since the given time, or in its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
@@ -132,7 +132,7 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// Spare reports whether the key has a slot, and gives it one if no other key waits for it.
+// Spare reports whether the key has a slot, and gives it a slot if no other key waits for that.
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,8 +166,8 @@ func (b *Budget) Outlived(key types.NamespacedName) bool {
 	return b.outlived[key]
 }
 
-// Outlive takes the slot from a restart that continues without one, and returns the keys
-// that can have a slot now. One that waits for another slot keeps its place.
+// Outlive takes the slot from a restart that continues without a slot, and returns the keys
+// that can have a slot now. A restart that waits for another slot keeps its place.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +195,7 @@ func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 // Limit returns how many restarts may run at once.
 func (b *Budget) Limit() int { return b.limit }
 
-// Usage returns how many slots are used, how many restarts wait for one, and how many
+// Usage returns how many slots are used, how many restarts wait for a slot, and how many
 // restarts in progress have outlived theirs.
 func (b *Budget) Usage() (used, waiting, outlived int) {
 	b.mu.Lock()
@@ -258,7 +258,7 @@ func (b *Budget) uses(namespace string) int {
 	return 0
 }
 
-// tidy forgets a namespace that neither uses a slot nor waits for one.
+// tidy forgets a namespace that neither uses a slot nor waits for any.
 func (b *Budget) tidy(namespace string) {
 	if in := b.spaces[namespace]; in.held == 0 && len(in.queue) == 0 {
 		delete(b.spaces, namespace)
@@ -309,7 +309,7 @@ func (s *space) before(other *space) bool {
 	return order < 0 || order == 0 && byTurn(s.queue[s.given], other.queue[other.given]) < 0
 }
 
-// turns are namespaces with a restart that may have a slot, as a heap: the next one is the first.
+// turns are namespaces with a restart that may have a slot, as a heap: the next namespace is the first.
 type turns []*space
 
 func (t turns) Len() int           { return len(t) }

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// PodAges is what is known of the ages of the target's pods.
+// PodAges are the known ages of the target's pods.
 type PodAges struct {
 	// Oldest is when the oldest pod was created; zero if there is none.
 	Oldest time.Time
@@ -181,7 +181,7 @@ func (t *ageTrigger) message() string {
 }
 
 // AgeLimit returns the age of the oldest pod at which a restart is due: that of the spec, less
-// what is left of the spread after the place of the object. It is 0 if there is no limit.
+// the rest of the spread after the place of the object. It is 0 if there is no limit.
 func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	limit := restart.Spec.GetMaxPodAge()
 	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
@@ -191,7 +191,7 @@ func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 // ageTick returns when a workload is to be restarted whose oldest pod is as old as if it had
 // been created at a time. That is when it reaches the limit. If no window is open then that is
 // long enough for a restart, it is in the last window before: as early as the new pods last
-// until the next one opens. A window in which that is not possible is left out.
+// until the next window opens. A window in which that is not possible is left out.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

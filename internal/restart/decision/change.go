@@ -14,14 +14,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Config is what is known of the ConfigMaps and Secrets that count for onConfigChange.
+// Config is the known content of the ConfigMaps and Secrets that count for onConfigChange.
 type Config struct {
 	// Hash is that of their content; "" if it is not known yet.
 	Hash string
 	// Changed is when the content changed last, or later.
 	Changed time.Time
-	// Restless is since when one change has followed the other before the content had settled; zero
-	// if the last one followed none. Source is the object that changed last.
+	// Restless is since when changes have followed each other before the content had settled; zero
+	// if the last change followed none. Source is the object that changed last.
 	Restless time.Time
 	Source   Source
 	// Problem is why nothing is known of them, and Message says it; "" if there is none.

@@ -48,7 +48,7 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	},
 }
 
-// diagnosis is what the conditions say.
+// diagnosis is the content of the conditions.
 type diagnosis struct {
 	ready, stalled, reconciling bool
 	reason, message             string
@@ -67,8 +67,8 @@ func stalled(reason, message string) diagnosis {
 	return diagnosis{stalled: true, reason: reason, message: message}
 }
 
-// longestCondition bounds the message of a condition, to less than its schema does: what is
-// written at each change should not be what a target makes of it.
+// longestCondition bounds the message of a condition, to less than its schema does: a message that is
+// written at each change should not be as long as a target makes it.
 const longestCondition = 4096
 
 // conditions says in the status why a restart is due, waits or is not due.
@@ -125,7 +125,7 @@ func (c *conditions) set() {
 	c.triggers.change.interval.setStorm(all, source)
 }
 
-// diagnose returns the content of the conditions: the first reason of those that a person needs to know.
+// diagnose returns the content of the conditions: the first reason that a person needs to know.
 func (c *conditions) diagnose() diagnosis {
 	status, missing := c.state.status, c.misses.cause(c.triggers.schedule.ticks.Offset, c.gates.inOrder())
 	switch {
@@ -153,7 +153,7 @@ func (c *conditions) diagnose() diagnosis {
 	return c.diagnoseTriggers()
 }
 
-// diagnoseWait says what a due tick waits for.
+// diagnoseWait says why a due tick waits.
 func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	message := "a restart is due and waits: " + b.message
 	switch {
@@ -193,7 +193,7 @@ func (c *conditions) diagnoseTriggers() diagnosis {
 	}
 }
 
-// text writes a message, if there has to be one.
+// text writes a message, unless the output is brief.
 func (c *conditions) text(write func() string) string {
 	if c.brief {
 		return ""
@@ -201,7 +201,7 @@ func (c *conditions) text(write func() string) string {
 	return write()
 }
 
-// frozenMessage says what a tick waits for that a freeze holds back.
+// frozenMessage says until when a freeze holds a tick back.
 func (c *conditions) frozenMessage() string {
 	message := "a restart is due and waits for " + c.waiting.blocker.message
 	if until := c.waiting.until; !until.IsZero() && until.Before(c.waiting.blocker.until) && c.misses.quietUntil().IsZero() {

@@ -34,7 +34,7 @@ type decider struct {
 // deciders are reused: a forecast decides a million times.
 var deciders = sync.Pool{New: func() any { return &decider{} }}
 
-// Decide decides what to do about a ScheduledRestart.
+// Decide decides about a ScheduledRestart.
 //
 // status.nextScheduleTime is the next tick that is not decided yet. It advances only
 // when that tick is started, skipped or missed. Together with the marks on the target,

@@ -17,7 +17,7 @@ import (
 type Input struct {
 	Restart *tidekeeperv1.ScheduledRestart
 
-	// Ticks are those of the schedule, inside its windows or not, nil if it has none, and
+	// Ticks are the ticks of the schedule, inside its windows or not, nil if it has none, and
 	// Windows when restarts may be started. Invalid is why there are neither.
 	Ticks   *schedule.Schedule
 	Windows schedule.Windows
@@ -25,17 +25,17 @@ type Input struct {
 	// Offset is the time from a tick to the start of its restart, see [Offset].
 	Offset time.Duration
 
-	// Freezes are those that are about the namespace and have not ended, and FreezesLive says
+	// Freezes are the freezes of the namespace that have not ended, and FreezesLive says
 	// that they were read from the API server and not from the cache.
 	Freezes     []period.Period
 	FreezesLive bool
 
-	// After are the ScheduledRestarts that come first, and Cycle the names by which this one
+	// After are the ScheduledRestarts that come first, and Cycle the names by which this ScheduledRestart
 	// comes after itself; nil if it does not.
 	After []Predecessor
 	Cycle []string
 
-	// Queried says that the manager's operator has queries, and Answer what they said last; nil
+	// Queried says that the manager's operator has queries, and Answer is their last answer; nil
 	// if they were not asked.
 	Queried bool
 	Answer  *Answer
@@ -62,13 +62,13 @@ type Input struct {
 	PodAges *PodAges
 	// Pods are the pods of Target, for a restart that evicts them; nil if they are unknown.
 	Pods *Pods
-	// Attempts is what this process remembers of evictions for the restart in progress.
+	// Attempts are the evictions that this process has tried for the restart in progress.
 	Attempts Attempts
-	// Config is what is known of the content that counts for onConfigChange; nil if nothing
+	// Config is the known content that counts for onConfigChange; nil if nothing
 	// counts, or there is no target.
 	Config *Config
 	// ChangeSettle is how long that content must not have changed before a restart for it is
-	// due, so that a burst of edits is one restart.
+	// due, so that a burst of edits is a single restart.
 	ChangeSettle time.Duration
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
@@ -81,7 +81,7 @@ type Input struct {
 	ClaimAhead time.Duration
 	// BeforeClaim is the status before this process claimed the tick of the restart in
 	// progress ahead of its time. It is nil if another process has claimed it, or if this
-	// one has tried to send it since: then only the target says whether it was sent.
+	// process has tried to send it since: then only the target says whether it was sent.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
 	// SlotAge is how long a restart uses its slot; 0 means until it ends.
@@ -98,7 +98,7 @@ type Input struct {
 	LeadingSince time.Time
 	Now          time.Time
 
-	// Brief leaves out what only people read, and what takes as long as all else that is decided:
+	// Brief leaves out the messages for people, which take as long as all the rest of a decision:
 	// of the conditions there is only Ready, without a message, and the history stays as it was.
 	// The caller puts the records on top of it, see [Keep].
 	Brief bool
@@ -131,7 +131,7 @@ const (
 	// slot that no other restart waits for, the decision is complete: the tick is not claimed.
 	NeedSpareSlot
 	// NeedLiveFreezes asks for Input.Freezes as the API server has them, as the last thing
-	// before a tick is sent: the cache may not show one that has begun. Output.Due says when
+	// before a tick is sent: the cache may not show a freeze that has begun. Output.Due says when
 	// they must have been read at the earliest.
 	NeedLiveFreezes
 	// NeedPods asks for Input.Pods.
@@ -141,7 +141,7 @@ const (
 	NeedAnswer
 )
 
-// Output is what to do: first write the status, if it differs, then send the tick. If it does
+// Output says how to proceed: first write the status, if it differs, then send the tick. If it does
 // not differ, the API server must be asked first whether the ScheduledRestart has changed,
 // which a write of the status would have found out.
 type Output struct {

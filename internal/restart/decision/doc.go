@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package decision decides what to do about a ScheduledRestart: [Decide] computes its
+// Package decision decides about a ScheduledRestart: [Decide] computes its
 // next status, the tick to send, and when to decide again, from nothing but its
 // [Input]. It has no client, clock or logger.
 //

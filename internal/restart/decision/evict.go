@@ -22,20 +22,20 @@ import (
 
 // Pods are the pods of the target, as the API server has them.
 type Pods struct {
-	// Active are those that have neither ended nor been deleted. Pods on nodes that are not
+	// Active are the pods that have neither ended nor been deleted. Pods on nodes that are not
 	// ready are not among them if the workload is restarted without these.
 	Active []evict.Pod
-	// Startups is how long those took to become ready that are ready.
+	// Startups is how long each ready pod took to become ready.
 	Startups map[string]time.Duration
 }
 
-// Attempts is what this process remembers of its evictions for the restart in progress.
+// Attempts are the evictions that this process has tried for the restart in progress.
 type Attempts struct {
 	// LookedAt is when it looked at the pods last, and Evicted says that the last eviction
 	// was accepted.
 	LookedAt time.Time
 	Evicted  bool
-	// Refusal is why the last one was refused, if it was; at RefusedAt, and all of them since
+	// Refusal is why the last eviction was refused, if it was; at RefusedAt, and all of them since
 	// RefusedSince.
 	Refusal                 string
 	RefusedAt, RefusedSince time.Time
@@ -61,7 +61,7 @@ func evicts(spec *tidekeeperv1.ScheduledRestartSpec) bool {
 	return spec.Method == tidekeeperv1.MethodEvict
 }
 
-// Evicts reports whether a restart evicts pods: the one in progress, or else the next one.
+// Evicts reports whether a restart evicts pods: the restart in progress, or else the next.
 func Evicts(restart *tidekeeperv1.ScheduledRestart) bool {
 	return evicts(&restart.Spec) || restart.Status.Active != nil && restart.Status.Active.Eviction != nil
 }

@@ -74,7 +74,7 @@ func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok 
 // HistoryLimit returns how many records a history has at most.
 func HistoryLimit(spec *tidekeeperv1.ScheduledRestartSpec) int { return int(max(1, spec.HistoryLimit)) }
 
-// Keep puts records on top of a history, the last one first, and drops the oldest ones over the
+// Keep puts records on top of a history, the latest first, and drops the oldest records over the
 // limit. It uses the room of the history that it is given.
 func Keep(history, records []tidekeeperv1.RestartRecord, limit int) []tidekeeperv1.RestartRecord {
 	if n := len(records); n > 0 {

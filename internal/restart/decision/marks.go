@@ -9,7 +9,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// clockSkew is how far the clock of another machine may be ahead of this one: kubectl
+// clockSkew is how far the clock of another machine may be ahead of this machine: kubectl
 // rollout restart writes the time of the machine that it runs on. A time further ahead
 // means nothing.
 const clockSkew = 5 * time.Minute
@@ -19,15 +19,15 @@ func restartedFor(t *workload.State, tick, now time.Time) (at time.Time, ok bool
 	return notBefore(tick, t.RestartedAt, now)
 }
 
-// sentFor reports whether the tick or a later one was sent to the target, even if the
+// sentFor reports whether the tick or a later tick was sent to the target, even if the
 // restart was reverted since.
 func sentFor(t *workload.State, tick, now time.Time) bool {
 	_, ok := notBefore(tick, t.LastTick, now)
 	return ok
 }
 
-// wasSent reports whether this very tick was the last one that was sent to the target. A
-// later one says nothing of it: a clock may have been set back since.
+// wasSent reports whether this very tick was the last that was sent to the target. A
+// later tick says nothing of it: a clock may have been set back since.
 func wasSent(t *workload.State, tick time.Time) bool {
 	at, ok := parseTime(t.LastTick)
 	return ok && at.Equal(tick)

@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Predecessor is a ScheduledRestart that another one comes after.
+// Predecessor is a ScheduledRestart that comes before another.
 type Predecessor struct {
 	Name string
 	// Restart is nil if it does not exist.
@@ -72,7 +72,7 @@ func (g *orderGate) missing() string {
 	return ""
 }
 
-// blocks returns what keeps a restart that was due at a time from being started, or nil.
+// blocks returns the blocker of a restart that was due at a time, or nil.
 func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	waits := func(text string) *blocker {
 		return &blocker{reason: tidekeeperv1.ReasonOutOfOrder, message: fmt.Sprintf("it comes after %s, %s", p.Name, text)}
@@ -124,7 +124,7 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
 }
 
-// ReadAfter puts those that the ScheduledRestart comes after into the input. get returns one of
+// ReadAfter puts the predecessors of the ScheduledRestart into the input. get returns an object of
 // the namespace by its name, nil if it does not exist.
 func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) error {
 	for _, name := range in.Restart.Spec.After {
@@ -137,7 +137,7 @@ func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart
 	return nil
 }
 
-// ReadOrder does the same, and searches for a cycle: for those that keep no graph of the order.
+// ReadOrder does the same, and searches for a cycle: for callers that keep no graph of the order.
 // get is asked for each once.
 func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
 	if len(in.Restart.Spec.After) == 0 {
@@ -175,7 +175,7 @@ func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart
 const maxOrder = 1000
 
 // FindCycle returns the names by which a ScheduledRestart comes after itself, from it to it, or
-// nil if it does not. after returns the names that one of them comes after.
+// nil if it does not. after returns the names of the predecessors of a name.
 func FindCycle(name string, after func(name string) ([]string, error)) ([]string, error) {
 	seen := map[string]bool{}
 	var find func(path []string) ([]string, error)
@@ -201,7 +201,7 @@ func FindCycle(name string, after func(name string) ([]string, error)) ([]string
 	return find([]string{name})
 }
 
-// cycleMessage shows a cycle, of which a long one is shortened.
+// cycleMessage shows a cycle, and shortens a long cycle.
 func cycleMessage(cycle []string) string {
 	if most := 6; len(cycle) > most {
 		cycle = slices.Concat(cycle[:most-2], []string{"…"}, cycle[len(cycle)-1:])

@@ -21,7 +21,7 @@ func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tid
 	sorted := slices.Sorted(slices.Values(took))
 	s := &tidekeeperv1.PodStartup{
 		Pods: int32(len(sorted)),
-		// Of an even number the lower one: a time that a pod did take.
+		// Of an even number the lower value: a time that a pod did take.
 		MedianSeconds: wholeSeconds(sorted[(len(sorted)-1)/2]),
 		MaxSeconds:    wholeSeconds(sorted[len(sorted)-1]),
 	}

@@ -35,7 +35,7 @@ type choice struct {
 }
 
 // choose chooses the tick to start a restart for among the ticks that are due, or decides otherwise about
-// them. If both a request and a tick of the schedule are due, one restart serves both; until then each
+// them. If both a request and a tick of the schedule are due, a single restart serves both; until then each
 // waits on its own.
 func (s *starter) choose() choice {
 	blocked := s.gates.first(s.state.now)

@@ -22,7 +22,7 @@ const stormDelays = 3
 
 // Source is the object whose content changed last.
 type Source struct {
-	// Kind and Name are those of the object; the zero Kind means that it is not known.
+	// Kind and Name identify the object; the zero Kind means that it is not known.
 	Kind podconfig.Kind
 	Name string
 	// Writers are the field managers that have written its content last, as far as they are known.
@@ -40,10 +40,10 @@ func (s Source) Object() string {
 	return ""
 }
 
-// Writer returns the writers in one text, "" if they are not known.
+// Writer returns the writers in a text, "" if they are not known.
 func (s Source) Writer() string { return strings.Join(s.Writers, " and ") }
 
-// String says what changes, and who writes it.
+// String says which object changes, and who writes it.
 func (s Source) String() string {
 	switch object, writer := s.Object(), s.Writer(); {
 	case object == "":

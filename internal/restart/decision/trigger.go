@@ -16,7 +16,7 @@ type candidate struct {
 	// due is when the restart for the tick is due, and deadline its deadline; zero if it has none.
 	due, deadline time.Time
 	// earlier is the number of earlier ticks of the schedule that are due as well, the
-	// first at first and the last at before. One restart is for all of them.
+	// first at first and the last at before. A single restart is for all of them.
 	earlier       int
 	first, before time.Time
 }

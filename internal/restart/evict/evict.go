@@ -25,7 +25,7 @@ type Pod struct {
 // Input is everything that a decision depends on.
 type Input struct {
 	Pods []Pod
-	// CreatedBefore says which pods are to be replaced: those that were created before it.
+	// CreatedBefore says which pods are to be replaced: all that were created before it.
 	CreatedBefore time.Time
 	// Desired is how many pods the workload should have.
 	Desired int32
@@ -36,13 +36,13 @@ type Input struct {
 	Ordered bool
 }
 
-// Plan is what to do.
+// Plan is the result of a decision.
 type Plan struct {
 	// Next are the pods to evict now.
 	Next []Pod
 	// Old is the number of pods that are to be replaced, Next among them.
 	Old int
-	// Unready is the number of pods that are missing or not ready, of those that the
+	// Unready is the number of pods that are missing or not ready, of the pods that the
 	// workload should have.
 	Unready int32
 	// Done says that no old pod is left, and that as many are ready as there should be.
@@ -50,7 +50,7 @@ type Plan struct {
 }
 
 // Decide decides which pods are evicted next. A pod that is not ready goes first, as nothing is
-// lost with it. A ready one goes only if no more than MaxUnavailable are unavailable then.
+// lost with it. A ready pod goes only if no more than MaxUnavailable are unavailable then.
 func Decide(in Input) Plan {
 	var broken, sound []Pod
 	ready := int32(0)
@@ -67,7 +67,7 @@ func Decide(in Input) Plan {
 		}
 	}
 	p := Plan{Old: len(broken) + len(sound), Unready: max(0, in.Desired-ready)}
-	// Places for pods that have neither a ready pod nor an old one: their pods are coming up.
+	// Places for pods that have neither a ready pod nor an old pod: their pods are coming up.
 	replacing := max(0, p.Unready-int32(len(broken)))
 	for _, pod := range in.sorted(broken) {
 		if replacing >= in.MaxUnavailable {
@@ -96,7 +96,7 @@ func Decide(in Input) Plan {
 // IsOld reports whether a pod is to be replaced.
 func IsOld(pod Pod, createdBefore time.Time) bool { return pod.Created.Before(createdBefore) }
 
-// CreatedBefore returns what Input.CreatedBefore has to be for a restart that is started now
+// CreatedBefore returns Input.CreatedBefore for a restart that is started now
 // for a tick, with these pods. A pod that is created from now on is not older than that, even
 // if the clock by which it is created is behind: it is created after the pods that there are.
 func CreatedBefore(tick time.Time, pods []Pod) time.Time {

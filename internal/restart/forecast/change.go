@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// A change of ConfigMaps and Secrets cannot be foreseen, but one that has happened and waits to be
-// served is in the status. What the content is does not matter: only whether it is that with
+// A change of ConfigMaps and Secrets cannot be foreseen, but a change that has happened and waits to be
+// served is in the status. The content itself does not matter: only whether it is that with
 // which the pods were started.
 
 // unserved stands for the hash of a content that the status does not have.

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package forecast plays the coming time through the manager's own decisions and its budget:
-// [Run] says what starts when, and what will be missed, if nothing but time changes. It has
+// [Run] says which restarts start when, and which will be missed, if nothing but time changes. It has
 // no client, clock or logger.
 //
-//   - forecast.go: what is played, and what comes of it
-//   - simulation.go: the objects, one decision after the other
+//   - forecast.go: the input and the result
+//   - simulation.go: the objects, decision after decision
 //   - change.go: changes of ConfigMaps and Secrets that wait
-//   - order.go: those that come after others
+//   - order.go: the objects that come after others
 //   - target.go: the workloads, and how restarts change them
-//   - evict.go: the pods of those that are restarted by eviction
-//   - wakeups.go: what happens next
-//   - report.go: what is kept of the decisions
+//   - evict.go: the pods of workloads that are restarted by eviction
+//   - wakeups.go: the next event
+//   - report.go: the report of the decisions
 package forecast

@@ -11,24 +11,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Input is what is played.
+// Input is the input of a forecast.
 type Input struct {
-	// Restarts are the ScheduledRestarts of all namespaces, as they share one budget. They
+	// Restarts are the ScheduledRestarts of all namespaces, as they share a budget. They
 	// are changed.
 	Restarts []*tidekeeperv1.ScheduledRestart
-	// Targets are the workloads. One that is not among them is taken to be healthy.
+	// Targets are the workloads. A workload that is not among them is taken to be healthy.
 	Targets map[TargetKey]Target
-	// Freezes are those that are about each namespace.
+	// Freezes are the freezes of each namespace.
 	Freezes map[string][]period.Period
 
 	Limits Limits
-	// AssumedDuration is how long a restart takes if there is no successful one in the history.
+	// AssumedDuration is how long a restart takes if there is no successful restart in the history.
 	AssumedDuration time.Duration
 
 	// Now and Until are in whole seconds, as all times of the API are.
 	Now, Until time.Time
 
-	// Namespace is the one whose ticks are reported; "" means all of them.
+	// Namespace is the namespace whose ticks are reported; "" means all of them.
 	Namespace string
 	// MostListed is how many ticks are listed in all. The number of ticks is up to the
 	// tenants, the memory that they take is not.
@@ -42,14 +42,14 @@ type Limits struct {
 	SlotAge        time.Duration
 }
 
-// Forecast is what comes of the ticks between two times. Lists are in the order in which
+// Forecast has the outcomes of the ticks between two times. Lists are in the order in which
 // things happen.
 type Forecast struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 
 	Summary Summary `json:"summary"`
-	// Minutes are those in which restarts start.
+	// Minutes are the minutes in which restarts start.
 	Minutes []Minute `json:"minutes"`
 	// Started are the ticks for which a restart is started, or is in progress at first.
 	Started []Tick `json:"started"`
@@ -69,12 +69,12 @@ type Summary struct {
 	Started int `json:"started"`
 	Missed  int `json:"missed"`
 	Skipped int `json:"skipped"`
-	// Failed are those of the started ones that fail.
+	// Failed are the started restarts that fail.
 	Failed int `json:"failed"`
 	// InProgress and Waiting are the restarts in progress and the ticks that wait at the end.
 	InProgress int `json:"inProgress"`
 	Waiting    int `json:"waiting"`
-	// Assumed is how many of the started ones take an assumed time.
+	// Assumed is how many of the started restarts take an assumed time.
 	Assumed int `json:"assumed"`
 	// Unlisted is how many ticks are counted, and not listed.
 	Unlisted int `json:"unlisted,omitempty"`
@@ -83,7 +83,7 @@ type Summary struct {
 	LastCompletion time.Time `json:"lastCompletion,omitzero"`
 }
 
-// Minute is one in which restarts start.
+// Minute is a minute in which restarts start.
 type Minute struct {
 	Time    time.Time `json:"time"` // its beginning
 	Started int       `json:"started"`
@@ -91,14 +91,14 @@ type Minute struct {
 	Waiting int `json:"waiting"`
 }
 
-// Tick is what becomes of one tick, of a schedule or requested.
+// Tick is the outcome of a tick, of a schedule or requested.
 type Tick struct {
 	Namespace string               `json:"namespace"`
 	Name      string               `json:"name"`
 	Target    string               `json:"target"`
 	Tick      time.Time            `json:"tick"`
 	Trigger   tidekeeperv1.Trigger `json:"trigger"`
-	// Start and Completion are those of its restart; Assumed says that it takes an assumed
+	// Start and Completion are the times of its restart; Assumed says that it takes an assumed
 	// time.
 	Start      time.Time `json:"start,omitzero"`
 	Completion time.Time `json:"completion,omitzero"`
@@ -115,7 +115,7 @@ type Tick struct {
 // Run plays the time from now until the end, or until the context ends.
 //
 // All of these are assumed: a manager decides all the time and without delay; no object and
-// no workload is changed by anything but restarts; each restart takes as long as the last one
+// no workload is changed by anything but restarts; each restart takes as long as the last restart
 // of its object that succeeded, and succeeds; a rollout in progress completes as a restart
 // would. Among ticks that are due at the same instant, the manager may choose others than
 // the forecast to start first.

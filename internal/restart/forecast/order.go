@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// order puts those that an object comes after into the input.
+// order puts the predecessors of an object into the input.
 func (s *simulation) order(o *object, in *decision.Input) {
 	// They are read without errors.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
@@ -21,7 +21,7 @@ func (s *simulation) order(o *object, in *decision.Input) {
 	})
 }
 
-// wakeFollowers wakes those that come after an object if a decision changes what it has due.
+// wakeFollowers wakes the followers of an object if a decision changes its due ticks.
 func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
 	if len(s.followers[o.key]) == 0 {
 		return

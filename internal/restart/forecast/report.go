@@ -73,7 +73,7 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	r.Minutes[i].Started++
 }
 
-// minute returns where the minute of a time is among those in which restarts start, or would be.
+// minute returns where the minute of a time is among the minutes in which restarts start, or would be.
 func (r *report) minute(of time.Time) (i int, found bool) {
 	of = of.Truncate(time.Minute)
 	return slices.BinarySearchFunc(r.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })

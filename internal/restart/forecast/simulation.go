@@ -27,7 +27,7 @@ type object struct {
 	ticks   *schedule.Schedule
 	windows schedule.Windows
 	invalid error
-	// target is the one of the spec.
+	// target is the target of the spec.
 	target *target
 
 	// duration is how long its restarts take, and assumed says that this is not known.
@@ -42,14 +42,14 @@ type object struct {
 	sent time.Time
 	// wake is when to decide about it again; zero means never.
 	wake time.Time
-	// waits says that a tick is due and not decided, and scheduled that one of the schedule is.
+	// waits says that a tick is due and not decided, and scheduled that a tick of the schedule is.
 	waits, scheduled bool
 	// started is where the report has the restart in progress, -1 if it is not listed.
 	started int
 }
 
-// simulation does to a budget, to objects and to workloads what the manager's controller of
-// ScheduledRestarts does, from one time at which something happens to the next.
+// simulation does to a budget, to objects and to workloads the same as the manager's controller of
+// ScheduledRestarts does, from event to event.
 type simulation struct {
 	in      *Input
 	now     time.Time
@@ -59,9 +59,9 @@ type simulation struct {
 	targets map[TargetKey]*target
 	agenda  agenda
 	report  report
-	// followers are those that come after others, by the keys of these.
+	// followers are the objects that come after others, by the keys of these.
 	followers map[types.NamespacedName][]*object
-	// schedules are those that were parsed, by expression and time zone.
+	// schedules are the parsed schedules, by expression and time zone.
 	schedules map[[2]string]*schedule.Schedule
 }
 
@@ -78,7 +78,7 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// add takes in a ScheduledRestart, which is decided about first of all. One that is being
+// add takes in a ScheduledRestart, which is decided about first of all. An object that is being
 // deleted is not restarted any more.
 func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if !restart.DeletionTimestamp.IsZero() {
@@ -102,7 +102,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
-	// The records of what is played are put into it.
+	// The records of the forecast are put into it.
 	restart.Status.History = slices.Clone(restart.Status.History)
 	o.config = configOf(restart)
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
@@ -118,7 +118,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.agenda.wakeObject(o, s.in.Now)
 }
 
-// parse parses the schedule of an object. Objects with the same one share it, and what it has
+// parse parses the schedule of an object. Objects with the same schedule share it, and what it has
 // found last.
 func (s *simulation) parse(o *object) {
 	spec := &o.restart.Spec
@@ -133,7 +133,7 @@ func (s *simulation) parse(o *object) {
 	}
 }
 
-// step does what happens next, and returns false at the end.
+// step plays the next event, and returns false at the end.
 func (s *simulation) step() bool {
 	w, ok := s.agenda.next()
 	if !ok {
@@ -221,7 +221,7 @@ func (s *simulation) explain() {
 	}
 }
 
-// decide decides about an object. It also returns what the decision depends on.
+// decide decides about an object. It also returns the input of the decision.
 func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, decision.Output) {
 	in := decision.Input{
 		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),

@@ -43,7 +43,7 @@ type target struct {
 	Target
 	// users are the objects that restart it.
 	users []*object
-	// completes is when the rollout in progress completes, and began when the last one began.
+	// completes is when the rollout in progress completes, and began when the last rollout began.
 	completes, began time.Time
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // wakeup is when something has to be looked at: a target whose rollout completes, or an
-// object that has to be decided about. One that has got another time since is ignored.
+// object that has to be decided about. A wakeup that has got another time since is ignored.
 type wakeup struct {
-	// at is in nanoseconds since 1970, and order its place among those of the same time: they are
+	// at is in nanoseconds since 1970, and order its place among wakeups of the same time: they are
 	// compared a million times.
 	at     int64
 	order  int
@@ -93,7 +93,7 @@ func (a *agenda) wakeTarget(t *target, at time.Time) {
 	}
 }
 
-// next returns what has to be looked at next, and false if that is nothing.
+// next returns the next wakeup, and false if there is none.
 func (a *agenda) next() (wakeup, bool) {
 	for len(a.wakeups) > 0 {
 		if w := a.wakeups.pop(); !w.outdated() {

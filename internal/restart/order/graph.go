@@ -19,7 +19,7 @@ type Graph struct {
 	namespaces map[string]*namespace
 }
 
-// namespace is the order within one namespace.
+// namespace is the order within a namespace.
 type namespace struct {
 	// after has the names that each ScheduledRestart comes after, if it comes after any, and
 	// followers those that come after a name, which need not exist.
@@ -30,7 +30,7 @@ type namespace struct {
 	cycles map[string]int
 }
 
-// Set sets what a ScheduledRestart comes after; nothing, if it is deleted.
+// Set sets the predecessors of a ScheduledRestart; none, if it is deleted.
 func (g *Graph) Set(key types.NamespacedName, after []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *Graph) Set(key types.NamespacedName, after []string) {
 	}
 }
 
-// Followers returns the names of the ScheduledRestarts that come after one.
+// Followers returns the names of the ScheduledRestarts that come after a ScheduledRestart.
 func (g *Graph) Followers(key types.NamespacedName) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +98,7 @@ func (g *Graph) Cycle(key types.NamespacedName) []string {
 	return n.way(key.Name)
 }
 
-// maxWay is how many ScheduledRestarts are looked at to find the shortest way from one to itself.
+// maxWay is how many ScheduledRestarts are looked at to find the shortest way from a ScheduledRestart to itself.
 const maxWay = 1000
 
 // way returns the shortest way from a name on a cycle to itself.

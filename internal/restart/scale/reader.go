@@ -31,7 +31,7 @@ const (
 type Reader struct {
 	client client.SubResourceClientConstructor
 	clock  clock.PassiveClock
-	// asking has the first reads of a kind, one at a time by kind.
+	// asking has the first reads of a kind, each kind in turn.
 	asking singleflight.Group
 
 	mu sync.Mutex

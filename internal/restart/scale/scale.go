@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// longestProblem bounds what is said of a target that cannot be used: a record has to hold it.
+// longestProblem bounds the message about a target that cannot be used: a record has to hold it.
 const longestProblem = 768
 
 // Read reads the scale subresource of a target, and puts its state into the input. That the
