@@ -30,7 +30,6 @@ var large = map[string]struct {
 	size
 	reason string
 }{
-	"internal/capacity.Cluster":            {size{29, 9}, "each question about room is a method of the one world"},
 	"internal/cli/cmdutil.Env":             {size{21, 9}, "all that commands share hangs on it"},
 	"internal/dashboard.Site":              {size{28, 6}, "pages, models and sessions in one"},
 	"internal/dashboard.request":           {size{51, 12}, "each page is methods of the one request"},

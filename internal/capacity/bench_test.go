@@ -74,7 +74,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Run(fmt.Sprintf("pods=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Fit(names, &shape)
+				c.Members(names).Fit(&shape)
 			}
 		})
 	}

@@ -78,14 +78,14 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// The most CPU and the most memory are free on different nodes: each is a fit of its own.
+// The most CPU and the most memory are free on different nodes: each is a largest fit of its own.
 func TestLargestFitsAreWholeVectors(t *testing.T) {
 	nodes := []corev1.Node{
 		aNode("a", "cpu", "8", "memory", "2Gi", "pods", "10"),
 		aNode("b", "cpu", "2", "memory", "16Gi", "pods", "10"),
 		aNode("c", "cpu", "4", "memory", "4Gi", "pods", "10", "nvidia.com/gpu", "1"),
 	}
-	got := newCluster(nodes, nil).Level([]string{"a", "b", "c"}, nil).LargestFits
+	got := newCluster(nodes, nil).Members([]string{"a", "b", "c"}).Level(nil).LargestFits
 	equal(t, "largestFits", []tidekeeperv1.LargestFit{
 		fitOn("a", list("cpu", "8", "memory", "2Gi", "pods", "10", "nvidia.com/gpu", "0")),
 		fitOn("b", list("cpu", "2", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "0")),
@@ -112,7 +112,7 @@ func TestFit(t *testing.T) {
 		Copies: 7, Nodes: 2, OnEmptyNode: 7,
 		LimitedBy: []Count{{"memory", 1}, {"pods", 1}},
 		Refused:   []Count{{"cordoned", 1}, {"not enough cpu", 1}, {"taint gpu:NoSchedule", 1}},
-	}, c.Fit(names, &pod))
+	}, c.Members(names).Fit(&pod))
 
 	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "c"}
@@ -120,15 +120,15 @@ func TestFit(t *testing.T) {
 	equal(t, "fit", Fit{
 		Copies: 8, Nodes: 1, OnEmptyNode: 8, AtMost: []string{"persistent volumes"},
 		LimitedBy: []Count{{"cpu", 1}}, Refused: []Count{{"node selector or affinity", 4}},
-	}, c.Fit(names, &pod))
+	}, c.Members(names).Fit(&pod))
 
 	pod = aPod("huge", "", "", "", "cpu", "64")
-	equal(t, "fit", Fit{Refused: []Count{{"larger than the node: cpu", 3}, {"cordoned and larger than the node: cpu", 1}, {"taint gpu:NoSchedule and larger than the node: cpu", 1}}}, c.Fit(names, &pod))
+	equal(t, "fit", Fit{Refused: []Count{{"larger than the node: cpu", 3}, {"cordoned and larger than the node: cpu", 1}, {"taint gpu:NoSchedule and larger than the node: cpu", 1}}}, c.Members(names).Fit(&pod))
 
 	pod = aPod("gpu", "", "", "", "nvidia.com/gpu", "1")
 	equal(t, "fit", Fit{Refused: []Count{
 		{"no node has nvidia.com/gpu", 3}, {"cordoned and no node has nvidia.com/gpu", 1}, {"taint gpu:NoSchedule and no node has nvidia.com/gpu", 1},
-	}}, c.Fit(names, &pod))
+	}}, c.Members(names).Fit(&pod))
 }
 
 func TestLose(t *testing.T) {
@@ -184,9 +184,9 @@ func TestShares(t *testing.T) {
 	}
 	pods[3].Namespace, pods[4].Namespace = "other", "third"
 	c := newCluster(nodes, pods)
-	equal(t, "namespaces", []Share{{"shop", 3, 70}, {"other", 1, 20}, {"third", 1, 10}}, c.Shares([]string{"a"}, "cpu", false, 2))
-	equal(t, "workloads", []Share{{"shop/StatefulSet/db", 2, 60}, {"", 3, 40}}, c.Shares([]string{"a"}, "cpu", true, 1))
-	if got := c.Shares([]string{"a"}, "memory", true, 1); got != nil {
+	equal(t, "namespaces", []Share{{"shop", 3, 70}, {"other", 1, 20}, {"third", 1, 10}}, c.Members([]string{"a"}).Shares("cpu", false, 2))
+	equal(t, "workloads", []Share{{"shop/StatefulSet/db", 2, 60}, {"", 3, 40}}, c.Members([]string{"a"}).Shares("cpu", true, 1))
+	if got := c.Members([]string{"a"}).Shares("memory", true, 1); got != nil {
 		t.Errorf("shares of a resource that no node has: %v", got)
 	}
 }
@@ -195,7 +195,7 @@ func TestShares(t *testing.T) {
 func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
 	var nodes []corev1.Node
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
-		n := aNode(fmt.Sprint("n", i), "cpu", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "memory"), "Gi"), "pods", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "largestFits")))
+		n := aNode(fmt.Sprint("n", i), "cpu", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "cpu")), "memory", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "memory"), "Gi"), "pods", fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "slots")))
 		n.Labels["zone"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone")
 		n.Spec.Unschedulable = rapid.IntRange(0, 5).Draw(t, "cordoned") == 0
 		if rapid.IntRange(0, 3).Draw(t, "tainted") == 0 {
@@ -238,7 +238,7 @@ func TestLevelAddsUp(t *testing.T) {
 		for _, n := range nodes {
 			names = append(names, n.Name)
 		}
-		l := newCluster(nodes, pods).Level(names, nil)
+		l := newCluster(nodes, pods).Members(names).Level(nil)
 		for name, allocatable := range l.Allocatable {
 			sum := l.Usable[name].DeepCopy()
 			for _, lost := range l.Lost {
@@ -273,11 +273,11 @@ func TestFitIsWhatCanBePlaced(t *testing.T) {
 		}
 		shape := shapes[0]
 		shape.Spec.NodeName, shape.OwnerReferences = "", nil
-		fit := newCluster(nodes, pods).Fit(names, &shape)
+		fit := newCluster(nodes, pods).Members(names).Fit(&shape)
 		placed := int64(0)
 		for _, n := range nodes {
 			for {
-				one := newCluster(nodes, pods).Fit([]string{n.Name}, &shape)
+				one := newCluster(nodes, pods).Members([]string{n.Name}).Fit(&shape)
 				if one.Copies == 0 {
 					break
 				}
@@ -311,13 +311,13 @@ func TestLossIsAPlacement(t *testing.T) {
 		if l.Homeless() > l.Pods {
 			t.Errorf("%d of %d pods are without place", l.Homeless(), l.Pods)
 		}
-		c.placed = func(p pod, n *node) {
+		c.placement.placed = func(p pod, n *node, room vector) {
 			if reasons := p.class.refusals(n.object); len(reasons) > 0 {
 				t.Errorf("a pod is placed on %s: %s", n.object.Name, reasons)
 			}
-			for i, left := range n.room {
+			for i, left := range room {
 				if left < 0 && p.class.request[i] > 0 {
-					t.Errorf("%s has %d of %s after a pod was placed", n.object.Name, left, c.names[i])
+					t.Errorf("%s has %d of %s after a pod was placed", n.object.Name, left, c.axes.names[i])
 				}
 			}
 			for _, name := range names {

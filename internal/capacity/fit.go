@@ -5,7 +5,6 @@ package capacity
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 type Fit struct {
 	// Copies fit now, one after the other, if nothing else is scheduled meanwhile.
 	Copies int64 `json:"copies"`
-	// AtMost names what was not evaluated: fewer copies may fit.
+	// AtMost names the constraints that were not evaluated: fewer copies may fit.
 	AtMost []string `json:"atMost,omitempty"`
 	// Nodes is the number of nodes that take copies.
 	Nodes int `json:"nodes"`
@@ -33,19 +32,19 @@ type Fit struct {
 	OnEmptyNode int64 `json:"onEmptyNode"`
 }
 
-// Count is how many nodes something is true of.
+// Count is the number of nodes with a property.
 type Count struct {
 	What  string `json:"what"`
 	Nodes int    `json:"nodes"`
 }
 
-// Fit returns how many copies of the pod the nodes of these names take.
-func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
-	class := c.newClass(pod, resources.Requests(pod))
-	f := Fit{AtMost: c.unevaluated(class)}
+// Fit returns how many copies of the pod the nodes take.
+func (m *Members) Fit(pod *corev1.Pod) Fit {
+	class := m.classes.create(pod, resources.Requests(pod))
+	f := Fit{AtMost: m.classes.unevaluated(class)}
 	limits, refusals := map[string]int{}, map[string]int{}
-	for _, n := range c.members(names) {
-		most, lacking := c.copies(n.empty(), class.request)
+	for _, n := range m.nodes {
+		most, lacking := m.axes.copies(n.empty(), class.request)
 		reasons := class.refusals(n.object)
 		switch {
 		case class.unknown != "":
@@ -59,7 +58,7 @@ func (c *Cluster) Fit(names []string, pod *corev1.Pod) Fit {
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
-		copies, limit := c.copies(n.free, class.request)
+		copies, limit := m.axes.copies(n.free, class.request)
 		if copies == 0 {
 			refusals["not enough "+limit]++
 			continue
@@ -77,24 +76,6 @@ func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
 	var sums resources.Sums
 	sums.Add(resources.Requests(pod))
 	return sums.List()
-}
-
-// copies returns how many times the request fits into what is free, and the resource that
-// there is not enough of for one more.
-func (c *Cluster) copies(free, request vector) (copies int64, limit string) {
-	copies = math.MaxInt64
-	for i, name := range c.names {
-		if request[i] <= 0 {
-			continue
-		}
-		if n := max(0, free[i]) / request[i]; n < copies {
-			copies, limit = n, string(name)
-		}
-	}
-	if copies == math.MaxInt64 {
-		return 0, string(corev1.ResourcePods) // No node says how many pods it takes.
-	}
-	return copies, limit
 }
 
 // counts returns the counts, the greatest first.

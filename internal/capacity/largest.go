@@ -16,32 +16,39 @@ import (
 // MaxLargestFits is the maximum number of largest fits of a [Level].
 const MaxLargestFits = 4
 
-// largestFits returns what is free on the nodes with the most free CPU, memory and each extended
-// resource, each node once, at most [MaxLargestFits]. Of nodes with as much of that, the one with
-// more of the next resource counts, then the first by name.
-func (c *Cluster) largestFits(open []*node, offered []corev1.ResourceName) []tidekeeperv1.LargestFit {
+// usableNodes are the nodes of a level that take pods, with the resources that the level has.
+type usableNodes struct {
+	axes    *axes
+	nodes   []*node
+	offered []corev1.ResourceName
+}
+
+// largestFits returns the free resources of the nodes with the most free CPU, memory and each extended
+// resource, each node once, at most [MaxLargestFits]. Among equal nodes, the node with more of the next
+// resource counts, then the first by name.
+func (u *usableNodes) largestFits() []tidekeeperv1.LargestFit {
 	shown := []tidekeeperv1.LargestFit{}
-	for _, name := range offered {
-		if len(open) == 0 || len(shown) == MaxLargestFits || resources.IsSecondary(name) {
+	for _, name := range u.offered {
+		if len(u.nodes) == 0 || len(shown) == MaxLargestFits || resources.IsSecondary(name) {
 			continue
 		}
-		i := c.index[name]
-		best := slices.MaxFunc(open, func(a, b *node) int {
+		i := u.axes.index[name]
+		best := slices.MaxFunc(u.nodes, func(a, b *node) int {
 			return cmp.Or(cmp.Compare(a.free[i], b.free[i]), slices.CompareFunc(a.free, b.free, compareLeft), cmp.Compare(b.number, a.number))
 		})
 		if best.free[i] <= 0 || slices.ContainsFunc(shown, func(s tidekeeperv1.LargestFit) bool { return s.Node == best.object.Name }) {
 			continue
 		}
-		shown = append(shown, tidekeeperv1.LargestFit{Node: best.object.Name, Resources: c.list(best.free, offered)})
+		shown = append(shown, tidekeeperv1.LargestFit{Node: best.object.Name, Resources: u.axes.list(best.free, u.offered)})
 	}
 	return shown
 }
 
-// compareLeft compares what is free of one resource on two nodes: one on which more is
-// requested than it has counts as full.
+// compareLeft compares the free amounts of a resource on two nodes. An overcommitted node counts as
+// full.
 func compareLeft(a, b int64) int { return cmp.Compare(max(0, a), max(0, b)) }
 
-// CompareRoom compares what is free on two nodes, by CPU, then memory, then the others by name.
+// CompareRoom compares the free resources of two nodes, by CPU, then memory, then the others by name.
 // Both lists are in the order of the names, without negative amounts.
 func CompareRoom(a, b []resources.Amount) int {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -66,18 +73,18 @@ func CompareRoom(a, b []resources.Amount) int {
 	return 0
 }
 
-// emptyNode returns what is left on the node that would have most, if it had pods of
-// DaemonSets only.
-func (c *Cluster) emptyNode(open []*node, offered []corev1.ResourceName) (s tidekeeperv1.LargestFit) {
+// emptyNode returns the node that would have most free if only the pods of DaemonSets were on it,
+// with these free resources.
+func (u *usableNodes) emptyNode() (s tidekeeperv1.LargestFit) {
 	var most vector
-	for _, n := range open {
+	for _, n := range u.nodes {
 		left := n.empty()
 		if most == nil || slices.Compare(left, most) > 0 {
 			most, s.Node = left, n.object.Name
 		}
 	}
 	if most != nil {
-		s.Resources = c.list(most, offered)
+		s.Resources = u.axes.list(most, u.offered)
 	}
 	return s
 }

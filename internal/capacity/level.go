@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
@@ -19,9 +18,9 @@ var Causes = []tidekeeperv1.LostCause{
 	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,
 }
 
-// Level is what a group of nodes has, and what of it new pods can use. Allocatable is Usable
-// and what is lost together; Free is what is usable and not requested. A node on which more is
-// requested than it has counts as full.
+// Level is the resources of a group of nodes, and the part that new pods can use. Allocatable is
+// the sum of Usable and Lost; Free is the part of Usable that is not requested. An overcommitted
+// node counts as full.
 type Level struct {
 	Nodes       int `json:"nodes"`
 	UsableNodes int `json:"usableNodes"`
@@ -32,38 +31,44 @@ type Level struct {
 	Free        corev1.ResourceList `json:"free"`
 	Lost        []tidekeeperv1.Lost `json:"lost"`
 
-	// DaemonSets is what pods of DaemonSets request, on all nodes.
+	// DaemonSets is the sum of the requests of pods of DaemonSets, on all nodes.
 	DaemonSets corev1.ResourceList `json:"daemonSets"`
-	// EmptyNode is what the largest usable node would have left with pods of DaemonSets only.
+	// EmptyNode is the largest usable node, with its free resources if only pods of DaemonSets were
+	// on it.
 	EmptyNode tidekeeperv1.LargestFit `json:"emptyNode,omitzero"`
 	// LargestFits are the largest pods that fit now.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits"`
 }
 
-// Level returns the level of the nodes of these names. Taints that are among own are those of
-// the pool itself: its pods tolerate them.
-func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
-	members := c.members(names)
-	offered := c.offered(members)
-	l := Level{Nodes: len(members), Lost: []tidekeeperv1.Lost{}, LargestFits: []tidekeeperv1.LargestFit{}}
-	allocatable, requested, usable, free, daemons := c.zero(), c.zero(), c.zero(), c.zero(), c.zero()
+// Members are some nodes of a cluster, such as the members of a pool.
+type Members struct {
+	axes    *axes
+	classes *classes
+	nodes   []*node // by name
+}
+
+// Level returns the level of the nodes. Taints in own are taints of the pool itself: its pods
+// tolerate them.
+func (m *Members) Level(own []corev1.Taint) Level {
+	a, offered := m.axes, m.offered()
+	l := Level{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
+	allocatable, requested, usable, free, daemons := a.zero(), a.zero(), a.zero(), a.zero(), a.zero()
 	lost, count := map[tidekeeperv1.LostCause]vector{}, map[tidekeeperv1.LostCause]int32{}
-	var open []*node
-	for _, n := range members {
+	open := &usableNodes{axes: a, offered: offered}
+	for _, n := range m.nodes {
 		allocatable.add(n.allocatable)
 		requested.add(n.requested())
 		daemons.add(n.daemonSets)
-		cause := CauseOf(n.object, own, c.takesAnotherPod(n))
+		cause := CauseOf(n.object, own, m.takesAnotherPod(n))
 		if cause == "" {
-			l.UsableNodes++
-			open = append(open, n)
+			open.nodes = append(open.nodes, n)
 		} else {
 			count[cause]++
 			if lost[cause] == nil {
-				lost[cause] = c.zero()
+				lost[cause] = a.zero()
 			}
 		}
-		for i := range c.names {
+		for i := range a.names {
 			u, f, l := Split(cause, n.allocatable[i], n.allocatable[i]-n.free[i])
 			usable[i] += u
 			free[i] += f
@@ -72,37 +77,66 @@ func (c *Cluster) Level(names []string, own []corev1.Taint) Level {
 			}
 		}
 	}
-	l.Allocatable, l.Requested = c.list(allocatable, offered), c.list(requested, offered)
-	l.Usable, l.Free, l.DaemonSets = c.list(usable, offered), c.list(free, offered), c.list(daemons, offered)
+	l.UsableNodes = len(open.nodes)
+	l.Allocatable, l.Requested = a.list(allocatable, offered), a.list(requested, offered)
+	l.Usable, l.Free, l.DaemonSets = a.list(usable, offered), a.list(free, offered), a.list(daemons, offered)
 	for _, cause := range Causes {
 		if count[cause] > 0 {
-			l.Lost = append(l.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: count[cause], Resources: c.list(lost[cause], offered)})
+			l.Lost = append(l.Lost, tidekeeperv1.Lost{Cause: cause, Nodes: count[cause], Resources: a.list(lost[cause], offered)})
 		}
 	}
-	l.LargestFits = c.largestFits(open, offered)
-	l.EmptyNode = c.emptyNode(open, offered)
+	l.LargestFits, l.EmptyNode = open.largestFits(), open.emptyNode()
 	return l
 }
 
-// NodeLevel returns what pods request of what a node offers, and the utilization of the node in
-// whole percent; nothing for a node that does not exist.
-func (c *Cluster) NodeLevel(name string) (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
-	n, known := c.byName[name]
-	if !known {
+// Utilization returns the requests of the pods on the nodes, of the resources that the nodes
+// offer, and the requests in whole percent of these; nothing without nodes.
+func (m *Members) Utilization() (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
+	if len(m.nodes) == 0 {
 		return nil, nil
 	}
 	var sum, allocatable resources.Sums
-	for i, resource := range c.names {
-		if a := n.allocatable[i]; a > 0 {
-			sum.AddN(resources.Amount{Resource: resource, Value: a - n.free[i]}, 1)
-			allocatable.AddN(resources.Amount{Resource: resource, Value: a}, 1)
+	for _, n := range m.nodes {
+		for i, resource := range m.axes.names {
+			if a := n.allocatable[i]; a > 0 {
+				sum.AddN(resources.Amount{Resource: resource, Value: a - n.free[i]}, 1)
+				allocatable.AddN(resources.Amount{Resource: resource, Value: a}, 1)
+			}
 		}
 	}
 	return sum.List(), resources.Percent(sum, allocatable)
 }
 
+// Zones returns the zones of the nodes, in their order.
+func (m *Members) Zones() (zones []string) {
+	for _, n := range m.nodes {
+		if zone := n.zone(); zone != "" {
+			zones = append(zones, zone)
+		}
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// offered returns the resources that any of the nodes offers, in the order of the axes.
+func (m *Members) offered() []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for i, name := range m.axes.names {
+		if slices.ContainsFunc(m.nodes, func(n *node) bool { return n.allocatable[i] > 0 }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// takesAnotherPod reports whether the node may have another pod.
+func (m *Members) takesAnotherPod(n *node) bool {
+	i, known := m.axes.index[corev1.ResourcePods]
+	return known && n.free[i] > 0
+}
+
 // CauseOf returns why no pod that tolerates the pool's own taints is placed on the node now,
-// however little it requests; "" if one is.
+// however little the pod requests; "" if pods are placed.
 func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.LostCause {
 	foreign := func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -123,34 +157,17 @@ func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.Los
 	return ""
 }
 
-// Split returns what of one resource of a node is usable, free, and lost for the cause. A node
-// on which more is requested than it has counts as full.
+// Split returns the parts of a resource of a node that are usable, free, and lost for the cause. An
+// overcommitted node counts as full.
 func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, free, lost int64) {
 	left := max(0, allocatable-requested)
 	switch cause {
 	case "":
 		return allocatable, left, 0
 	case tidekeeperv1.LostPodLimitReached:
-		// What is requested is in use all the same.
+		// The requested part is in use all the same.
 		return allocatable - left, 0, left
 	default:
 		return 0, 0, allocatable
 	}
-}
-
-// takesAnotherPod reports whether the node may have one more pod.
-func (c *Cluster) takesAnotherPod(n *node) bool {
-	i, known := c.index[corev1.ResourcePods]
-	return known && n.free[i] > 0
-}
-
-func (n *node) requested() vector {
-	v := slices.Clone(n.allocatable)
-	v.subtract(n.free)
-	return v
-}
-
-func ofDaemonSet(p *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && owner.Kind == "DaemonSet"
 }

@@ -41,7 +41,7 @@ func TestLevel(t *testing.T) {
 		aPod("b", "ReplicaSet", "b", "n1", "cpu", "3", "memory", "1Gi"),
 		aPod("c", "ReplicaSet", "c", "n2", "cpu", "1", "memory", "1Gi"),
 	}
-	got := newCluster(nodes, pods).Level(append(names, "n0", "unknown"), []corev1.Taint{own})
+	got := newCluster(nodes, pods).Members(append(names, "n0", "unknown")).Level([]corev1.Taint{own})
 	gone := list("cpu", "4", "memory", "8Gi", "pods", "2")
 	equal(t, "level", Level{
 		Nodes: 7, UsableNodes: 2,
@@ -60,7 +60,7 @@ func TestLevel(t *testing.T) {
 	}, got)
 }
 
-func TestNodeLevel(t *testing.T) {
+func TestUtilization(t *testing.T) {
 	ended := aPod("ended", "Job", "j", "n", "cpu", "1")
 	ended.Status.Phase = corev1.PodSucceeded
 	c := newCluster([]corev1.Node{
@@ -77,7 +77,7 @@ func TestNodeLevel(t *testing.T) {
 		{"other", list("cpu", "2", "nvidia.com/gpu", "0"), map[corev1.ResourceName]int32{"cpu": 200, "nvidia.com/gpu": 0}},
 		{"unknown", nil, nil},
 	} {
-		requested, percent := c.NodeLevel(tc.node)
+		requested, percent := c.Members([]string{tc.node}).Utilization()
 		equal(t, tc.node+": requested", tc.requested, requested)
 		equal(t, tc.node+": percent", tc.percent, percent)
 	}

@@ -18,12 +18,12 @@ type Group struct {
 	Pods []*corev1.Pod
 }
 
-// Pending returns the pods that no node was found for yet, in groups of those that are alike:
-// the largest group first, then by namespace and name of the first pod.
-func (c *Cluster) Pending() []Group {
+// groupsOf returns pods in groups of pods that are alike: the largest group first, then by
+// namespace and name of the first pod.
+func groupsOf(pending []*corev1.Pod) []Group {
 	byKey := map[string]*Group{}
 	var groups []*Group
-	for _, pod := range c.pending {
+	for _, pod := range pending {
 		key := signature(pod)
 		if byKey[key] == nil {
 			byKey[key] = &Group{}
@@ -47,7 +47,7 @@ func comparePods(a, b *corev1.Pod) int {
 }
 
 // signature is the same for pods that are alike: in namespace, requests, node selector,
-// affinity, tolerations, and what is not evaluated.
+// affinity, tolerations, and constraints that are not evaluated.
 func signature(pod *corev1.Pod) string {
 	shape := ShapeOf(pod)
 	text, err := json.Marshal([]any{

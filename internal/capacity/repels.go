@@ -18,9 +18,9 @@ const (
 	othersAntiAffinity = "anti-affinity of other pods"
 )
 
-// repels is the pods that pods on nodes keep away from themselves by required anti-affinity: the
-// scheduler honours it also where a new pod has none. It is selectors by the namespace of the
-// new pod, and under "" those that may be for any namespace.
+// repels is the required anti-affinity of running pods, which keeps new pods away from their nodes
+// even if the new pods have none. It has selectors by the namespace of the new pod, and under ""
+// the selectors that may match in any namespace.
 type repels map[string][]labels.Selector
 
 // add adds the anti-affinity of a pod on a node.
@@ -56,19 +56,7 @@ func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// unevaluated names what the scheduler evaluates of a class and this package does not, also
-// because of the pods that run.
-func (c *Cluster) unevaluated(of *class) []string {
-	if !of.compared {
-		of.compared = true
-		if !slices.Contains(of.Unevaluated, ownAntiAffinity) && c.repels.matches(of.example) {
-			of.Unevaluated = append(of.Unevaluated, othersAntiAffinity)
-		}
-	}
-	return of.Unevaluated
-}
-
-// constraintsOf is what decides which nodes a pod may be on, as a key.
+// constraintsOf returns the constraints on the node of a pod, as a key.
 func constraintsOf(spec *corev1.PodSpec) string {
 	var key strings.Builder
 	for _, t := range spec.Tolerations {

@@ -40,10 +40,10 @@ func TestRepels(t *testing.T) {
 		}
 		copied := pod.DeepCopy()
 		copied.Spec.NodeName = ""
-		equal(t, tc.name+": fit", want, c.Fit([]string{"a"}, copied).AtMost)
+		equal(t, tc.name+": fit", want, c.Members([]string{"a"}).Fit(copied).AtMost)
 		equal(t, tc.name+": loss", want, c.Lose([]string{"a"}, nil).AtMost)
 		copied.Spec.Affinity = runs.Spec.Affinity
-		equal(t, tc.name+": named once", []string{ownAntiAffinity}, c.Fit([]string{"a"}, copied).AtMost)
+		equal(t, tc.name+": named once", []string{ownAntiAffinity}, c.Members([]string{"a"}).Fit(copied).AtMost)
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
-// Shape is what the scheduler evaluates of a pod, other than what it requests.
+// Shape is the constraints that the scheduler evaluates of a pod, other than its requests.
 type Shape struct {
 	spec *corev1.PodSpec
 	// required is the node affinity and selector, nil if the pod has neither.
 	required *nodeaffinity.RequiredNodeAffinity
-	// Unevaluated names what the scheduler evaluates of the pod and this package does not.
+	// Unevaluated names the constraints that the scheduler evaluates and this package does not.
 	Unevaluated []string
 }
 
@@ -54,8 +54,8 @@ func attached(v corev1.Volume) bool {
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
 }
 
-// usesHostPorts reports whether a pod uses ports of its node. In the node's network each port is
-// one, also before the API server has written that into the pod.
+// usesHostPorts reports whether a pod uses ports of its node. In the node's network each port is a
+// host port, also before the API server has written the number into the pod.
 func usesHostPorts(spec *corev1.PodSpec) bool {
 	uses := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
@@ -63,13 +63,13 @@ func usesHostPorts(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, uses) || slices.ContainsFunc(spec.InitContainers, uses)
 }
 
-// The reasons why a node takes no pod of a shape, whatever is free on it.
+// The reasons why a node takes no pod of a shape, however much is free on it.
 const (
 	refusedByLabels = "node selector or affinity"
 	refusedByCordon = "cordoned"
 )
 
-// refusals returns why the scheduler places no pod of the shape on the node, whatever is free
+// refusals returns why the scheduler places no pod of the shape on the node, however much is free
 // there; none if it does.
 func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
@@ -77,7 +77,7 @@ func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 		reasons = append(reasons, refusedByCordon)
 	}
 	for i := range n.Spec.Taints {
-		// That of a cordoned node says the same again.
+		// The taint of a cordoned node would repeat the reason.
 		if t := &n.Spec.Taints[i]; nodes.Blocks(t, s.spec.Tolerations) && (t.Key != cordon.Key || !n.Spec.Unschedulable) {
 			reasons = append(reasons, "taint "+t.ToString())
 		}

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
-// Share is what one namespace or workload requests of what is requested on some nodes.
+// Share is the part of a namespace or workload in the requests on some nodes.
 type Share struct {
 	// Name is a namespace, or namespace/kind/name of a workload; empty for the rest.
 	Name    string  `json:"name"`
@@ -20,11 +20,11 @@ type Share struct {
 	Percent float64 `json:"percent"`
 }
 
-// Shares returns who requests the resource on the nodes of these names, by namespace or, with
-// workloads, by workload: the most first, limit of them, and then the rest as one, so that the
-// percentages add up to 100. It returns none if nothing is requested.
-func (c *Cluster) Shares(names []string, resource corev1.ResourceName, workloads bool, limit int) []Share {
-	i, known := c.index[resource]
+// Shares returns how the requests for the resource on the nodes are divided, by namespace or, with
+// workloads, by workload: the greatest share first, limit of them, and then the rest together, so
+// that the percentages add up to 100. It returns none if nothing is requested.
+func (m *Members) Shares(resource corev1.ResourceName, workloads bool, limit int) []Share {
+	i, known := m.axes.index[resource]
 	if !known {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (c *Cluster) Shares(names []string, resource corev1.ResourceName, workloads
 		request int64
 	}
 	sums, total := map[string]sum{}, int64(0)
-	for _, n := range c.members(names) {
+	for _, n := range m.nodes {
 		for _, p := range n.pods {
 			name := p.object.Namespace
 			if workloads {

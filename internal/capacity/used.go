@@ -10,41 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MetricsExpire is the age from which metrics say nothing of what a node uses now. What
-// serves them renews them every minute or two at most.
+// MetricsExpire is the age from which metrics do not count. A metrics server renews them every
+// minute or two at most.
 const MetricsExpire = 10 * time.Minute
 
-// usedMost is the most that one node can use of the resources that are measured. More is a
-// mistake of what serves the metrics.
+// usedMost is the most that a node can use of the resources that are measured. More is a mistake
+// of the metrics server.
 var usedMost = map[corev1.ResourceName]resource.Quantity{
 	corev1.ResourceCPU:    *resource.NewQuantity(1<<20, resource.DecimalSI),
 	corev1.ResourceMemory: *resource.NewQuantity(1<<50, resource.BinarySI),
 }
 
-// Metrics is what one node uses, as it was measured.
+// Metrics is the measured usage of a node.
 type Metrics struct {
 	Node string
-	// Time is when it was measured; zero if that is not known.
+	// Time is the time of the measurement; zero if it is not known.
 	Time  time.Time
 	Usage corev1.ResourceList
 }
 
-// Used is how much CPU and memory the nodes of a group use: what runs there takes that much,
-// whatever it requests.
+// Used is how much CPU and memory the nodes of a group use, whatever their pods request.
 type Used struct {
 	// Nodes is how many nodes the group has, and MeasuredNodes how many of them have metrics.
 	Nodes         int `json:"nodes"`
 	MeasuredNodes int `json:"measuredNodes"`
-	// Resources is what these use together: a lower bound for the group if it has other nodes.
+	// Resources is the sum of the measured nodes: a lower bound for the group if it has other nodes.
 	Resources corev1.ResourceList `json:"resources"`
 }
 
 // AtLeast reports whether the resources are a lower bound.
 func (u *Used) AtLeast() bool { return u.MeasuredNodes < u.Nodes }
 
-// UsedBy returns what the nodes of these names use at a time, nil if none of them has metrics.
-// A node counts as one without metrics if its metrics have expired, or lack CPU or memory, or
-// have an amount that no node can use.
+// UsedBy returns how much the nodes of these names use at a time, nil if none of them has metrics.
+// Metrics that have expired, lack CPU or memory, or have an amount that no node can use do not
+// count.
 func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	usage := make(map[string]corev1.ResourceList, len(list))
 	for i := range list {
@@ -75,10 +74,10 @@ func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	return u
 }
 
-// scales are the fractions that count: nanocores are measured, and no one wants to read them.
+// scales are the fractions that are shown: nanocores are measured, and nobody wants to read them.
 var scales = map[corev1.ResourceName]resource.Scale{corev1.ResourceCPU: resource.Milli, corev1.ResourceMemory: 0}
 
-// usable reports whether the metrics say what the node uses at a time.
+// usable reports whether the metrics count at a time.
 func (m *Metrics) usable(now time.Time) bool {
 	if !m.Time.IsZero() && now.Sub(m.Time) >= MetricsExpire {
 		return false

@@ -157,7 +157,7 @@ func (r *request) addRoom(row *poolRow, room *view.Room, name string) {
 	if i < 0 {
 		return
 	}
-	level := room.Cluster.Level(room.Pools[i].Members, plan.Taints(room.Pools[i].NodePool))
+	level := room.Cluster.Members(room.Pools[i].Members).Level(plan.Taints(room.Pools[i].NodePool))
 	row.Usable = ofAll(level.UsableNodes, level.Nodes)
 	if len(level.LargestFits) > 0 {
 		row.LargestFit = view.LargestFitText(level.LargestFits[0])

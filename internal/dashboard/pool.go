@@ -260,7 +260,7 @@ func (r *request) nodePanel(node *corev1.Node) *nodePanel {
 	if room == nil {
 		return p
 	}
-	requested, percent := room.Cluster.NodeLevel(node.Name)
+	requested, percent := room.Cluster.Members([]string{node.Name}).Utilization()
 	for _, l := range view.LevelsOf(percent, requested, node.Status.Allocatable) {
 		p.Levels = append(p.Levels, tideOf(l, nil, nil))
 	}

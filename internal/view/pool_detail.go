@@ -98,18 +98,19 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 	return capacity.New(nodes.Pointers(f.Members), list)
 }
 
-// roomOf returns what new pods can use of the members, and who fills them.
-func roomOf(f PoolFacts, members *capacity.Cluster) (*capacity.Level, *FilledBy) {
-	if members == nil {
+// roomOf returns the level of the members, and the namespaces and workloads that fill them.
+func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy) {
+	if cluster == nil {
 		return nil, nil
 	}
 	var names []string
 	for i := range f.Members {
 		names = append(names, f.Members[i].Name)
 	}
-	level := members.Level(names, plan.Taints(f.Pool))
+	members := cluster.Members(names)
+	level := members.Level(plan.Taints(f.Pool))
 	shares := func(workloads bool) []capacity.Share {
-		return members.Shares(names, corev1.ResourceCPU, workloads, mostShares)
+		return members.Shares(corev1.ResourceCPU, workloads, mostShares)
 	}
 	by := &FilledBy{Namespaces: shares(false), Workloads: shares(true)}
 	if by.Namespaces == nil { // Nothing is requested.
@@ -118,10 +119,10 @@ func roomOf(f PoolFacts, members *capacity.Cluster) (*capacity.Level, *FilledBy)
 	return &level, by
 }
 
-func memberOf(f PoolFacts, node *corev1.Node, members *capacity.Cluster) Member {
+func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member {
 	m := Member{Name: node.Name, Ready: nodes.IsReady(node), Lacks: missingSettings(f.Pool, node), Levels: []Level{}}
-	if members != nil {
-		requested, percent := members.NodeLevel(node.Name)
+	if cluster != nil {
+		requested, percent := cluster.Members([]string{node.Name}).Utilization()
 		m.Levels = LevelsOf(percent, requested, node.Status.Allocatable)
 	}
 	return m

@@ -89,7 +89,7 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 				copied.Spec.Tolerations = append(copied.Spec.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect})
 			}
 		}
-		fits = append(fits, PoolFit{pool.Name, len(pool.Members), r.Cluster.Fit(pool.Members, copied)})
+		fits = append(fits, PoolFit{pool.Name, len(pool.Members), r.Cluster.Members(pool.Members).Fit(copied)})
 	}
 	return fits
 }
@@ -123,7 +123,7 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 				losses = append(losses, worst)
 			}
 		}
-		for _, zone := range r.Cluster.ZonesOf(pool.Members) {
+		for _, zone := range r.Cluster.Members(pool.Members).Zones() {
 			if len(zones) == 0 || slices.Contains(zones, zone) {
 				losses = append(losses, PoolLoss{Pool: pool.Name, Lost: "zone " + zone, Loss: r.Cluster.Lose(byZone[zone], pool.Members)})
 			}

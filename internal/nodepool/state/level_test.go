@@ -138,7 +138,7 @@ func checkLevels(t *rapid.T, f *Cluster, w *truth) {
 	cluster := capacity.New(slices.Collect(maps.Values(w.nodes)), slices.Collect(maps.Values(w.pods)))
 	for name, p := range w.pools {
 		v, _ := f.Pool(name)
-		want := cluster.Level(sets.List(f.graph.pools[name].members), plan.Taints(p))
+		want := cluster.Members(sets.List(f.graph.pools[name].members)).Level(plan.Taints(p))
 		got := capacity.Level{
 			Nodes: v.Nodes, UsableNodes: v.UsableNodes, Allocatable: want.Allocatable, Requested: want.Requested,
 			Usable: v.Usable, Free: v.Free, Lost: v.Lost, DaemonSets: want.DaemonSets, EmptyNode: want.EmptyNode, LargestFits: v.LargestFits,
