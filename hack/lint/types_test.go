@@ -30,7 +30,6 @@ var large = map[string]struct {
 	size
 	reason string
 }{
-	"internal/cli/cmdutil.Env":             {size{21, 9}, "all that commands share hangs on it"},
 	"internal/dashboard.Site":              {size{28, 6}, "pages, models and sessions in one"},
 	"internal/dashboard.request":           {size{51, 12}, "each page is methods of the one request"},
 	"internal/restart.reconciler":          {size{41, 13}, "its memory of a ScheduledRestart is in many maps"},

@@ -56,16 +56,16 @@ func (o *completionOptions) Validate() error { return nil }
 func (o *completionOptions) Run(context.Context) error {
 	switch o.shell {
 	case "":
-		_, err := fmt.Fprintf(o.Out, "#!/bin/sh\nexec kubectl tide %s \"$@\"\n", cobra.ShellCompRequestCmd)
+		_, err := fmt.Fprintf(o.Console.Out, "#!/bin/sh\nexec kubectl tide %s \"$@\"\n", cobra.ShellCompRequestCmd)
 		return err
 	case "bash":
-		return o.root.GenBashCompletionV2(o.Out, true)
+		return o.root.GenBashCompletionV2(o.Console.Out, true)
 	case "zsh":
-		return o.root.GenZshCompletion(o.Out)
+		return o.root.GenZshCompletion(o.Console.Out)
 	case "fish":
-		return o.root.GenFishCompletion(o.Out, true)
+		return o.root.GenFishCompletion(o.Console.Out, true)
 	case "powershell":
-		return o.root.GenPowerShellCompletionWithDesc(o.Out)
+		return o.root.GenPowerShellCompletionWithDesc(o.Console.Out)
 	default:
 		return fmt.Errorf("there is no completion for %q: bash, zsh, fish or powershell", o.shell)
 	}
@@ -73,6 +73,6 @@ func (o *completionOptions) Run(context.Context) error {
 
 // completeFlags completes the values of the flags that all commands have.
 func completeFlags(e *cmdutil.Env, cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("namespace", e.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
-	_ = cmd.RegisterFlagCompletionFunc("context", e.CompleteContext)
+	_ = cmd.RegisterFlagCompletionFunc("namespace", e.Kubeconfig.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
+	_ = cmd.RegisterFlagCompletionFunc("context", e.Kubeconfig.CompleteContext)
 }

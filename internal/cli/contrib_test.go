@@ -33,7 +33,7 @@ var tideCommand = regexp.MustCompile(`tide --context "?\$CONTEXT"? ([a-z]+) ([a-
 
 // The files in contrib name commands of the plugin and columns of the CRDs that exist.
 func TestContrib(t *testing.T) {
-	root := newCommand(&cmdutil.Env{Flags: genericclioptions.NewConfigFlags(true), Screen: term.Screen{}})
+	root := newCommand(&cmdutil.Env{Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Console: cmdutil.Console{Screen: term.Screen{}}})
 	var plugins struct {
 		Plugins map[string]struct {
 			ShortCut, Description, Command string

@@ -41,8 +41,8 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	rest.SetDefaultWarningHandler(rest.NewWarningWriter(stderr, rest.WarningWriterOptions{Deduplicate: true}))
 
 	e := &cmdutil.Env{
-		In: stdin, Out: stdout, ErrOut: stderr, Flags: genericclioptions.NewConfigFlags(true),
-		Screen: term.ScreenOf(stdout), Now: time.Now, Local: time.Local,
+		In: stdin, Console: cmdutil.Console{Out: stdout, ErrOut: stderr, Screen: term.ScreenOf(stdout)},
+		Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Now: time.Now, Local: time.Local,
 	}
 	name, rest := "kubectl-tide", []string{}
 	if len(args) > 0 {
@@ -57,7 +57,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		return e.Fail(ctx, err)
+		return e.Console.Fail(ctx, err)
 	}
 	return 0
 }
@@ -109,8 +109,8 @@ interrupted.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
-	e.Flags.CacheDir, e.Flags.DisableCompression = nil, nil
-	e.Flags.AddFlags(cmd.PersistentFlags())
+	e.Kubeconfig.Flags.CacheDir, e.Kubeconfig.Flags.DisableCompression = nil, nil
+	e.Kubeconfig.Flags.AddFlags(cmd.PersistentFlags())
 	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = !shownFlags[f.Name] })
 	verbosity := 0
 	cmd.PersistentFlags().IntVarP(&verbosity, "v", "v", 0, "log level of the client libraries, as for kubectl: 6 shows requests")

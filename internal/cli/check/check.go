@@ -71,7 +71,7 @@ tidekeeper check, which helm test runs, checks the rights of the manager instead
 
 // Complete is part of [cmdutil.Options].
 func (o *options) Complete(*cobra.Command, []string) (err error) {
-	o.namespace, err = o.Namespace(false)
+	o.namespace, err = o.Kubeconfig.Namespace(false)
 	return err
 }
 
@@ -80,7 +80,7 @@ func (o *options) Validate() error { return o.output.Validate() }
 
 // Run is part of [cmdutil.Options].
 func (o *options) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -88,10 +88,10 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Print(o.Out, results); done && err != nil {
+	if done, err := o.output.Print(o.Console.Out, results); done && err != nil {
 		return err
 	} else if !done {
-		if err := o.Write(table(results)); err != nil {
+		if err := o.Console.Write(table(results)); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ package cmdutil
 
 import (
 	"context"
-	"os"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,12 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/migrate"
-	"tidekeeper.dev/tidekeeper/internal/version"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -76,15 +73,6 @@ func newMapper() meta.RESTMapper {
 	return mapper
 }
 
-// Client returns a client of the cluster that the flags name.
-func (e *Env) Client() (client.WithWatch, error) {
-	config, err := e.Config()
-	if err != nil {
-		return nil, err
-	}
-	return ClientFor(config)
-}
-
 // ClientFor returns a client of the plugin's kinds.
 func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
@@ -92,38 +80,6 @@ func ClientFor(config *rest.Config) (client.WithWatch, error) {
 		return nil, err
 	}
 	return &clusterClient{WithWatch: c, config: config}, nil
-}
-
-// Config says how to reach the cluster that the flags name.
-func (e *Env) Config() (*rest.Config, error) {
-	if raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
-		*e.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		// Otherwise it would be localhost:8080, for reasons of history.
-		return nil, clientcmd.ErrEmptyConfig
-	}
-	config, err := e.Flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config.UserAgent = "kubectl-tide/" + version.String()
-	config.QPS = -1 // one command asks for little, and a person waits for it
-	return config, nil
-}
-
-// Namespace returns the namespace that the flags and the kubeconfig name, and
-// "" for all of them.
-func (e *Env) Namespace(all bool) (string, error) {
-	if all {
-		return "", nil
-	}
-	namespace, _, err := e.Flags.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		// What is wrong with the kubeconfig is said in the same words either way.
-		if _, configErr := e.Config(); configErr != nil {
-			return "", configErr
-		}
-	}
-	return namespace, err
 }
 
 // NamespaceExists returns an error if there is no such namespace: the API server

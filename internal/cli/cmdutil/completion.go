@@ -20,9 +20,9 @@ import (
 // completionTimeout is how long a person who presses Tab waits.
 const completionTimeout = 3 * time.Second
 
-// CompleteOne completes the name of one object.
-func (e *Env) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
-	complete := e.CompleteNames(list)
+// CompleteOne completes the name of a single object.
+func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
+	complete := k.CompleteNames(list)
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -33,9 +33,9 @@ func (e *Env) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
 
 // CompleteNames completes the names of objects, each once. Errors are not shown,
 // as a person is typing.
-func (e *Env) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
+func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		names, _ := e.names(cmd.Context(), list())
+		names, _ := k.names(cmd.Context(), list())
 		return slices.DeleteFunc(names, func(name string) bool {
 			name, _, _ = strings.Cut(name, "\t")
 			return slices.Contains(args, name)
@@ -43,13 +43,26 @@ func (e *Env) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc 
 	}
 }
 
+// CompleteContext completes the name of a context.
+func (k *Kubeconfig) CompleteContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names, _ := k.contextNames()
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContexts completes the name behind the last comma, with contexts that are not in the list
+// yet.
+func (k *Kubeconfig) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	names, _ := k.contextNames()
+	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
 // names lists the names of the objects, each with a description behind a tab.
-func (e *Env) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
-	c, err := e.Client()
+func (k *Kubeconfig) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
+	c, err := k.Client()
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := e.Namespace(false)
+	namespace, err := k.Namespace(false)
 	if err != nil {
 		return nil, err
 	}

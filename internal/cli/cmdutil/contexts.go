@@ -8,24 +8,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 const (
 	flagContexts = "contexts"
-	// answerWithin is how long each of several clusters may take to answer; --request-timeout
-	// sets another time.
-	answerWithin = 10 * time.Second
 	// longestAnswer is how long the words of a cluster about a problem may be.
 	longestAnswer = 300
 	// mostContexts is how many contexts a message names.
@@ -47,7 +41,7 @@ type Contexts struct {
 // AddTo adds the flag to a command.
 func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&c.Names, flagContexts, nil, "the clusters of these contexts at once, such as prod,edge")
-	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.completeContexts)
+	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.Kubeconfig.completeContexts)
 }
 
 // Given reports whether several clusters are asked for.
@@ -59,7 +53,7 @@ func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(flagContexts) {
 		return nil
 	}
-	known, err := e.contextNames()
+	known, err := e.Kubeconfig.contextNames()
 	if err != nil {
 		return err
 	}
@@ -107,27 +101,6 @@ func namesOfContexts(known []string) string {
 	return "the kubeconfig has " + named
 }
 
-// contextNames returns the contexts of the kubeconfig, sorted.
-func (e *Env) contextNames() ([]string, error) {
-	raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig()
-	if err == nil && len(raw.Contexts) == 0 {
-		err = clientcmd.ErrEmptyConfig
-	}
-	return slices.Sorted(maps.Keys(raw.Contexts)), err
-}
-
-// CompleteContext completes the name of a context.
-func (e *Env) CompleteContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names, _ := e.contextNames()
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeContexts completes the name behind the last comma, with those that are not there yet.
-func (e *Env) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	names, _ := e.contextNames()
-	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
 // nextContexts returns what a list of contexts may become, of which the last is being written.
 func nextContexts(known []string, toComplete string) []string {
 	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
@@ -143,15 +116,9 @@ func nextContexts(known []string, toComplete string) []string {
 
 // ForContext returns the same environment for the cluster of another context.
 func (e *Env) ForContext(name string) *Env {
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.CacheDir, flags.DisableCompression = nil, nil
-	flags.KubeConfig, flags.Namespace, flags.Timeout, flags.Insecure, flags.ProxyURL = e.Flags.KubeConfig, e.Flags.Namespace, e.Flags.Timeout, e.Flags.Insecure, e.Flags.ProxyURL
-	flags.Impersonate, flags.ImpersonateUID = e.Flags.Impersonate, e.Flags.ImpersonateUID
-	flags.ImpersonateGroup, flags.ImpersonateUserExtra = e.Flags.ImpersonateGroup, e.Flags.ImpersonateUserExtra
-	flags.Context = &name
-	one := *e
-	one.Flags = flags
-	return &one
+	other := *e
+	other.Kubeconfig = e.Kubeconfig.ForContext(name)
+	return &other
 }
 
 // Answer is what one of several clusters has answered.
@@ -173,7 +140,7 @@ type Problem struct {
 // --request-timeout, or ten seconds. What is noted about a cluster names its context. The
 // error is that of ctx.
 func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
-	within, err := e.answerWithin()
+	within, err := e.Kubeconfig.answerWithin()
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +165,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 			go func() {
 				r := &reply{}
 				env := e.ForContext(name)
-				env.ErrOut = &r.notes
+				env.Console.ErrOut = &r.notes
 				r.value, r.err = ask(bounded, env)
 				replies <- r
 			}()
@@ -220,22 +187,10 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 	}
 	for i, text := range notes {
 		for line := range strings.Lines(text) {
-			e.Note(contexts[i] + ": " + line)
+			e.Console.Note(contexts[i] + ": " + line)
 		}
 	}
 	return answers, nil
-}
-
-// answerWithin is how long a cluster may take.
-func (e *Env) answerWithin() (time.Duration, error) {
-	timeout, err := clientcmd.ParseTimeout(*e.Flags.Timeout)
-	if err != nil {
-		return 0, fmt.Errorf("--request-timeout: %w", err)
-	}
-	if timeout > 0 {
-		return timeout, nil
-	}
-	return answerWithin, nil
 }
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }

@@ -43,7 +43,7 @@ func envOf(t *testing.T, contexts ...string) *Env {
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.KubeConfig = &path
-	return &Env{Out: &strings.Builder{}, ErrOut: &strings.Builder{}, Flags: flags, Now: time.Now}
+	return &Env{Console: Console{Out: &strings.Builder{}, ErrOut: &strings.Builder{}}, Kubeconfig: Kubeconfig{flags}, Now: time.Now}
 }
 
 // What is wrong with --contexts is said in one line, with the contexts of the kubeconfig.
@@ -64,7 +64,7 @@ func TestContextsFlag(t *testing.T) {
 	} {
 		e, c, got := envOf(t, "c", "a", "b"), &Contexts{}, "ok"
 		cmd := &cobra.Command{}
-		e.Flags.AddFlags(cmd.Flags())
+		e.Kubeconfig.Flags.AddFlags(cmd.Flags())
 		c.AddTo(e, cmd)
 		if err := cmd.ParseFlags(strings.Fields(tt.args)); err != nil {
 			t.Fatal(err)
@@ -111,20 +111,20 @@ func TestAskContexts(t *testing.T) { synctest.Test(t, testAskContexts) }
 func testAskContexts(t *testing.T) {
 	e := envOf(t, "a", "b", "hangs")
 	timeout := "1s"
-	e.Flags.Timeout = &timeout
+	e.Kubeconfig.Flags.Timeout = &timeout
 	hang := make(chan struct{})
 	defer close(hang)
 	answered := make(chan time.Duration, 1)
 	began := time.Now()
 	answers, err := AskContexts(t.Context(), e, []string{"hangs", "b", "a"}, func(_ context.Context, of *Env) (string, error) {
-		namespace, err := of.Namespace(false)
-		switch *of.Flags.Context {
+		namespace, err := of.Kubeconfig.Namespace(false)
+		switch *of.Kubeconfig.Flags.Context {
 		case "hangs":
 			<-hang
 		case "b":
 			return "", errors.New("of\nno use")
 		default:
-			of.Note("note: something")
+			of.Console.Note("note: something")
 			answered <- time.Since(began)
 		}
 		return namespace, err
@@ -142,7 +142,7 @@ func testAskContexts(t *testing.T) {
 	if took := time.Since(began); took != time.Second {
 		t.Errorf("all was asked after %s, want the second that --request-timeout allows", took)
 	}
-	if got := fmt.Sprint(e.ErrOut); got != "a: note: something\n" {
+	if got := fmt.Sprint(e.Console.ErrOut); got != "a: note: something\n" {
 		t.Errorf("stderr has %q", got)
 	}
 	if err := Unanswered(ProblemsOf(answers)); err == nil || err.Error() != "hangs: no answer within 1s; b: of no use" {

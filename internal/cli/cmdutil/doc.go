@@ -3,7 +3,9 @@
 
 // Package cmdutil is what the commands of kubectl tide share.
 //
-//   - env.go: streams, flags, clock and screen of one run
+//   - env.go: the environment of a run
+//   - console.go: output, notes and errors of a run
+//   - kubeconfig.go: the cluster, namespace and contexts that flags and kubeconfig name
 //   - options.go: the steps of a command
 //   - args.go: names of objects as arguments
 //   - client.go, pages.go, lists.go: reading from the cluster

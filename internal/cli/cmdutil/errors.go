@@ -4,14 +4,12 @@
 package cmdutil
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,22 +45,6 @@ func (f *CodedError) Error() string {
 
 // Unwrap gives errors.Is and errors.As the cause.
 func (f *CodedError) Unwrap() error { return f.Err }
-
-// Fail prints an error in one line and returns the exit code.
-func (e *Env) Fail(ctx context.Context, err error) int {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return ExitInterrupted
-	}
-	if known := (*CodedError)(nil); errors.As(err, &known) && known.Err == nil {
-		return known.Code
-	}
-	code, message := ExplainError(err)
-	if code == ExitForbidden && strings.Contains(message, "is forbidden: User ") {
-		message += ": see kubectl tide check, and SECURITY.md for the roles"
-	}
-	e.Note("error: " + message)
-	return code
-}
 
 // noCluster says why no cluster is configured, if $KUBECONFIG has this value.
 func noCluster(variable string) string {

@@ -28,7 +28,8 @@ import (
 // Follower continues a table with a line for each object of which something
 // changes that the table shows.
 type Follower struct {
-	*Env
+	Console   Console
+	Now       func() time.Time
 	Kind      string
 	Namespace string // "": all
 	// List is what the table has shown, nil for nothing, and Empty makes a list of its kind.
@@ -43,12 +44,17 @@ type Follower struct {
 	Layout *term.Layout
 }
 
-// Follow prints until the context ends, or what is followed may no longer be
-// read. A watch that ends continues where it was; after a longer gap everything
-// is read again, so that no change and no deletion is missed. --request-timeout
-// ends it too, as it ends kubectl's watches.
+// Follow prints until the context ends, or the objects may no longer be read. A watch that ends
+// continues where it was; after a longer gap everything is read again, so that no change and no
+// deletion is missed. --request-timeout ends it too, as it ends kubectl's watches.
 func (e *Env) Follow(ctx context.Context, f *Follower) error {
-	config, err := e.Config()
+	f.Console, f.Now = e.Console, e.Now
+	return f.follow(ctx, &e.Kubeconfig)
+}
+
+// follow follows the objects of a cluster.
+func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
+	config, err := k.Config()
 	if err != nil {
 		return err
 	}
@@ -57,9 +63,8 @@ func (e *Env) Follow(ctx context.Context, f *Follower) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.WatchContext(ctx, timeout)
+	ctx, cancel := WatchContext(ctx, timeout)
 	defer cancel()
-	f.Env = e
 	return WatchEnded(f.run(ctx, c))
 }
 
@@ -68,7 +73,7 @@ var errTimeout = errors.New("--request-timeout has passed")
 
 // WatchContext returns the context of a watch that ends after a timeout; 0 is
 // none.
-func (e *Env) WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
 	}
@@ -142,9 +147,9 @@ func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) ca
 		Source: source,
 		OnLost: func(err error) {
 			_, message := ExplainError(AboutKind(err, f.Kind, f.Namespace, ""))
-			f.Note(message + "; trying again")
+			f.Console.Note(message + "; trying again")
 		},
-		OnRegained: func() { f.Note("connected again") },
+		OnRegained: func() { f.Console.Note("connected again") },
 		Stop:       func(err error) { cancel(AboutKind(err, f.Kind, f.Namespace, "")) },
 	}
 	return plainListWatch{connection.ListerWatcher()}
@@ -178,7 +183,7 @@ func (l *changeLines) row(o client.Object, now time.Time) (string, error) {
 	t := l.Table(o, now)
 	t.NoHeader = true
 	var text strings.Builder
-	err := t.WriteLayout(&text, l.Screen, t.Layout(l.Screen, l.Layout))
+	err := t.WriteLayout(&text, l.Console.Screen, t.Layout(l.Console.Screen, l.Layout))
 	return text.String(), err
 }
 
@@ -191,7 +196,7 @@ func (l *changeLines) changed(object client.Object) {
 	}
 	l.shown[name] = same
 	row, err2 := l.row(object, l.Now())
-	_, err3 := fmt.Fprint(l.Out, row)
+	_, err3 := fmt.Fprint(l.Console.Out, row)
 	l.end(errors.Join(err, err2, err3))
 }
 
@@ -201,7 +206,7 @@ func (l *changeLines) deleted(object client.Object) {
 	if l.Context != "" {
 		name = l.Context + ": " + name
 	}
-	_, err := fmt.Fprintf(l.Out, "%s was deleted\n", term.Printable(name))
+	_, err := fmt.Fprintf(l.Console.Out, "%s was deleted\n", term.Printable(name))
 	l.end(err)
 }
 

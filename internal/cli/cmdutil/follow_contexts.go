@@ -22,8 +22,8 @@ func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	var following sync.WaitGroup
 	for _, f := range followers {
 		env := e.ForContext(f.Context)
-		env.Out = &sharedWriter{mu: &mu, to: e.Out}
-		env.ErrOut = &sharedWriter{mu: &mu, to: e.ErrOut, prefix: f.Context + ": "}
+		env.Console.Out = &sharedWriter{mu: &mu, to: e.Console.Out}
+		env.Console.ErrOut = &sharedWriter{mu: &mu, to: e.Console.ErrOut, prefix: f.Context + ": "}
 		following.Go(func() {
 			err := env.Follow(ctx, f)
 			if err == nil || ctx.Err() != nil {
@@ -34,7 +34,7 @@ func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 				stop(err)
 				return
 			}
-			env.Note("error: " + message)
+			env.Console.Note("error: " + message)
 			mu.Lock()
 			defer mu.Unlock()
 			problems = append(problems, Problem{f.Context, message})

@@ -86,7 +86,7 @@ func testFollow(t *testing.T) {
 	}
 	var out, errOut strings.Builder
 	f := &Follower{
-		Env:  &Env{Out: &out, ErrOut: &errOut, Now: func() time.Time { return noon.Add(time.Hour) }},
+		Console: Console{Out: &out, ErrOut: &errOut}, Now: func() time.Time { return noon.Add(time.Hour) },
 		Kind: "NodePool", List: list, Empty: func() client.ObjectList { return &tidekeeperv1.NodePoolList{} },
 		Table: func(o client.Object, now time.Time) *term.Table {
 			pool := o.(*tidekeeperv1.NodePool)
@@ -95,7 +95,7 @@ func testFollow(t *testing.T) {
 			}}}
 		},
 	}
-	f.Layout = f.Table(&a, noon).Layout(f.Screen, nil)
+	f.Layout = f.Table(&a, noon).Layout(f.Console.Screen, nil)
 	go func() {
 		first.Modify(version(a, "11")) // nothing that is shown
 		first.Delete(version(b, "12"))

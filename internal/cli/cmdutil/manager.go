@@ -46,7 +46,7 @@ func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manage
 // that means for what was said or done.
 func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then string) {
 	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
-		e.Note("note: " + problem + ": " + then + ": see kubectl tide check")
+		e.Console.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
 }
 

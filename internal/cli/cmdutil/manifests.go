@@ -4,15 +4,16 @@
 package cmdutil
 
 import (
+	"io"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// ReadManifests calls each with every object in files, directories or stdin (-)
-// and where it is from, as kubectl apply reads them. The cluster is not asked.
-func (e *Env) ReadManifests(files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
+// ReadManifests calls each with every object in files, directories or stdin (-) and the source of
+// the object, as kubectl apply reads them. No request is sent to the cluster.
+func ReadManifests(stdin io.Reader, files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()
 	named := files
 	named.Filenames = slices.DeleteFunc(slices.Clone(files.Filenames), func(f string) bool { return f == "-" })
@@ -20,7 +21,7 @@ func (e *Env) ReadManifests(files resource.FilenameOptions, each func(o *unstruc
 		builder.FilenameParam(false, &named)
 	}
 	if len(named.Filenames) < len(files.Filenames) {
-		builder.Stream(e.In, "standard input")
+		builder.Stream(stdin, "standard input")
 	}
 	return builder.Do().Visit(func(info *resource.Info, err error) error {
 		if err != nil {

@@ -51,7 +51,7 @@ type cluster struct {
 
 // newCluster returns the cluster of an environment, without asking it for anything.
 func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
-	config, err := e.Config()
+	config, err := e.Kubeconfig.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +62,11 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 		return nil, err
 	}
 	c.about = dashboard.About{Server: config.Host}
-	if raw, err := e.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
-		c.about.Context = cmp.Or(*e.Flags.Context, raw.CurrentContext)
+	if raw, err := e.Kubeconfig.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil {
+		c.about.Context = cmp.Or(*e.Kubeconfig.Flags.Context, raw.CurrentContext)
 	}
 	if !o.allNamespaces {
-		c.about.Namespace = *e.Flags.Namespace
+		c.about.Namespace = *e.Kubeconfig.Flags.Namespace
 	}
 	return c, nil
 }
@@ -178,7 +178,7 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	defer cancel()
 	var err error
 	if namespace == "" {
-		if namespace, err = c.Namespace(false); err != nil {
+		if namespace, err = c.Kubeconfig.Namespace(false); err != nil {
 			return nil, "", err
 		}
 	}

@@ -103,15 +103,15 @@ func (o *options) Run(ctx context.Context) error {
 	defer stop()
 	site, worlds := o.site(clusters)
 	link := site.Link(listener.Addr())
-	fmt.Fprintf(o.Out, "%s\n", link)
-	o.Note(o.introduction(clusters))
+	fmt.Fprintf(o.Console.Out, "%s\n", link)
+	o.Console.Note(o.introduction(clusters))
 	var running sync.WaitGroup
 	for _, world := range worlds {
 		running.Go(func() { world.Run(ctx) })
 	}
 	running.Go(func() { awaitHangup(ctx, o.In, stop) })
-	if !o.noBrowser && o.Screen.Terminal {
-		running.Go(func() { openBrowser(ctx, link, site.Used(), o.Note) })
+	if !o.noBrowser && o.Console.Screen.Terminal {
+		running.Go(func() { openBrowser(ctx, link, site.Used(), o.Console.Note) })
 	}
 	err = site.Serve(ctx, listener)
 	stop()
@@ -147,14 +147,14 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 		clusters, byContext[name] = append(clusters, c), c
 	}
 	answers, err := cmdutil.AskContextsWithin(ctx, o.Env, askWithin, o.contexts.Names, func(ctx context.Context, e *cmdutil.Env) (string, error) {
-		return byContext[*e.Flags.Context].user(ctx)
+		return byContext[*e.Kubeconfig.Flags.Context].user(ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i, a := range answers {
 		if clusters[i].about.User = a.Value; a.Problem != "" {
-			o.Note("note: " + a.Context + ": " + a.Problem)
+			o.Console.Note("note: " + a.Context + ": " + a.Problem)
 		}
 	}
 	return clusters, nil

@@ -68,7 +68,7 @@ TIME is a length from now, such as 90m, 24h or 7d, or a time with its zone, such
 // Complete is part of [cmdutil.Options].
 func (o *freezeOptions) Complete(cmd *cobra.Command, _ []string) error {
 	if f := cmd.Flags().Lookup("namespace"); f != nil && f.Changed {
-		o.namespaces = strings.Split(*o.Flags.Namespace, ",")
+		o.namespaces = strings.Split(*o.Kubeconfig.Flags.Namespace, ",")
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func moment(flag, value string, now time.Time) (time.Time, error) {
 
 // Run is part of [cmdutil.Options].
 func (o *freezeOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Out, o.done(f))
+	fmt.Fprintln(o.Console.Out, o.done(f))
 	m, err := cmdutil.ManagerIfAllowed(ctx, o.Env, c)
 	if err == nil {
 		o.NoteManager(m, view.Unobserved{}, cmdutil.ThenFreeze)

@@ -41,7 +41,7 @@ allows. Without a name it is the one that has not ended, if there is only one.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: e.CompleteOne(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.dryRun.addTo(cmd)
@@ -62,7 +62,7 @@ func (o *thawOptions) Validate() error { return o.dryRun.validate() }
 
 // Run is part of [cmdutil.Options].
 func (o *thawOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *thawOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Out, done)
+	fmt.Fprintln(o.Console.Out, done)
 	return nil
 }
 

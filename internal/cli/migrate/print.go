@@ -18,20 +18,20 @@ func (o *options) print(result migrate.Result) (byHand int, err error) {
 		if r.Severity == migrate.LeftOut {
 			byHand++
 		}
-		o.Note(fmt.Sprint(r))
+		o.Console.Note(fmt.Sprint(r))
 	}
 	if len(result.Pools)+len(result.Restarts)+len(result.ManualSteps)+byHand == 0 {
-		fmt.Fprintln(o.ErrOut, "note: there is nothing to convert")
+		fmt.Fprintln(o.Console.ErrOut, "note: there is nothing to convert")
 	}
 	if o.format == "commands" {
 		for _, c := range result.ManualSteps {
-			fmt.Fprintf(o.Out, "# %s: %s.\n%s\n", c.Object, c.Why, c.Line)
+			fmt.Fprintf(o.Console.Out, "# %s: %s.\n%s\n", c.Object, c.Why, c.Line)
 		}
 		return byHand, nil
 	}
 	for _, c := range result.ManualSteps {
 		byHand++
-		fmt.Fprintf(o.ErrOut, "to do: %s: %s: %s\n", c.Object, c.Why, c.Line)
+		fmt.Fprintf(o.Console.ErrOut, "to do: %s: %s: %s\n", c.Object, c.Why, c.Line)
 	}
 	return byHand, o.printObjects(result)
 }
@@ -48,7 +48,7 @@ func (o *options) printObjects(result migrate.Result) error {
 	if o.format == "json" {
 		text, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "", "    ")
 		if err == nil {
-			_, err = fmt.Fprintln(o.Out, string(text))
+			_, err = fmt.Fprintln(o.Console.Out, string(text))
 		}
 		return err
 	}
@@ -58,9 +58,9 @@ func (o *options) printObjects(result migrate.Result) error {
 			return err
 		}
 		if i > 0 {
-			fmt.Fprintln(o.Out, "---")
+			fmt.Fprintln(o.Console.Out, "---")
 		}
-		if _, err := o.Out.Write(text); err != nil {
+		if _, err := o.Console.Out.Write(text); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func (o *options) read(ctx context.Context) (objects []migrate.Object, complete 
 
 func (o *options) readFiles() ([]migrate.Object, error) {
 	var objects []migrate.Object
-	err := o.ReadManifests(resource.FilenameOptions{Filenames: o.files, Recursive: o.recursive}, func(found *unstructured.Unstructured, source string) {
+	err := cmdutil.ReadManifests(o.In, resource.FilenameOptions{Filenames: o.files, Recursive: o.recursive}, func(found *unstructured.Unstructured, source string) {
 		objects = append(objects, migrate.Object{Unstructured: found, Source: source})
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *partialError) Unwrap() error { return p.reasons }
 
 // readCluster reads from the cluster what the user may read.
 func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return nil, false, err
 	}
@@ -60,12 +60,12 @@ func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, co
 	complete = true
 	for _, kind := range []schema.GroupVersionKind{migrate.NodePoolKind, migrate.EruKind, migrate.DeploymentKind} {
 		// Of Deployments only the metadata is needed.
-		items, err := list(ctx, c, kind, *o.Flags.Namespace, kind == migrate.DeploymentKind)
+		items, err := list(ctx, c, kind, *o.Kubeconfig.Flags.Namespace, kind == migrate.DeploymentKind)
 		switch {
 		case err == nil:
 			objects = append(objects, items...)
 		case apierrors.IsNotFound(err):
-			fmt.Fprintf(o.ErrOut, "note: the cluster does not know the kind %s of %s: there is none to convert\n", kind.Kind, kind.GroupVersion())
+			fmt.Fprintf(o.Console.ErrOut, "note: the cluster does not know the kind %s of %s: there is none to convert\n", kind.Kind, kind.GroupVersion())
 		case apierrors.IsForbidden(err):
 			complete = complete && kind != migrate.DeploymentKind
 			refused = errors.Join(refused, err)

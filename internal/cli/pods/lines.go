@@ -37,7 +37,7 @@ func newPodLines(e *cmdutil.Env, namespaces, asJSON bool) *podLines {
 func (p *podLines) report(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Note(text)
+	p.Console.Note(text)
 }
 
 // began says what the watch begins with.
@@ -56,11 +56,11 @@ func (p *podLines) print(t podwatch.Transition) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asJSON {
-		return json.NewEncoder(p.Out).Encode(t)
+		return json.NewEncoder(p.Console.Out).Encode(t)
 	}
 	line := p.table(t)
-	layout := line.Layout(p.Screen, p.layout)
-	if err := line.WriteLayout(p.Out, p.Screen, layout); err != nil {
+	layout := line.Layout(p.Console.Screen, p.layout)
+	if err := line.WriteLayout(p.Console.Out, p.Console.Screen, layout); err != nil {
 		return err
 	}
 	p.header, p.layout = true, layout

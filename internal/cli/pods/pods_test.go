@@ -97,7 +97,7 @@ func TestWaterfall(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			e := &cmdutil.Env{Out: &out, Screen: tc.screen, Local: time.UTC, Now: func() time.Time { return noon }}
+			e := &cmdutil.Env{Console: cmdutil.Console{Out: &out, Screen: tc.screen}, Local: time.UTC, Now: func() time.Time { return noon }}
 			if err := printTimelines(e, []view.Startup{view.StartupOf(tc.pod, nil, later)}); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestPodLines(t *testing.T) {
 		{Kind: podwatch.Deleted, From: "Succeeded", Message: "while no watch was\x1b[2J connected"},
 	}
 	var out bytes.Buffer
-	p := newPodLines(&cmdutil.Env{Out: &out, Local: time.UTC}, true, false)
+	p := newPodLines(&cmdutil.Env{Console: cmdutil.Console{Out: &out}, Local: time.UTC}, true, false)
 	for _, l := range lines {
 		l.Namespace, l.Pod, l.Seen = "shop", "网-0", at
 		if err := p.print(l); err != nil {
@@ -139,7 +139,7 @@ shop        ~12:00:01             网-0                   Deleted               
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// What could not be printed is printed with the header the next time.
-	failing := newPodLines(&cmdutil.Env{Out: brokenWriter{}, Local: time.UTC}, false, false)
+	failing := newPodLines(&cmdutil.Env{Console: cmdutil.Console{Out: brokenWriter{}}, Local: time.UTC}, false, false)
 	if err := failing.print(lines[0]); err == nil || failing.header {
 		t.Errorf("a line that could not be written: %v, header %t", err, failing.header)
 	}

@@ -38,7 +38,7 @@ func (s *selection) complete(e *cmdutil.Env, args []string) (err error) {
 	if s.selector, err = labels.Parse(s.labelSelector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	s.namespace, err = e.Namespace(s.allNamespaces)
+	s.namespace, err = e.Kubeconfig.Namespace(s.allNamespaces)
 	return err
 }
 

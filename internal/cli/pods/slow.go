@@ -80,7 +80,7 @@ func (o *slowOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *slowOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -94,20 +94,20 @@ func (o *slowOptions) Run(ctx context.Context) error {
 	if o.output.Format != "name" {
 		o.explain(ctx, c, startups)
 	}
-	if done, err := o.output.Print(o.Out, startups); done {
+	if done, err := o.output.Print(o.Console.Out, startups); done {
 		return err
 	}
 	if len(startups) == 0 {
-		o.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
+		o.Console.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
 		return nil
 	}
 	if o.output.Format == "name" {
 		for _, s := range startups {
-			fmt.Fprintln(o.Out, "pod/"+s.Pod)
+			fmt.Fprintln(o.Console.Out, "pod/"+s.Pod)
 		}
 		return nil
 	}
-	return o.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
+	return o.Console.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
 }
 
 // slowest returns the slowest pods, and how many were looked at.

@@ -29,14 +29,14 @@ func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 		return err
 	}
 	summaries := times.Summaries()
-	if done, err := o.output.Print(o.Out, summaries); done {
+	if done, err := o.output.Print(o.Console.Out, summaries); done {
 		return err
 	}
 	if counted == 0 {
-		o.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
+		o.Console.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
 		return nil
 	}
-	return o.Write(stagesTable(summaries))
+	return o.Console.Write(stagesTable(summaries))
 }
 
 // stagesTable has a row for each stage, and a column for each class.

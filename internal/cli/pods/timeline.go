@@ -44,7 +44,7 @@ shows how long it took until then.`,
 		Example: `  kubectl tide pods timeline web-5d8f-x2v9p -n shop
   kubectl tide pods timeline -l app=web
   kubectl tide pods timeline -l app=web -o json | jq '.[].slowest'`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
@@ -70,7 +70,7 @@ func (o *timelineOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *timelineOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 	for i := range pods {
 		startups = append(startups, view.StartupOf(&pods[i], events[pods[i].UID], o.Now()))
 	}
-	if done, err := o.output.Print(o.Out, startups); done {
+	if done, err := o.output.Print(o.Console.Out, startups); done {
 		return err
 	}
 	if len(startups) == 0 {
-		o.NothingFound("pods", o.namespace, true)
+		o.Console.NothingFound("pods", o.namespace, true)
 		return nil
 	}
 	return printTimelines(o.Env, startups)
@@ -120,22 +120,22 @@ func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	}
 	for i, s := range startups {
 		if i > 0 {
-			fmt.Fprintln(e.Out)
+			fmt.Fprintln(e.Console.Out)
 		}
 		color := term.Plain
 		if !s.Ready {
 			color = term.Yellow
 		}
-		fmt.Fprintln(e.Out, e.Screen.Paint(color, headline(s)))
+		fmt.Fprintln(e.Console.Out, e.Console.Screen.Paint(color, headline(s)))
 		if s.Slowest != nil {
-			fmt.Fprintln(e.Out, slowestLine(s))
+			fmt.Fprintln(e.Console.Out, slowestLine(s))
 		}
-		if err := e.Write(waterfall(s, longest, e.Now(), e.Local, e.Screen)); err != nil {
+		if err := e.Console.Write(waterfall(s, longest, e.Now(), e.Local, e.Console.Screen)); err != nil {
 			return err
 		}
 	}
 	if len(startups) > 1 {
-		fmt.Fprintf(e.Out, "\n%s\n", summaryLine(view.SummaryOf(startups)))
+		fmt.Fprintf(e.Console.Out, "\n%s\n", summaryLine(view.SummaryOf(startups)))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ does --request-timeout.`,
 		Example: `  kubectl tide pods watch -l app=web -n shop
   kubectl tide pods watch web-0 web-1
   kubectl tide pods watch -A -o json | jq -r 'select(.name == "Ready") | [.pod, .to] | @tsv'`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
@@ -73,7 +73,7 @@ func (o *watchOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *watchOptions) Run(ctx context.Context) error {
-	config, err := o.Config()
+	config, err := o.Kubeconfig.Config()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (o *watchOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := o.WatchContext(ctx, timeout)
+	ctx, cancel := cmdutil.WatchContext(ctx, timeout)
 	defer cancel()
 	names := map[string]bool{}
 	for _, name := range o.names {

@@ -51,14 +51,14 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 	}
 	if !o.output.IsTable() {
 		list := tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name + "List")
-		if err := cmdutil.PrintLocated(&o.output, o.Out, list, rows, problems, (*usedPool).fields); err != nil {
+		if err := cmdutil.PrintLocated(&o.output, o.Console.Out, list, rows, problems, (*usedPool).fields); err != nil {
 			return err
 		}
 		return cmdutil.Unanswered(problems)
 	}
 	t := o.contextsTable(answers, rows)
-	layout := t.Layout(o.Screen, nil)
-	if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+	layout := t.Layout(o.Console.Screen, nil)
+	if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
 		return err
 	}
 	if !o.watch {
@@ -69,7 +69,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 
 // readCluster reads the pools of one cluster.
 func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterPools, err error) {
-	c, err := e.Client()
+	c, err := e.Kubeconfig.Client()
 	if err != nil {
 		return read, err
 	}

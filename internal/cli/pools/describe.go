@@ -50,7 +50,7 @@ it says, if only some of them have metrics of the last ten minutes.`,
 		Example: `  kubectl tide pools describe worker
   kubectl tide pools describe worker -o yaml`,
 		Args:              cmdutil.SomeNames,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all nodes of a large pool, not only the fullest")
@@ -69,7 +69,7 @@ func (o *describeOptions) Validate() error { return o.output.Validate() }
 
 // Run is part of [cmdutil.Options].
 func (o *describeOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -81,14 +81,14 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if len(details) == 1 {
 		data = details[0]
 	}
-	if done, err := o.output.Print(o.Out, data); done {
+	if done, err := o.output.Print(o.Console.Out, data); done {
 		return err
 	}
 	for i, detail := range details {
 		if i > 0 {
-			fmt.Fprintln(o.Out)
+			fmt.Fprintln(o.Console.Out)
 		}
-		if err := printDetail(o.Out, detail, o.all, o.Now(), o.Screen); err != nil {
+		if err := printDetail(o.Console.Out, detail, o.all, o.Now(), o.Console.Screen); err != nil {
 			return err
 		}
 	}
@@ -135,14 +135,14 @@ func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name strin
 	}
 	f.Members = list.Items
 	if f.Pods, err = podsByNode(ctx, c, f.Members); apierrors.IsForbidden(err) {
-		e.Note("the nodes' levels are left out: " + err.Error())
+		e.Console.Note("the nodes' levels are left out: " + err.Error())
 	} else if err != nil {
 		return f, err
 	}
 	events := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.kind": poolKind.Name, "involvedObject.name": name}
 	if err := c.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), about); apierrors.IsForbidden(err) {
-		e.Note("events are left out: " + err.Error())
+		e.Console.Note("events are left out: " + err.Error())
 	} else if err != nil {
 		return f, err
 	}

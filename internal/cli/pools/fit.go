@@ -65,7 +65,7 @@ the number is "at most". Nothing is reserved: what is scheduled meanwhile takes 
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
   kubectl tide pools fit worker -f pod.yaml -o json`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	for i, flag := range amountFlags {
@@ -133,7 +133,7 @@ func (o *fitOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *fitOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -146,19 +146,19 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		return err
 	}
 	fits := r.Fit(pod, len(o.requests) > 0)
-	if done, err := o.output.Print(o.Out, fits); done {
+	if done, err := o.output.Print(o.Console.Out, fits); done {
 		return err
 	}
 	if len(fits) == 0 {
-		o.NothingFound("node pools", "", false)
+		o.Console.NothingFound("node pools", "", false)
 		return nil
 	}
-	fmt.Fprintf(o.Out, "A copy requests %s.\n", term.Printable(resources.Text(capacity.RequestsOf(pod))))
+	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.Text(capacity.RequestsOf(pod))))
 	if what := fits[0].AtMost; len(what) > 0 {
-		fmt.Fprintf(o.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
+		fmt.Fprintf(o.Console.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
 	}
-	fmt.Fprintln(o.Out)
-	return fitTable(fits).WriteTo(o.Out, o.Screen)
+	fmt.Fprintln(o.Console.Out)
+	return fitTable(fits).WriteTo(o.Console.Out, o.Console.Screen)
 }
 
 func fitTable(fits []view.PoolFit) *term.Table {

@@ -28,7 +28,7 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	if len(o.requests) > 0 {
 		return view.PodOf(o.requests), nil
 	}
-	namespace, err := o.Namespace(false)
+	namespace, err := o.Kubeconfig.Namespace(false)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	}
 	pod, lacks, err := copyOf(ctx, c, object, namespace)
 	if lacks != "" {
-		o.Note(lacks)
+		o.Console.Note(lacks)
 	}
 	return pod, err
 }
@@ -73,7 +73,7 @@ func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructu
 func (o *fitOptions) object(ctx context.Context, c client.Client, namespace string) (*unstructured.Unstructured, error) {
 	if o.like == "" {
 		var found []*unstructured.Unstructured
-		err := o.ReadManifests(o.files.ToOptions(), func(object *unstructured.Unstructured, _ string) { found = append(found, object) })
+		err := cmdutil.ReadManifests(o.In, o.files.ToOptions(), func(object *unstructured.Unstructured, _ string) { found = append(found, object) })
 		if err == nil && len(found) != 1 {
 			err = fmt.Errorf("-f has %d objects: write one Pod or workload", len(found))
 		}

@@ -60,7 +60,7 @@ and the exit code is 1.`,
   kubectl tide pools --contexts prod,edge
   kubectl tide pools --sort-by .status.requestedPercent.cpu
   kubectl tide pools -o json | jq '.items[].status.requestedPercent'`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as team=web")
@@ -110,7 +110,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.contexts.Given() {
 		return o.runContexts(ctx)
 	}
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -132,10 +132,10 @@ func (o *listOptions) Run(ctx context.Context) error {
 		}
 		addUsed(t, list.Items, used)
 	}
-	layout := t.Layout(o.Screen, nil)
+	layout := t.Layout(o.Console.Screen, nil)
 	if len(list.Items) == 0 {
-		o.NothingFound("node pools", "", !o.selector.Empty())
-	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+		o.Console.NothingFound("node pools", "", !o.selector.Empty())
+	} else if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
 		return err
 	}
 	if err := noteOutdated(ctx, o.Env, c, list.Items); err != nil {
@@ -155,7 +155,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 // print prints the list for programs, with what is used unless only names are asked for.
 func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
 	if o.output.Format() == "name" {
-		return o.output.Print(list, o.Out)
+		return o.output.Print(list, o.Console.Out)
 	}
 	used, err := usedByPools(ctx, o.Env, c, list.Items)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeep
 	if err != nil {
 		return err
 	}
-	return o.output.Print(shown, o.Out)
+	return o.output.Print(shown, o.Console.Out)
 }
 
 // noteOutdated says on stderr if what is shown of pools may be out of date.

@@ -48,7 +48,7 @@ tide --help.`,
   kubectl tide pools loss worker --zone eu-west-1a
   kubectl tide pools loss --node node-7 --node node-8   # both at once
   kubectl tide pools loss -o json | jq '.[] | select(.withoutPlace != [])'`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "the loss of these nodes at once, instead of the worst of each pool")
@@ -77,7 +77,7 @@ func (o *lossOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *lossOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Print(o.Out, losses); err != nil {
+	if done, err := o.output.Print(o.Console.Out, losses); err != nil {
 		return err
 	} else if !done {
 		if err := o.print(losses); err != nil {
@@ -127,7 +127,7 @@ func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 
 func (o *lossOptions) print(losses []view.PoolLoss) error {
 	if len(losses) == 0 {
-		o.Note("No node to lose: the pools have none.")
+		o.Console.Note("No node to lose: the pools have none.")
 		return nil
 	}
 	t := &term.Table{Columns: []term.Column{
@@ -145,12 +145,12 @@ func (o *lossOptions) print(losses []view.PoolLoss) error {
 			term.Text(cmp.Or(l.Pool, "-")), term.Text(l.LostText()), term.Text(strconv.Itoa(l.Pods)), homeless, term.Text(view.WithoutPlaceText(l.WithoutPlace)), term.Text(requests),
 		})
 	}
-	if err := t.WriteTo(o.Out, o.Screen); err != nil {
+	if err := t.WriteTo(o.Console.Out, o.Console.Screen); err != nil {
 		return err
 	}
 	if len(unevaluated) > 0 {
 		slices.Sort(unevaluated)
-		fmt.Fprintf(o.Out, "\nNot evaluated: %s. More pods may be without place.\n", strings.Join(slices.Compact(unevaluated), ", "))
+		fmt.Fprintf(o.Console.Out, "\nNot evaluated: %s. More pods may be without place.\n", strings.Join(slices.Compact(unevaluated), ", "))
 	}
 	return nil
 }

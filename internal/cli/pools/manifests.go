@@ -37,7 +37,7 @@ const (
 // kinds there are beside them.
 func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
 	var wrong error
-	err = e.ReadManifests(files, func(o *unstructured.Unstructured, source string) {
+	err = cmdutil.ReadManifests(e.In, files, func(o *unstructured.Unstructured, source string) {
 		name, kind := o.GetName(), o.GroupVersionKind()
 		switch {
 		case kind.Group != tidekeeperv1.SchemeGroupVersion.Group || kind.Kind != poolKind.Name:

@@ -32,7 +32,7 @@ A pod that fits now and stays pending waits for something that is not evaluated 
 such as a volume: kubectl describe pod shows the scheduler's last message.`,
 		Example: `  kubectl tide pools pending
   kubectl tide pools pending gpu -o json | jq '.[].pods'`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.output.AddTo(cmd)
@@ -41,7 +41,7 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 
 // Run is part of [cmdutil.Options].
 func (o *pendingOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,14 @@ func (o *pendingOptions) Run(ctx context.Context) error {
 		return err
 	}
 	groups := r.Pending()
-	if done, err := o.output.Print(o.Out, groups); done {
+	if done, err := o.output.Print(o.Console.Out, groups); done {
 		return err
 	}
 	if len(groups) == 0 {
-		o.Note("No pod is pending.")
+		o.Console.Note("No pod is pending.")
 		return nil
 	}
-	return pendingTable(groups).WriteTo(o.Out, o.Screen)
+	return pendingTable(groups).WriteTo(o.Console.Out, o.Console.Screen)
 }
 
 func pendingTable(groups []view.PendingGroup) *term.Table {

@@ -65,7 +65,7 @@ exits with 1), 1 an error, or those of kubectl tide --help.`,
 	cmd.Flags().Lookup("kustomize").Usage = "a directory for kustomize"
 	cmd.Flags().StringSliceVar(&o.deleted, "delete", nil, "plan the deletion of these pools")
 	o.output.AddTo(cmd, "wide")
-	_ = cmd.RegisterFlagCompletionFunc("delete", e.CompleteNames(emptyList))
+	_ = cmd.RegisterFlagCompletionFunc("delete", e.Kubeconfig.CompleteNames(emptyList))
 	return cmd
 }
 
@@ -98,10 +98,10 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if done, err := o.output.Print(o.Out, plan); err != nil {
+	if done, err := o.output.Print(o.Console.Out, plan); err != nil {
 		return err
 	} else if !done {
-		if err := printPlan(o.Out, plan, o.output.Wide(), o.Screen); err != nil {
+		if err := printPlan(o.Console.Out, plan, o.output.Wide(), o.Console.Screen); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	pods, err := affectedPods(ctx, c, plan)
 	switch {
 	case apierrors.IsForbidden(err):
-		o.Note("what becomes of pods is left out: " + err.Error())
+		o.Console.Note("what becomes of pods is left out: " + err.Error())
 		return plan, nil
 	case err != nil:
 		return nil, err
@@ -165,7 +165,7 @@ func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
 		if err == nil && change.after.DeletionTimestamp.IsZero() && len(view.MembersOf(nodes.Pointers(all), selector)) == 0 {
-			o.Note(fmt.Sprintf("NodePool %q: no node matches %s", change.name, selector))
+			o.Console.Note(fmt.Sprintf("NodePool %q: no node matches %s", change.name, selector))
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (o *planOptions) read() ([]*unstructured.Unstructured, error) {
 	}
 	manifests, others, err := readPools(o.Env, o.files.ToOptions())
 	if others > 0 {
-		fmt.Fprintf(o.ErrOut, "note: skipped %s of other kinds\n", term.Plural(others, "object"))
+		fmt.Fprintf(o.Console.ErrOut, "note: skipped %s of other kinds\n", term.Plural(others, "object"))
 	}
 	return manifests, err
 }
@@ -285,7 +285,7 @@ func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poo
 	}
 	list := &nodev1.RuntimeClassList{}
 	if err := c.List(ctx, list); apierrors.IsForbidden(err) {
-		o.Note("the RuntimeClass is left out: " + err.Error())
+		o.Console.Note("the RuntimeClass is left out: " + err.Error())
 		return plans, nil
 	} else if err != nil {
 		return nil, err

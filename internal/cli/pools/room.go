@@ -65,7 +65,7 @@ func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, er
 	}
 	r, problems := view.NewRoom(pools, nodes.Pointers(list.Items), pods)
 	for _, problem := range problems {
-		o.Note(problem)
+		o.Console.Note(problem)
 	}
 	return r, nil
 }

@@ -34,7 +34,7 @@ const problemLimit = 200
 
 // ReadMetrics reads what the nodes use. That it is not known is not an error.
 func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
-	config, err := e.Config()
+	config, err := e.Kubeconfig.Config()
 	if err != nil {
 		return view.NodeMetrics{}, err
 	}

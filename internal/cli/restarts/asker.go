@@ -121,7 +121,7 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 func (a *asker) noteManager(ctx context.Context, dryRun bool) error {
 	problem, err := a.noManager(ctx, dryRun)
 	if problem != "" {
-		a.Note("note: " + problem + ": " + cmdutil.ThenRequest + ": see kubectl tide check")
+		a.Console.Note("note: " + problem + ": " + cmdutil.ThenRequest + ": see kubectl tide check")
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 	}
 	if !o.output.IsTable() {
 		list := tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List")
-		if err := cmdutil.PrintLocated(&o.output, o.Out, list, rows, problems, (*sharedRestart).fields); err != nil {
+		if err := cmdutil.PrintLocated(&o.output, o.Console.Out, list, rows, problems, (*sharedRestart).fields); err != nil {
 			return err
 		}
 		return cmdutil.Unanswered(problems)
@@ -62,8 +62,8 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 		nothing += " that match"
 	}
 	cmdutil.AddOthers(t, answers, rows, nothing)
-	layout := t.Layout(o.Screen, nil)
-	if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+	layout := t.Layout(o.Console.Screen, nil)
+	if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
 		return err
 	}
 	if !o.watch {
@@ -77,7 +77,7 @@ func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
 	one.Env, one.cmd, one.frozen = e, nil, map[string]freezeLook{} // A command is not for several goroutines.
 	var err error
-	one.namespace, err = e.Namespace(o.allNamespaces)
+	one.namespace, err = e.Kubeconfig.Namespace(o.allNamespaces)
 	return &one, err
 }
 
@@ -86,7 +86,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	if read.options, err = o.ofCluster(e); err != nil {
 		return read, err
 	}
-	c, err := e.Client()
+	c, err := e.Kubeconfig.Client()
 	if err != nil {
 		return read, err
 	}
@@ -148,7 +148,7 @@ func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answ
 		}
 		f.Options = client.ListOptions{Namespace: one.namespace, LabelSelector: o.selector}
 		f.Table = func(object client.Object, now time.Time) *term.Table {
-			if c, err := one.Client(); err == nil {
+			if c, err := one.Kubeconfig.Client(); err == nil {
 				one.followFreezes(ctx, c, object.GetNamespace())
 			}
 			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one}

@@ -103,8 +103,8 @@ func (o *explainOptions) Run(ctx context.Context) error {
 		return o.explainRestart(ctx)
 	}
 	explained := view.Explain(o.schedule, o.after, o.count)
-	fmt.Fprintf(o.Out, "%s (%s)\n\n", explained.Words, explained.Zone)
-	return o.Write(explainTable(explained.Ticks))
+	fmt.Fprintf(o.Console.Out, "%s (%s)\n\n", explained.Words, explained.Zone)
+	return o.Console.Write(explainTable(explained.Ticks))
 }
 
 // parseTime reads a time as people write it, on a zone's clock unless it says

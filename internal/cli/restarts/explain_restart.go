@@ -27,7 +27,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
 	if ticks == nil {
-		fmt.Fprintf(o.Out, "%s has no schedule: it is restarted%s\n", r.Name, triggers(&r.Spec))
+		fmt.Fprintf(o.Console.Out, "%s has no schedule: it is restarted%s\n", r.Name, triggers(&r.Spec))
 		return nil
 	}
 	explained := view.Explain(ticks, o.Now(), o.count)
@@ -45,7 +45,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	if r.Spec.Suspend {
 		suspended = "; it is suspended"
 	}
-	fmt.Fprintf(o.Out, "%s (%s)%s\n\n", explained.Words, explained.Zone, suspended)
+	fmt.Fprintf(o.Console.Out, "%s (%s)%s\n\n", explained.Words, explained.Zone, suspended)
 	f := fates{of: r, outside: len(windows) > 0, until: o.Now().Add(next.ahead.Duration), calendar: &calendar, local: o.Local, now: o.Now()}
 	t := explainTable(explained.Ticks)
 	t.Columns = append(t.Columns, term.Column{Header: "COMES", Text: 20})
@@ -53,7 +53,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	for i := range t.Rows {
 		t.Rows[i] = append(t.Rows[i], term.Text(texts[i]))
 	}
-	if err := o.Write(t); err != nil {
+	if err := o.Console.Write(t); err != nil {
 		return err
 	}
 	var unobserved view.Unobserved

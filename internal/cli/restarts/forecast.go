@@ -92,7 +92,7 @@ tide --help.`,
 
 // Complete is part of [cmdutil.Options].
 func (o *forecastOptions) Complete(_ *cobra.Command, _ []string) (err error) {
-	o.namespace, err = o.Namespace(o.allNamespaces)
+	o.namespace, err = o.Kubeconfig.Namespace(o.allNamespaces)
 	return err
 }
 
@@ -106,7 +106,7 @@ func (o *forecastOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *forecastOptions) Run(ctx context.Context) error {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}

@@ -17,33 +17,33 @@ import (
 // print prints a forecast.
 func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	for _, problem := range f.Problems {
-		o.Note("left out: " + problem)
+		o.Console.Note("left out: " + problem)
 	}
 	if n := f.Summary.Unlisted; n > 0 {
-		o.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
+		o.Console.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
 	}
 	if n := f.ClosedByQuery; n > 0 {
-		o.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; what the queries will say is not known, and they are played as if that were nothing", term.Plural(n, "restart")))
+		o.Console.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; what the queries will say is not known, and they are played as if that were nothing", term.Plural(n, "restart")))
 	}
 	settings := forecastSettings{o.settings.MaxConcurrent, o.settings.NamespaceShare, int64(o.settings.SlotAge / time.Second), int64(o.assume.Duration / time.Second)}
 	defaults := append([]string{}, o.settings.Assumed...)
-	if done, err := o.output.Print(o.Out, forecastOutput{f, settings, defaults, partial}); done {
+	if done, err := o.output.Print(o.Console.Out, forecastOutput{f, settings, defaults, partial}); done {
 		return err
 	}
 	if len(f.Minutes) > 0 {
-		if err := o.Write(forecastTable(&f, o.allNamespaces, o.Local, o.Screen)); err != nil {
+		if err := o.Console.Write(forecastTable(&f, o.allNamespaces, o.Local, o.Console.Screen)); err != nil {
 			return err
 		}
-		fmt.Fprintln(o.Out)
+		fmt.Fprintln(o.Console.Out)
 	}
 	if unserved := view.UnservedIn(&f); len(unserved) > 0 {
-		if err := o.Write(unservedTable(unserved, o.allNamespaces, f.From, o.Local)); err != nil {
+		if err := o.Console.Write(unservedTable(unserved, o.allNamespaces, f.From, o.Local)); err != nil {
 			return err
 		}
-		fmt.Fprintln(o.Out)
+		fmt.Fprintln(o.Console.Out)
 	}
-	fmt.Fprintln(o.Out, summaryText(&f, o.Local))
-	fmt.Fprintln(o.Out, o.assumedText(&f))
+	fmt.Fprintln(o.Console.Out, summaryText(&f, o.Local))
+	fmt.Fprintln(o.Console.Out, o.assumedText(&f))
 	return nil
 }
 

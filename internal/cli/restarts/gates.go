@@ -45,7 +45,7 @@ Exit codes: 0 it would be started, 2 it would not, 1 an error, or those of kubec
 		Example: `  kubectl tide restarts gates web -n shop
   kubectl tide restarts gates deployment/web -o json | jq '.gates[] | select(.open | not)'`,
 		Args:              cmdutil.OneName,
-		ValidArgsFunction: e.CompleteOne(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.budget.addTo(cmd.Flags())
@@ -67,7 +67,7 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -92,21 +92,21 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 }
 
 func (o *gatesOptions) print(out view.Gates) error {
-	if done, err := o.output.Print(o.Out, out); done {
+	if done, err := o.output.Print(o.Console.Out, out); done {
 		return err
 	}
 	t := gatesTable(out.Gates)
-	if o.Screen.Terminal && o.Screen.Width > 0 && o.Screen.Width < narrowScreen {
-		t = wrapMessages(t, o.Screen.Width)
+	if o.Console.Screen.Terminal && o.Console.Screen.Width > 0 && o.Console.Screen.Width < narrowScreen {
+		t = wrapMessages(t, o.Console.Screen.Width)
 	}
-	if err := o.Write(t); err != nil {
+	if err := o.Console.Write(t); err != nil {
 		return err
 	}
 	says := "A restart that is requested now would be started."
 	if !out.Starts {
 		says = "A restart that is requested now would have to wait."
 	}
-	fmt.Fprintln(o.Out, "\n"+says)
+	fmt.Fprintln(o.Console.Out, "\n"+says)
 	return nil
 }
 

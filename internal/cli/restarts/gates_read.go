@@ -48,7 +48,7 @@ func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespa
 		return nil, err
 	}
 	if unknown != "" {
-		g.Note("note: " + unknown)
+		g.Console.Note("note: " + unknown)
 	}
 	g.freezes = periods[namespace]
 	only, err := inNamespaces(namespace, func(in string) error {

@@ -38,7 +38,7 @@ them, and in parentheses how much longer that was than at the restart before.`,
 		Example: `  kubectl tide restarts history web -n shop
   kubectl tide restarts history web -o json | jq '.[0].outcome'`,
 		Args:              cmdutil.OneName,
-		ValidArgsFunction: e.CompleteOne(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.output.AddTo(cmd)
@@ -67,24 +67,24 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if records == nil {
 		records = []tidekeeperv1.RestartRecord{}
 	}
-	if done, err := o.output.Print(o.Out, records); done {
+	if done, err := o.output.Print(o.Console.Out, records); done {
 		return err
 	}
 	entries := view.HistoryOf(r, o.Now())
 	if len(entries) == 0 {
-		o.Note(r.Name + " has not run yet" + nextStart(r, o.Now(), o.Local) + ".")
+		o.Console.Note(r.Name + " has not run yet" + nextStart(r, o.Now(), o.Local) + ".")
 		return nil
 	}
-	return o.Write(historyTable(entries, o.Local))
+	return o.Console.Write(historyTable(entries, o.Local))
 }
 
 // read returns the ScheduledRestart that is meant.
 func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledRestart, error) {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := o.Namespace(false)
+	namespace, err := o.Kubeconfig.Namespace(false)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ seconds, or --request-timeout, has a line that says why, and the exit code is 1.
   kubectl tide restarts -A --older-than 24h           # a pod is older than a day
   kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
   kubectl tide restarts deployment/web -n shop        # what restarts it`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
@@ -84,13 +84,13 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	if o.allNamespaces && *o.Flags.Namespace != "" {
-		o.Note("note: -A is for all namespaces; -n " + *o.Flags.Namespace + " is ignored")
+	if o.allNamespaces && *o.Kubeconfig.Flags.Namespace != "" {
+		o.Console.Note("note: -A is for all namespaces; -n " + *o.Kubeconfig.Flags.Namespace + " is ignored")
 	}
 	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
 		return err
 	}
-	o.namespace, err = o.Namespace(o.allNamespaces)
+	o.namespace, err = o.Kubeconfig.Namespace(o.allNamespaces)
 	return err
 }
 
@@ -123,7 +123,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.contexts.Given() {
 		return o.runContexts(ctx)
 	}
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return err
 	}
@@ -135,16 +135,16 @@ func (o *listOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if !o.output.IsTable() {
-		return o.output.Print(list, o.Out)
+		return o.output.Print(list, o.Console.Out)
 	}
 	if err := o.lookAtFreezes(ctx, c, namespacesOf(list.Items)); err != nil {
 		return err
 	}
 	t := o.table(list.Items, o.Now())
-	layout := t.Layout(o.Screen, nil)
+	layout := t.Layout(o.Console.Screen, nil)
 	if len(list.Items) == 0 {
-		o.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || !o.selector.Empty())
-	} else if err := t.WriteLayout(o.Out, o.Screen, layout); err != nil {
+		o.Console.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || !o.selector.Empty())
+	} else if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
 		return err
 	}
 	if err := o.noteOutdated(ctx, c, list.Items); err != nil {
@@ -204,7 +204,7 @@ func (o *listOptions) older(ctx context.Context, c client.Client, items []tideke
 		return nil, err
 	}
 	if len(ages.unread) > 0 {
-		o.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, only the last success counts")
+		o.Console.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, only the last success counts")
 	}
 	limit := o.Now().Add(-o.olderThan.Duration)
 	return slices.DeleteFunc(items, func(r tidekeeperv1.ScheduledRestart) bool {

@@ -41,7 +41,7 @@ func (o *listOptions) lookAtFreezes(ctx context.Context, c client.Client, namesp
 	now := o.Now()
 	periods, unknown, err := freezes.Read(ctx, c, namespaces, now)
 	if unknown != "" {
-		o.Note("note: " + unknown)
+		o.Console.Note("note: " + unknown)
 	}
 	if o.frozen == nil {
 		o.frozen = map[string]freezeLook{}

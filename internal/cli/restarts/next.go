@@ -68,7 +68,7 @@ func (o *nextOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
 	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
 		return err
 	}
-	o.namespace, err = o.Namespace(o.allNamespaces)
+	o.namespace, err = o.Kubeconfig.Namespace(o.allNamespaces)
 	return err
 }
 
@@ -89,19 +89,19 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	}
 	defer o.NoteManager(read.manager, read.unobserved, cmdutil.ThenWaits)
 	o.note(&calendar)
-	if done, err := o.output.Print(o.Out, calendar.Minutes); done {
+	if done, err := o.output.Print(o.Console.Out, calendar.Minutes); done {
 		return err
 	}
 	if len(calendar.Minutes) == 0 {
 		o.nothingStarts()
 		return nil
 	}
-	return o.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Screen))
+	return o.Console.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Console.Screen))
 }
 
 // calendar reads a cluster, and returns what is coming.
 func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, error) {
-	c, err := o.Client()
+	c, err := o.Kubeconfig.Client()
 	if err != nil {
 		return nil, view.Calendar{}, err
 	}
@@ -122,7 +122,7 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 		}
 	}
 	if all.Count(ctx) > view.MostListed {
-		o.Note(fmt.Sprintf("note: there are more than %d starts: worked out from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
+		o.Console.Note(fmt.Sprintf("note: there are more than %d starts: worked out from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
 		calendar := shown.Calendar(ctx, view.MostListed)
 		return read, calendar, ctx.Err()
 	}
@@ -136,18 +136,18 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 // note says on stderr what is not in a calendar, and what is under way.
 func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
-		o.Note("left out: " + problem)
+		o.Console.Note("left out: " + problem)
 	}
 	if calendar.Unlisted > 0 {
-		o.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or look less far ahead with --for", calendar.Unlisted))
+		o.Console.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or look less far ahead with --for", calendar.Unlisted))
 	}
 	if len(calendar.UnderWay) > 0 {
-		o.Note("under way: " + startNames(view.Minute{Starts: calendar.UnderWay}, o.allNamespaces))
+		o.Console.Note("under way: " + startNames(view.Minute{Starts: calendar.UnderWay}, o.allNamespaces))
 	}
 }
 
 func (o *nextOptions) nothingStarts() {
-	fmt.Fprintf(o.ErrOut, "No restart will start within %s.\n", o.ahead.String())
+	fmt.Fprintf(o.Console.ErrOut, "No restart will start within %s.\n", o.ahead.String())
 }
 
 // calendarTable is the calendar for people.

@@ -25,7 +25,7 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, func(ctx context.Context, e *cmdutil.Env) (read clusterCalendar, err error) {
 		one := *o
 		one.Env = e
-		if one.namespace, err = e.Namespace(o.allNamespaces); err != nil {
+		if one.namespace, err = e.Kubeconfig.Namespace(o.allNamespaces); err != nil {
 			return read, err
 		}
 		read.namespace = one.namespace
@@ -48,7 +48,7 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 		}
 	}
 	o.note(&calendar)
-	done, err := o.output.Print(o.Out, calendar.Minutes)
+	done, err := o.output.Print(o.Console.Out, calendar.Minutes)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 			o.nothingStarts()
 		}
 		if t := o.contextsTable(calendar, o.allNamespaces || len(namespaces) > 1, problems, now); len(t.Rows) > 0 {
-			if err := o.Write(t); err != nil {
+			if err := o.Console.Write(t); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 // contextsTable is the calendar of several clusters for people: a row for each minute and
 // cluster in which something starts, and one for each cluster that cannot be shown.
 func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
-	t := newMinuteTable(mostStarts(c), now, o.Local, o.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
+	t := newMinuteTable(mostStarts(c), now, o.Local, o.Console.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
 	ofMinute := len(t.Columns) - 3 // The columns that are the same for all clusters.
 	for _, m := range c.Minutes {
 		if len(m.Starts) < m.Count {

@@ -38,7 +38,7 @@ schedule of that workload; if there are several, name one of them.`,
 		Example: `  kubectl tide restarts now web -n shop
   kubectl tide restarts now deployment/web -n shop --dry-run=server
   kubectl tide restarts -n shop --older-than 24h -o name | xargs kubectl tide restarts now -n shop`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
@@ -65,12 +65,12 @@ func (o *nowOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.suffix())
+		fmt.Fprintf(o.Console.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.suffix())
 		for _, warning := range done.warnings {
-			o.Note("warning: " + items[i].Name + ": " + warning)
+			o.Console.Note("warning: " + items[i].Name + ": " + warning)
 		}
 		if len(done.alsoBy) > 0 {
-			o.Note(fmt.Sprintf("note: %s is also restarted by %s", view.TargetOf(&items[i]), strings.Join(done.alsoBy, ", ")))
+			o.Console.Note(fmt.Sprintf("note: %s is also restarted by %s", view.TargetOf(&items[i]), strings.Join(done.alsoBy, ", ")))
 		}
 	}
 	return asker.noteManager(ctx, o.dryRun == "server")

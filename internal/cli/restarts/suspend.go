@@ -36,7 +36,7 @@ func newSuspendCommand(e *cmdutil.Env) *cobra.Command {
 		Example: `  kubectl tide restarts suspend web api -n shop
   kubectl tide restarts suspend deployment/web -n shop
   kubectl tide restarts suspend --all -n shop`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
@@ -53,7 +53,7 @@ func newResumeCommand(e *cmdutil.Env) *cobra.Command {
 failures in a row. Ticks in between are not made up for.`,
 		Example: `  kubectl tide restarts resume web -n shop
   kubectl tide restarts resume --all -n shop`,
-		ValidArgsFunction: e.CompleteNames(emptyList),
+		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
@@ -71,7 +71,7 @@ func (o *suspendOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Out, "%s %s%s\n", displayName(&items[i]), done, o.suffix())
+		fmt.Fprintf(o.Console.Out, "%s %s%s\n", displayName(&items[i]), done, o.suffix())
 	}
 	return nil
 }

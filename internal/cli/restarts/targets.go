@@ -111,7 +111,7 @@ func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
 	if t.selector, err = labels.Parse(t.labelSelector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	t.namespace, err = t.Namespace(false)
+	t.namespace, err = t.Kubeconfig.Namespace(false)
 	return err
 }
 
@@ -153,7 +153,7 @@ func (t *targets) patchOptions() []client.PatchOption {
 // read returns the ScheduledRestarts that are meant, and a client to change them
 // with. One that is missing is an error before any is changed.
 func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, client.Client, error) {
-	c, err := t.Client()
+	c, err := t.Kubeconfig.Client()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,7 +171,7 @@ func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, cl
 	if len(t.refs) > 0 {
 		list.Items, err = pick(list.Items, t.refs, t.namespace)
 	} else if len(list.Items) == 0 {
-		t.NothingFound("scheduled restarts", t.namespace, t.labelSelector != "")
+		t.Console.NothingFound("scheduled restarts", t.namespace, t.labelSelector != "")
 	}
 	return list.Items, c, err
 }

@@ -114,7 +114,7 @@ func (r *world) readPods(ctx context.Context) error {
 		return err
 	}
 	if len(ages.unread) > 0 {
-		r.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
+		r.Console.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
 	}
 	for key, oldest := range ages.oldest {
 		if t, known := r.targets[key]; known {
@@ -150,7 +150,7 @@ func (r *world) readRestarts(ctx context.Context) error {
 	})
 	if namespace != "" {
 		r.partial = true
-		r.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
+		r.Console.Note("note: you may not list the ScheduledRestarts of all namespaces: restarts elsewhere are not counted")
 	}
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
@@ -175,7 +175,7 @@ func (r *world) readFreezes(ctx context.Context) error {
 	var err error
 	var unknown string
 	if r.freezes, unknown, err = freezes.Read(ctx, r.client, sets.List(namespaces), r.Now()); unknown != "" {
-		r.Note("note: " + unknown)
+		r.Console.Note("note: " + unknown)
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	})
 	switch {
 	case apierrors.IsForbidden(err):
-		r.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
+		r.Console.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
 		return nil
 	case apierrors.IsNotFound(err):
 		for key := range wanted {
@@ -222,7 +222,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	case stateErr != nil:
 		return stateErr
 	case namespace != "" && !r.partial:
-		r.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
+		r.Console.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
 	}
 	for key := range wanted {
 		if _, exists := r.targets[key]; !exists && (namespace == "" || key.Namespace == namespace) {

@@ -1,0 +1,55 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+)
+
+// Console is the output of a run of the plugin.
+type Console struct {
+	Out, ErrOut io.Writer
+	Screen      term.Screen
+}
+
+// Note prints a line to stderr, without control characters of a terminal: parts of the text may
+// come from the cluster.
+func (c *Console) Note(text string) { fmt.Fprintln(c.ErrOut, term.Printable(term.OneLine(text))) }
+
+// NothingFound says on stderr that there is nothing to show.
+func (c *Console) NothingFound(what, namespace string, filtered bool) {
+	where := ""
+	if namespace != "" {
+		where = " in the namespace " + namespace
+	}
+	if filtered {
+		where += " that match"
+	}
+	fmt.Fprintf(c.ErrOut, "There are no %s%s.\n", what, where)
+}
+
+// Write prints a table.
+func (c *Console) Write(t *term.Table) error { return t.WriteTo(c.Out, c.Screen) }
+
+// Fail prints an error as a single line and returns the exit code.
+func (c *Console) Fail(ctx context.Context, err error) int {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return ExitInterrupted
+	}
+	if known := (*CodedError)(nil); errors.As(err, &known) && known.Err == nil {
+		return known.Code
+	}
+	code, message := ExplainError(err)
+	if code == ExitForbidden && strings.Contains(message, "is forbidden: User ") {
+		message += ": see kubectl tide check, and SECURITY.md for the roles"
+	}
+	c.Note("error: " + message)
+	return code
+}
