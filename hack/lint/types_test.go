@@ -30,8 +30,6 @@ var large = map[string]struct {
 	size
 	reason string
 }{
-	"internal/dashboard.Site":              {size{28, 6}, "pages, models and sessions in one"},
-	"internal/dashboard.request":           {size{51, 12}, "each page is methods of the one request"},
 	"internal/restart.reconciler":          {size{41, 13}, "its memory of a ScheduledRestart is in many maps"},
 	"internal/restart/forecast.simulation": {size{21, 5}, "the controllers that it simulates are methods"},
 	"sandbox/internal/explore.Baseline":    {size{15, 5}, "learnt in one place, asked in others"},

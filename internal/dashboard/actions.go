@@ -76,26 +76,6 @@ const actionTimeout = 10 * time.Second
 // something is done it is asked for again.
 const rightsAge = 15 * time.Second
 
-// mayDo reports whether actions are allowed, and the user has the right.
-func (r *request) mayDo(right Right) bool {
-	actions := r.site.cluster.Actions
-	if actions == nil || r.amongOthers {
-		return false
-	}
-	known := r.models.rights[right]
-	if !known.fresh("", r.now(), rightsAge) {
-		ctx, cancel := context.WithTimeout(r.ctx, actionTimeout)
-		defer cancel()
-		allowed, err := actions.Allowed(ctx, right)
-		if len(r.models.rights) >= mostEvents {
-			clear(r.models.rights)
-		}
-		known = timed[bool]{at: r.now(), value: allowed && err == nil}
-		r.models.rights[right] = known
-	}
-	return known.value
-}
-
 // objectText is an object as it is sent back after a yes.
 func objectText(of asked) string {
 	text, _ := json.Marshal(of) // Strings always can be.
@@ -106,14 +86,23 @@ func restartRight(namespace, name string) Right {
 	return Right{"patch", kindRestarts, namespace, name}
 }
 
-// actionsFor returns what the user may do with a ScheduledRestart: nothing without
-// --allow-actions, or without the right to patch it.
-func (r *request) actionsFor(of *tidekeeperv1.ScheduledRestart) []action {
-	if !r.mayDo(restartRight(of.Namespace, of.Name)) {
+// buttons are the actions on the objects of a page that the user may do.
+type buttons struct {
+	context   string
+	namespace string // of the run; "" for all
+	// freezable reports whether the cluster serves freezes.
+	freezable bool
+	may       func(Right) bool
+}
+
+// restart returns the actions on a ScheduledRestart: none without --allow-actions, or without the
+// right to patch it.
+func (b *buttons) restart(of *tidekeeperv1.ScheduledRestart) []action {
+	if !b.may(restartRight(of.Namespace, of.Name)) {
 		return nil
 	}
 	target := of.Spec.TargetRef.Kind + " " + of.Spec.TargetRef.Name
-	where := fmt.Sprintf("ScheduledRestart %s in the namespace %s, context %s", of.Name, of.Namespace, r.site.about.Context)
+	where := fmt.Sprintf("ScheduledRestart %s in the namespace %s, context %s", of.Name, of.Namespace, b.context)
 	button := func(name, text, question string) action {
 		return action{Name: name, Text: text, Question: question + where, Object: objectText(asked{Action: name, Namespace: of.Namespace, Name: of.Name})}
 	}
@@ -124,25 +113,25 @@ func (r *request) actionsFor(of *tidekeeperv1.ScheduledRestart) []action {
 	return []action{button(actNow, "Restart now", "All pods of "+target+" are replaced, as the strategy of the workload says: "), change}
 }
 
-// freezeActions returns the button that creates a Freeze, if the user may.
-func (r *request) freezeActions() []action {
-	if r.snapshot.unserved[kindFreezes] || !r.mayDo(Right{Verb: "create", Resource: kindFreezes}) {
+// freeze returns the button that creates a Freeze, if the user may.
+func (b *buttons) freeze() []action {
+	if !b.freezable || !b.may(Right{Verb: "create", Resource: kindFreezes}) {
 		return nil
 	}
 	return []action{{
-		Name: actFreeze, Text: "Freeze", Asks: true, Namespaces: r.site.about.Namespace, Object: objectText(asked{Action: actFreeze}),
-		Question: "Until it ends, no restart is started in these namespaces, and no pool puts a NoExecute taint on a node: a Freeze, context " + r.site.about.Context,
+		Name: actFreeze, Text: "Freeze", Asks: true, Namespaces: b.namespace, Object: objectText(asked{Action: actFreeze}),
+		Question: "Until it ends, no restart is started in these namespaces, and no pool puts a NoExecute taint on a node: a Freeze, context " + b.context,
 	}}
 }
 
-// thawActions returns the button that lifts a Freeze, if the user may.
-func (r *request) thawActions(f *view.Freeze) []action {
-	if !r.mayDo(Right{Verb: "delete", Resource: kindFreezes, Name: f.Name}) {
+// thaw returns the button that lifts a Freeze, if the user may.
+func (b *buttons) thaw(f *view.Freeze) []action {
+	if !b.may(Right{Verb: "delete", Resource: kindFreezes, Name: f.Name}) {
 		return nil
 	}
 	return []action{{
 		Name: actThaw, Text: "Lift", Object: objectText(asked{Action: actThaw, Name: f.Name, UID: types.UID(f.UID)}),
-		Question: "What it holds back and is not missed yet starts now, as the budget allows: Freeze " + f.Name + " (" + f.Where + ": " + f.Reason + "), context " + r.site.about.Context,
+		Question: "What it holds back and is not missed yet starts now, as the budget allows: Freeze " + f.Name + " (" + f.Where + ": " + f.Reason + "), context " + b.context,
 	}}
 }
 
@@ -173,9 +162,9 @@ func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error
 	}
 }
 
-// serveAction does what a dialog was confirmed for.
-func (s *Site) serveAction(w http.ResponseWriter, r *http.Request) {
-	if s.cluster.Actions == nil {
+// serveAction does the action that a dialog was confirmed for.
+func serveAction(actions Actions, w http.ResponseWriter, r *http.Request) {
+	if actions == nil {
 		http.Error(w, "this page is read-only: start it with --allow-actions", http.StatusForbidden)
 		return
 	}
@@ -190,14 +179,14 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send an action as one JSON object", http.StatusBadRequest)
 		return
 	}
-	right, do, err := what.do(s.cluster.Actions)
+	right, do, err := what.do(actions)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	if allowed, err := s.cluster.Actions.Allowed(ctx, right); err != nil || !allowed {
+	if allowed, err := actions.Allowed(ctx, right); err != nil || !allowed {
 		http.Error(w, "you may not "+right.Verb+" this "+strings.TrimSuffix(right.Resource, "s"), http.StatusForbidden)
 		return
 	}
@@ -206,5 +195,5 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	answer(w, map[string]string{"done": done}, nil)
+	reply(w, map[string]string{"done": done}, nil)
 }

@@ -134,9 +134,9 @@ func TestButtonsNeedTheRight(t *testing.T) {
 		}
 		site := newTestSite(t, actions)
 		for range 3 {
-			r := &request{ctx: t.Context(), site: site, models: site.models, snapshot: &snapshot{now: noon}}
+			b := requestOf(t, site, &snapshot{now: noon}).buttons()
 			var got []string
-			for _, a := range append(append(r.actionsFor(restart), r.freezeActions()...), r.thawActions(f)...) {
+			for _, a := range append(append(b.restart(restart), b.freeze()...), b.thaw(f)...) {
 				got = append(got, a.Name+" "+a.Object)
 				if !strings.Contains(a.Question, "context test") || a.Name != actFreeze && !strings.Contains(a.Question, restart.Name) && !strings.Contains(a.Question, f.Name) {
 					t.Errorf("the question does not name object and context: %s", a.Question)
@@ -155,8 +155,8 @@ func TestButtonsNeedTheRight(t *testing.T) {
 // A cluster that does not serve freezes cannot be frozen.
 func TestNoFreezeWithoutItsKind(t *testing.T) {
 	site := newTestSite(t, &fakeActions{allowed: true})
-	r := &request{ctx: t.Context(), site: site, models: site.models, snapshot: &snapshot{now: noon, unserved: map[string]bool{kindFreezes: true}}}
-	if got := r.freezeActions(); len(got) > 0 {
+	b := requestOf(t, site, &snapshot{now: noon, unserved: map[string]bool{kindFreezes: true}}).buttons()
+	if got := b.freeze(); len(got) > 0 {
 		t.Errorf("there is a button: %+v", got)
 	}
 }
@@ -167,8 +167,8 @@ func TestFreezeRows(t *testing.T) {
 	f.Spec = tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: noon.Add(time.Hour)}, Reason: "holidays"}
 	f.Status.HeldBack = tidekeeperv1.HeldBack{Restarts: 1, MissedTicks: 2}
 	site := newTestSite(t, nil)
-	r := &request{ctx: t.Context(), site: site, models: site.models, snapshot: &snapshot{now: noon, objects: map[string][]any{kindFreezes: {f}}}}
-	rows := r.freezeRows()
+	r := requestOf(t, site, &snapshot{now: noon, objects: map[string][]any{kindFreezes: {f}}})
+	rows := freezeRows(r.snapshot, time.UTC, r.buttons())
 	if len(rows) != 1 || rows[0].State != "in force" || rows[0].HeldBackNow != "1 restart waiting, 2 ticks missed" || len(rows[0].Actions) > 0 {
 		t.Errorf("%+v", rows)
 	}

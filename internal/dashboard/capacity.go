@@ -109,25 +109,25 @@ func pendingRows(room *view.Room) []pendingRow {
 	return rows
 }
 
-// capacityPage is the page about what fits, and what would be lost.
+// capacityPage is the page about copies that fit, and losses.
 func capacityPage(r *request) (*page, error) {
-	d := &whatIf{Problems: r.problems(capacityKinds...)}
-	pod, command, err := r.podAskedFor(d)
+	d := &whatIf{Problems: r.snapshot.problemsOf(capacityKinds...)}
+	pod, command, err := d.ask(r.address, func(name likeName) podOfLike { return r.models.lookups.podLike(r.ctx, r.now(), name) })
 	if err != nil {
 		d.Mistake = err.Error()
 	}
 	p := &page{title: "What if", template: "capacity", data: d, json: []view.PoolFit{}, command: command}
-	room := r.roomOf()
+	room := r.room()
 	if room == nil {
 		return p, nil
 	}
-	d.Workloads = r.workloadNames()
+	d.Workloads = workloadNames(r.snapshot.pods(), r.address)
 	if pod != nil {
 		d.Requests = resources.Text(capacity.RequestsOf(pod))
 		fits := room.Fit(pod, d.Like == "")
 		p.json = fits
 		for _, fit := range fits {
-			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: r.site.poolHref(fit.Pool), Is: view.Good}
+			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: r.frame.links.pool(fit.Pool), Is: view.Good}
 			if fit.Copies == 0 {
 				row.Is = view.Warning
 			}
@@ -146,13 +146,13 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// podAskedFor returns the pod whose copies the form asks for, nil if it asks for none, and the
-// twin in the terminal.
-func (r *request) podAskedFor(d *whatIf) (*corev1.Pod, []string, error) {
-	if d.Like = strings.TrimSpace(r.query.Get("like")); d.Like != "" {
-		return r.podLike(d)
+// ask returns the pod whose copies the form asks for, nil if it asks for none, and the same question
+// as a command. podLike reads a copy of the pods of a workload.
+func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
+	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
+		return d.askLike(a.namespace, podLike)
 	}
-	requests, command, err := d.read(r.query)
+	requests, command, err := d.read(a.query)
 	if err != nil || len(requests) == 0 {
 		return nil, command, err
 	}

@@ -9,16 +9,19 @@
 //   - site.go: the server and its routes
 //   - guard.go: which requests are answered
 //   - stream.go: pages that are kept up to date
-//   - world.go, feed.go, snapshot.go: what is read from the cluster, and for how long
-//   - models.go, forecasts.go: what is computed from that, once per change
-//   - page.go, render.go: from an address to HTML
+//   - member.go: the pages of a cluster
+//   - fleet.go, fleet_pages.go: the pages about several clusters
+//   - world.go, feed.go: the watches of the cluster, and how long they last
+//   - snapshot.go, targets.go: the objects of the cluster at a moment
+//   - models.go, rooms.go, forecasts.go: computed from a snapshot, once per change
+//   - lookups.go: read without a watch, and kept for a while
+//   - page.go, request.go, address.go, links.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
-//   - like.go: a workload as what the form asks for
-//   - fleet.go, fleet_pages.go: several clusters on one site
+//   - restart_table.go, freezes.go: rows of restarts and freezes
+//   - like.go: a workload in the form of the page about capacity
 //   - draw.go, strip.go, lanes.go, stages.go: the measures of bars, maps, strips, lanes and
 //     histograms
 //   - gates.go: which gates of a restart are closed
-//   - freezes.go: freezes, on the page of restarts
-//   - actions.go: what may be done, with --allow-actions
+//   - actions.go: buttons and their requests, with --allow-actions
 //   - templates/, assets/: HTML, style and script, embedded
 package dashboard

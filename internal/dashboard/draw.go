@@ -147,7 +147,7 @@ type histogramBar struct {
 var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−"}
 
 // mapOf returns the map of the nodes, grouped by a label.
-func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, r *request) *nodeMap {
+func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a address) *nodeMap {
 	m := &nodeMap{Of: shown}
 	if shown == "" {
 		m.Of = "the fullest resource"
@@ -186,9 +186,9 @@ func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, r *
 		m.Most = max(m.Most, c.Nodes)
 	}
 	for _, c := range histogram {
-		bar := histogramBar{LevelClass: c, Href: r.with("class", strconv.Itoa(c.Class)), Chosen: r.query.Get("class") == strconv.Itoa(c.Class)}
+		bar := histogramBar{LevelClass: c, Href: a.with("class", strconv.Itoa(c.Class)), Chosen: a.get("class") == strconv.Itoa(c.Class)}
 		if bar.Chosen {
-			bar.Href = r.with("class", "")
+			bar.Href = a.with("class", "")
 		}
 		if m.Most > 0 {
 			bar.Width = 100 * c.Nodes / m.Most

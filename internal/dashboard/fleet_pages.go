@@ -52,58 +52,68 @@ type fleetData[T any] struct {
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
-		list = append(list, fmt.Sprintf("%s: as of %s, trying again: %s. Its numbers are old.", p.site.context, local, p.snapshot.lost))
+		list = append(list, fmt.Sprintf("%s: as of %s, trying again: %s. Its numbers are old.", p.context(), local, p.snapshot.lost))
 	}
 	for _, problem := range problems {
-		list = append(list, p.site.context+": "+problem)
+		list = append(list, p.context()+": "+problem)
 	}
 	if noManager != "" {
-		list = append(list, p.site.context+": "+noManager+". What is shown of its pools and restarts may be out of date.")
+		list = append(list, p.context()+": "+noManager+". What is shown of its pools and restarts may be out of date.")
 	}
 	if oldForecast != "" {
-		list = append(list, p.site.context+": "+oldForecast)
+		list = append(list, p.context()+": "+oldForecast)
 	}
 	return list
 }
 
-func (p *part) lostAt() string { return p.snapshot.lostAt.In(p.site.local).Format(time.TimeOnly) }
+func (p *part) lostAt() string { return p.member.frame.clock(p.snapshot.lostAt) }
 
-// fleetOverview is the page of the pools of all clusters.
-func fleetOverview(r *request, parts []part, kinds []string) *page {
-	d := &overview{Several: true, Filter: r.query.Get("q")}
+// fleetPages make the pages about several clusters from the pages of each.
+type fleetPages struct {
+	now      time.Time
+	local    *time.Location
+	address  address
+	contexts []string
+	parts    []part
+	kinds    []string // that the page needs
+}
+
+// overview is the page of the pools of all clusters.
+func (a *fleetPages) overview() *page {
+	d := &overview{Several: true, Filter: a.address.get("q")}
 	data := fleetData[fleetPool]{Items: []fleetPool{}}
 	noRestarts := []string{}
-	for i := range parts {
-		p := &parts[i]
-		if silent := p.silent(kinds); silent != "" {
-			d.Others = append(d.Others, otherCluster{p.site.context, p.site.href("/"), silent, view.Bad})
-			data.Errors = append(data.Errors, clusterError{p.site.context, silent})
+	for i := range a.parts {
+		p := &a.parts[i]
+		if silent := p.silent(a.kinds); silent != "" {
+			d.Others = append(d.Others, otherCluster{p.context(), p.member.frame.links.page("/"), silent, view.Bad})
+			data.Errors = append(data.Errors, clusterError{p.context(), silent})
 			continue
 		}
 		of, _ := p.page.data.(*overview)
-		d.add(p.site, of)
+		d.add(p.member.frame.links, of)
 		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		if of.NoHerd != "" {
-			noRestarts = append(noRestarts, p.site.context)
+			noRestarts = append(noRestarts, p.context())
 		}
 		if len(of.Pools) == 0 && p.snapshot.problem(kindPools) == "" {
-			d.Others = append(d.Others, otherCluster{Context: p.site.context, Href: p.site.href("/"), Text: "no node pools" + matching(d.Filter)})
+			d.Others = append(d.Others, otherCluster{Context: p.context(), Href: p.member.frame.links.page("/"), Text: "no node pools" + matching(d.Filter)})
 		}
 	}
-	sort := cmp.Or(r.query.Get("sort"), "fullest")
+	sort := cmp.Or(a.address.get("sort"), "fullest")
 	sortPools(d.Pools, sort)
-	d.Sorts = r.sortChoices(sort)
+	d.Sorts = a.address.sorts(sort)
 	d.finish()
 	for _, row := range d.Pools {
 		data.Items = append(data.Items, fleetPool{row.Context, row.Pool})
 	}
-	f, freezes := mergeForecasts(parts, kinds, r.now(), 24*time.Hour)
-	d.Strip, d.Herd = stripOf(&f, freezes, r.site.local), herdOf(&f, r.site.local)
-	d.NoForecast = !anyPlayed(parts)
-	if len(noRestarts)+len(data.Errors) == len(parts) {
+	f, freezes := mergeForecasts(a.parts, a.kinds, a.now, 24*time.Hour)
+	d.Strip, d.Herd = stripOf(&f, freezes, a.local), herdOf(&f, a.local)
+	d.NoForecast = !anyPlayed(a.parts)
+	if len(noRestarts)+len(data.Errors) == len(a.parts) {
 		d.Strip, d.Herd, d.NoHerd = nil, nil, "no restarts can be read"
 	}
-	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(r.site.contexts(), ",")}}
+	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(a.contexts, ",")}}
 }
 
 func matching(filter string) string {
@@ -114,7 +124,7 @@ func matching(filter string) string {
 }
 
 // add adds what one cluster has.
-func (d *overview) add(of *Site, other *overview) {
+func (d *overview) add(of links, other *overview) {
 	for _, row := range other.Pools {
 		row.Context = of.context
 		d.Pools = append(d.Pools, row)
@@ -128,7 +138,7 @@ func (d *overview) add(of *Site, other *overview) {
 		d.Slow = append(d.Slow, row)
 	}
 	if d.Pending += other.Pending; other.Pending > 0 {
-		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.href("/capacity#pending")})
+		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.page("/capacity#pending")})
 	}
 }
 
@@ -143,43 +153,43 @@ func (d *overview) finish() {
 	}
 }
 
-// fleetRestarts is the page of the restarts of all clusters.
-func fleetRestarts(r *request, parts []part, kinds []string) *page {
-	local, data := r.site.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
-	ahead := r.ahead()
-	d := &restartsData{Zone: term.Zone(r.now(), local), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace"), Settings: "restarts take as long as the last one, or " + view.FormatDuration(assumedDuration)}
-	r.addChoices(d, ahead)
-	for i := range parts {
-		p := &parts[i]
-		if silent := p.silent(kinds); silent != "" {
-			d.Problems = append(d.Problems, p.site.context+" is not counted: "+silent)
-			data.Errors = append(data.Errors, clusterError{p.site.context, silent})
+// restarts is the page of the restarts of all clusters.
+func (a *fleetPages) restarts() *page {
+	local, data := a.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
+	ahead := a.address.ahead()
+	d := &restartsData{Zone: term.Zone(a.now, local), Filter: a.address.get("q"), Namespace: a.address.get("namespace"), Settings: "restarts take as long as the last one, or " + view.FormatDuration(assumedDuration)}
+	d.addChoices(a.address, ahead)
+	for i := range a.parts {
+		p := &a.parts[i]
+		if silent := p.silent(a.kinds); silent != "" {
+			d.Problems = append(d.Problems, p.context()+" is not counted: "+silent)
+			data.Errors = append(data.Errors, clusterError{p.context(), silent})
 			continue
 		}
 		of, _ := p.page.data.(*restartsData)
 		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		for _, row := range of.Rows {
-			row.Key = p.site.context + ": " + row.Key
+			row.Key = p.context() + ": " + row.Key
 			d.Rows = append(d.Rows, row)
 		}
 		d.More += of.More
 		for _, row := range of.Freezes {
-			row.Name = p.site.context + ": " + row.Name
+			row.Name = p.context() + ": " + row.Name
 			d.Freezes = append(d.Freezes, row)
 		}
 		if f, ok := p.page.json.(forecast.Forecast); ok {
-			data.Items = append(data.Items, fleetForecast{p.site.context, f})
+			data.Items = append(data.Items, fleetForecast{p.context(), f})
 		}
 	}
-	f, freezes := mergeForecasts(parts, kinds, r.now(), ahead.Duration)
-	if d.NoForecast = !anyPlayed(parts); !d.NoForecast {
-		r.addForecast(d, &f, freezes)
+	f, freezes := mergeForecasts(a.parts, a.kinds, a.now, ahead.Duration)
+	if d.NoForecast = !anyPlayed(a.parts); !d.NoForecast {
+		d.addForecast(&f, freezes, a.now, local)
 	}
 	slices.SortStableFunc(d.Rows, compareRestarts)
 	d.More += max(0, len(d.Rows)-mostRestartRows)
 	d.Rows = d.Rows[:min(len(d.Rows), mostRestartRows)]
-	command := append([]string{"restarts", "next", "--for", ahead.text}, r.namespaceFlags()...)
-	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(r.site.contexts(), ","))}
+	command := append([]string{"restarts", "next", "--for", ahead.text}, a.address.namespaceFlags()...)
+	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(a.contexts, ","))}
 }
 
 // anyPlayed reports whether the forecast of a cluster is there.
@@ -197,7 +207,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 		if p.silent(kinds) != "" {
 			continue
 		}
-		f, periods := p.request.played, p.request.freezes()
+		f, periods := p.request.played, p.snapshot.freezes()
 		if !f.Known {
 			continue
 		}
@@ -211,7 +221,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 		in := func(ticks []forecast.Tick) []forecast.Tick {
 			named := slices.Clone(ticks)
 			for i := range named {
-				named[i].Namespace = p.site.context + ": " + named[i].Namespace
+				named[i].Namespace = p.context() + ": " + named[i].Namespace
 			}
 			return named
 		}
@@ -221,8 +231,8 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 		addSummary(&all.Summary, &f.Summary)
 		for namespace, list := range periods {
 			for _, one := range list {
-				one.Name = p.site.context + ": " + one.Name
-				freezes[p.site.context+": "+namespace] = append(freezes[p.site.context+": "+namespace], one)
+				one.Name = p.context() + ": " + one.Name
+				freezes[p.context()+": "+namespace] = append(freezes[p.context()+": "+namespace], one)
 			}
 		}
 	}

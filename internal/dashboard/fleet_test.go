@@ -24,7 +24,7 @@ import (
 
 // aMember returns a site for one of several clusters. Each of its kinds is read by a function,
 // from the objects that are given, of which the others have none.
-func aMember(t *testing.T, name string, actions Actions, read func(ctx context.Context, list runtime.Object) (runtime.Object, error), pools []tidekeeperv1.NodePool, restarts []tidekeeperv1.ScheduledRestart) *Site {
+func aMember(t *testing.T, name string, actions Actions, read func(ctx context.Context, list runtime.Object) (runtime.Object, error), pools []tidekeeperv1.NodePool, restarts []tidekeeperv1.ScheduledRestart) *Member {
 	t.Helper()
 	var f fakeKind
 	kinds := []Kind{
@@ -56,8 +56,9 @@ func aMember(t *testing.T, name string, actions Actions, read func(ctx context.C
 		kinds[i].Explain = func(err error) string { return err.Error() }
 	}
 	s := newTestSite(t, actions, kinds...)
-	s.about.Context = name
-	return s
+	m := memberOf(s)
+	m.frame.about.Context = name
+	return m
 }
 
 // answers reads at once.
@@ -85,7 +86,7 @@ func aFleet(t *testing.T) (fleet *Site, prod, edge *fakeActions) {
 	restart.Status.NextScheduleTime = &next
 	prod, edge = &fakeActions{allowed: true}, &fakeActions{allowed: true}
 	pools, restarts := []tidekeeperv1.NodePool{pool}, []tidekeeperv1.ScheduledRestart{restart}
-	return NewFleet([]*Site{
+	return NewFleet([]*Member{
 		aMember(t, "prod", prod, answers, pools, restarts), aMember(t, "edge/1", edge, answers, pools, restarts),
 		aMember(t, "empty", nil, answers, nil, nil), aMember(t, "closed", nil, refuses, nil, nil), aMember(t, "silent", nil, hangs, nil, nil),
 	}, Options{Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC}), prod, edge
@@ -213,15 +214,15 @@ func actionsNameTheCluster(t *testing.T) {
 // A change in any cluster changes the page about all of them.
 func TestFleetFollowsAllClusters(t *testing.T) {
 	s, _, _ := aFleet(t)
-	for _, m := range s.members {
-		changed := s.nextChange()
+	for _, m := range s.fleet.members {
+		changed := s.pages.nextChange()
 		m.world.mu.Lock()
 		m.world.change(&feed{})
 		m.world.mu.Unlock()
 		select {
 		case <-changed:
 		default:
-			t.Errorf("a change in %s is not noticed", m.context)
+			t.Errorf("a change in %s is not noticed", m.frame.about.Context)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
-	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 const (
@@ -162,22 +161,4 @@ func (s *shownForecast) note(now time.Time, local *time.Location) string {
 	default:
 		return ""
 	}
-}
-
-// play has the forecast of a length made, before the lock of the pages is taken.
-func (r *request) play(ahead time.Duration) {
-	if r.snapshot.problem(kindRestarts) != "" {
-		return
-	}
-	r.models.mu.Lock()
-	settings := r.settings()
-	r.models.mu.Unlock()
-	key := r.snapshot.version(restartsKinds...) + r.site.about.Namespace + fmt.Sprint(settings.Limits)
-	r.played = r.models.forecasts.get(r.ctx, ahead, key, func() forecast.Input {
-		now := r.now().Truncate(time.Second)
-		return forecast.Input{
-			Restarts: copies(r.restarts()), Targets: r.targets(), Freezes: r.freezes(), Limits: settings.Limits, AssumedDuration: assumedDuration,
-			Now: now, Until: now.Add(ahead), Namespace: r.site.about.Namespace, MostListed: view.MostListed,
-		}
-	})
 }

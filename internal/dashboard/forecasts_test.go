@@ -28,8 +28,9 @@ func slowSite(t *testing.T) (*Site, *slowForecasts) {
 	start := noon
 	slow.now.Store(&start)
 	clock := func() time.Time { return *slow.now.Load() }
-	s.now, s.models.now, s.world.now = clock, clock, clock
-	f := s.models.forecasts
+	m := memberOf(s)
+	m.world.now = clock
+	f := m.models.forecasts
 	f.patience, f.now = 0, clock
 	f.run = func(ctx context.Context, in forecast.Input) forecast.Forecast {
 		slow.began <- ctx
@@ -77,7 +78,7 @@ func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	}
 	// It took 5 s. The pages that did not wait are built again.
 	slow.pass(5 * time.Second)
-	changed := s.nextChange()
+	changed := s.pages.nextChange()
 	slow.goOn <- forecast.Forecast{Summary: forecast.Summary{Started: 7}}
 	<-changed
 	if shown := html(t, s, "/restarts"); !strings.Contains(shown, "7 restarts will start") || strings.Contains(shown, "old-forecast") {
@@ -105,10 +106,11 @@ func TestAForecastThatNeverEnds(t *testing.T) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		t.Fatal("it may take forever")
 	}
-	s.models.forecasts.mu.Lock()
-	s.models.forecasts.longest = 0
-	s.models.forecasts.mu.Unlock()
-	changed := s.nextChange()
+	f := memberOf(s).models.forecasts
+	f.mu.Lock()
+	f.longest = 0
+	f.mu.Unlock()
+	changed := s.pages.nextChange()
 	slow.goOn <- forecast.Forecast{}
 	<-changed
 	slow.pass(time.Minute)
@@ -116,7 +118,7 @@ func TestAForecastThatNeverEnds(t *testing.T) {
 	<-slow.began
 	const want = "The forecast is of 12:00, 60s ago: it takes longer than 0s: look less far ahead, or ask kubectl tide restarts forecast."
 	for {
-		changed := s.nextChange()
+		changed := s.pages.nextChange()
 		if strings.Contains(html(t, s, "/restarts"), want) {
 			break
 		}

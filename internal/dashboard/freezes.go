@@ -5,6 +5,7 @@ package dashboard
 
 import (
 	"strings"
+	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/term"
@@ -23,10 +24,10 @@ type freezeRow struct {
 
 // freezeRows returns the Freezes that have not ended, of all namespaces: the taints of nodes
 // wait for each of them.
-func (r *request) freezeRows() []freezeRow {
+func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
-	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](r.snapshot, kindFreezes), r.now()) {
-		row := freezeRow{Freeze: f, State: "coming", End: term.Coming(f.Until, r.now(), r.site.local), Begin: term.Moment(f.From, r.now(), r.site.local), Actions: r.thawActions(&f)}
+	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {
+		row := freezeRow{Freeze: f, State: "coming", End: term.Coming(f.Until, s.now, local), Begin: term.Moment(f.From, s.now, local), Actions: b.thaw(&f)}
 		if f.InForce {
 			row.State, row.Is = "in force", view.Warning
 		}

@@ -21,15 +21,22 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// gatesOf returns the gates of a ScheduledRestart as they are now. The error says why they are
-// not known.
-func (r *request) gatesOf(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
-	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: r.now()}
-	in.Freezes = r.freezes()[of.Namespace]
+// gateReader reads the gates of ScheduledRestarts from a snapshot.
+type gateReader struct {
+	snapshot *snapshot
+	settings view.Settings
+}
+
+// of returns the gates of a ScheduledRestart as they are now. The error explains why they are not
+// known.
+func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
+	s := g.snapshot
+	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: s.now}
+	in.Freezes = s.freezes()[of.Namespace]
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&of.Spec)
 	// They are read without errors.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
-		for _, other := range r.restarts() {
+		for _, other := range s.restarts() {
 			if other.Namespace == of.Namespace && other.Name == name {
 				return other, nil
 			}
@@ -43,16 +50,16 @@ func (r *request) gatesOf(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error
 	case err != nil:
 		return nil, err
 	}
-	if problem := r.snapshot.problem(kind.Resource); problem != "" {
+	if problem := s.problem(kind.Resource); problem != "" {
 		return nil, errors.New(problem)
 	}
-	in.Unserved = r.snapshot.unserved[kind.Resource]
-	if in.Target, err = r.targetOf(kind, of); err != nil {
+	in.Unserved = s.unserved[kind.Resource]
+	if in.Target, err = s.targetOf(kind, of); err != nil {
 		return nil, err
 	}
-	slots := view.Slots{Of: of, Settings: r.settings()}
-	for _, other := range r.restarts() {
-		slots.Add(other, r.now())
+	slots := view.Slots{Of: of, Settings: g.settings}
+	for _, other := range s.restarts() {
+		slots.Add(other, s.now)
 	}
 	gates := view.GatesOf(in, slots.Gate(""))
 	return &gates, nil
@@ -70,14 +77,4 @@ func closedText(gates *view.Gates, err error) (names, why string) {
 		}
 	}
 	return strings.Join(closed, ", "), strings.Join(messages, "; ")
-}
-
-// targetOf returns the state of the workload of a restart, nil if it does not exist.
-func (r *request) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
-	for _, o := range r.snapshot.objects[kind.Resource] {
-		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
-			return kind.State(object)
-		}
-	}
-	return nil, nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // Each restart in the list names the gates that are closed now, as restarts gates does, or that
@@ -25,7 +26,6 @@ func TestClosedGates(t *testing.T) {
 	suspended.Spec.Suspend = true
 	freeze := &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: "christmas"}}
 	freeze.Spec = tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: noon.AddDate(0, 0, 1)}, Reason: "holidays"}
-	site := newTestSite(t, nil)
 	for _, tc := range []struct {
 		name     string
 		restart  *tidekeeperv1.ScheduledRestart
@@ -45,8 +45,8 @@ func TestClosedGates(t *testing.T) {
 			for kind, list := range tc.objects {
 				objects[kind] = list
 			}
-			r := &request{ctx: t.Context(), site: site, models: site.models, snapshot: &snapshot{now: noon, objects: objects, problems: tc.problems}}
-			closed, why := closedText(r.gatesOf(tc.restart))
+			gates := &gateReader{settings: view.SettingsOf(view.Manager{}.Published), snapshot: &snapshot{now: noon, objects: objects, problems: tc.problems}}
+			closed, why := closedText(gates.of(tc.restart))
 			if closed != tc.want || !strings.Contains(why, tc.why) {
 				t.Errorf("%q, because %q; want %q, because %q", closed, why, tc.want, tc.why)
 			}

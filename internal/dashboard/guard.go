@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxBody is how large what a client sends may be, in bytes.
@@ -71,9 +72,19 @@ func isOurOrigin(r *http.Request, isPage bool) bool {
 	return isPage && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// guard refuses what is not a request of our own page to this machine, before anything else is
+// door lets in the requests of our own page that show the token.
+type door struct {
+	token string
+	// used is closed with the first request that shows the token.
+	used chan struct{}
+	once sync.Once
+}
+
+func newDoor(token string) *door { return &door{token: token, used: make(chan struct{})} }
+
+// guard refuses everything but requests of our own page to this machine, before anything else is
 // looked at.
-func (s *Site) guard(next http.Handler) http.Handler {
+func (d *door) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -96,8 +107,8 @@ func (s *Site) guard(next http.Handler) http.Handler {
 }
 
 // withToken refuses requests that do not show the token.
-func (s *Site) withToken(next http.HandlerFunc) http.HandlerFunc {
-	want := sha256.Sum256([]byte(s.token))
+func (d *door) withToken(next http.HandlerFunc) http.HandlerFunc {
+	want := sha256.Sum256([]byte(d.token))
 	return func(w http.ResponseWriter, r *http.Request) {
 		shown, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		got := sha256.Sum256([]byte(shown))
@@ -106,7 +117,7 @@ func (s *Site) withToken(next http.HandlerFunc) http.HandlerFunc {
 			http.Error(w, "no token, or that of another run: use the link that kubectl tide dashboard has printed", http.StatusUnauthorized)
 			return
 		}
-		s.usedOnce.Do(func() { close(s.used) })
+		d.once.Do(func() { close(d.used) })
 		next(w, r)
 	}
 }

@@ -35,9 +35,22 @@ func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 			return nil, "", errors.New("no workload")
 		},
 	}
-	s := NewSite(world, cluster, Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
-	s.models.forecasts.patience = time.Hour // However slow the machine is, pages have their forecast.
-	return s
+	o := Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC}
+	m := NewMember(world, cluster, o)
+	m.models.forecasts.patience = time.Hour // However slow the machine is, pages have their forecast.
+	return NewSite(m, o)
+}
+
+// memberOf returns the cluster of a site of a single cluster.
+func memberOf(s *Site) *Member {
+	m, _ := s.pages.(*Member)
+	return m
+}
+
+// requestOf returns a request for a page of the site's cluster.
+func requestOf(t *testing.T, s *Site, of *snapshot) *request {
+	m := memberOf(s)
+	return &request{ctx: t.Context(), frame: m.frame, models: m.models, snapshot: of}
 }
 
 // send sends a request as raw clients and browsers do; host is the Host header.

@@ -33,7 +33,8 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{}, nil), f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil), f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil),
 	}, clock)
 	t.Cleanup(world.stopAll)
-	s := NewSite(world, Cluster{
+	o := Options{Token: testToken, Now: clock, Local: time.UTC}
+	s := NewSite(NewMember(world, Cluster{
 		Metrics: func(context.Context) view.NodeMetrics { ask(); return view.NodeMetrics{} },
 		Events:  func(context.Context, ObjectRef) ([]corev1.Event, error) { ask(); return nil, nil },
 		Manager: func(context.Context) view.Manager { ask(); return view.Manager{Leader: "a"} },
@@ -41,7 +42,7 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 			ask()
 			return view.PodOf(nil), "", nil
 		},
-	}, Options{Token: testToken, Now: clock, Local: time.UTC})
+	}, o), o)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	ctx, leave := context.WithCancel(t.Context())

@@ -50,14 +50,14 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// podLike returns a copy of the pods of the workload that the form names. The fields show what
-// it requests.
-func (r *request) podLike(d *whatIf) (*corev1.Pod, []string, error) {
+// askLike returns a copy of the pods of the workload that the form names. The fields show its
+// requests.
+func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	for i := range d.Fields {
 		d.Fields[i].Off = true
 	}
-	name, err := likeNameOf(d.Like, r.site.about.Namespace)
+	name, err := likeNameOf(d.Like, namespace)
 	if err != nil {
 		return nil, []string{"pools", "fit"}, err
 	}
@@ -65,17 +65,7 @@ func (r *request) podLike(d *whatIf) (*corev1.Pod, []string, error) {
 	if name.namespace != "" {
 		command = append(command, "-n", name.namespace)
 	}
-	m := r.models
-	known := m.likes[name]
-	if !known.fresh("", r.now(), likeAge) {
-		pod, lacks, err := m.cluster.PodLike(r.ctx, name.namespace, name.like)
-		if len(m.likes) >= mostEvents {
-			clear(m.likes)
-		}
-		known = timed[podOfLike]{at: r.now(), value: podOfLike{pod, lacks, err}}
-		m.likes[name] = known
-	}
-	of := known.value
+	of := podLike(name)
 	if of.err != nil {
 		return nil, command, of.err
 	}
@@ -90,11 +80,11 @@ func (r *request) podLike(d *whatIf) (*corev1.Pod, []string, error) {
 }
 
 // workloadNames are the workloads that have pods, as the form has them.
-func (r *request) workloadNames() []string {
+func workloadNames(list []*corev1.Pod, a address) []string {
 	names := map[string]bool{}
-	for _, pod := range r.pods() {
+	for _, pod := range list {
 		kind, name := pods.Workload(pod)
-		if k := workload.Named(kind); k != nil && r.isShown(pod.Namespace) {
+		if k := workload.Named(kind); k != nil && a.shows(pod.Namespace) {
 			names[pod.Namespace+"/"+strings.ToLower(k.Kind)+"/"+name] = true
 		}
 	}

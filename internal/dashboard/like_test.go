@@ -21,7 +21,8 @@ import (
 func TestFormAsWorkload(t *testing.T) {
 	s := newTestSite(t, nil)
 	var asked []string
-	s.models.cluster.PodLike = func(_ context.Context, namespace, like string) (*corev1.Pod, string, error) {
+	lookups := memberOf(s).models.lookups
+	lookups.cluster.PodLike = func(_ context.Context, namespace, like string) (*corev1.Pod, string, error) {
 		asked = append(asked, namespace+":"+like)
 		if like == "deployment/none" {
 			return nil, "", errors.New("there is no such Deployment")
@@ -41,10 +42,10 @@ func TestFormAsWorkload(t *testing.T) {
 		{"shop/deployment/" + strings.Repeat("x", longestLike), "", "", "pools fit", "As workload: write NAMESPACE/TYPE/NAME, such as shop/deployment/web"},
 	} {
 		asked = nil
-		s.about.Namespace = tc.of
-		r := &request{ctx: t.Context(), site: s, models: s.models, snapshot: &snapshot{now: noon}, query: url.Values{"like": {tc.like}, "cpu": {"x"}}}
 		var d whatIf
-		pod, command, mistake := r.podAskedFor(&d)
+		pod, command, mistake := d.ask(address{url.Values{"like": {tc.like}, "cpu": {"x"}}, tc.of}, func(name likeName) podOfLike {
+			return lookups.podLike(t.Context(), noon, name)
+		})
 		said := ""
 		if mistake != nil {
 			said = mistake.Error()

@@ -6,11 +6,11 @@ package dashboard
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
@@ -84,25 +84,36 @@ type poolRow struct {
 	Pending        string
 }
 
-// overviewPage is the page of all pools, and of what goes wrong.
+// poolTable makes the rows of pools.
+type poolTable struct {
+	now     time.Time
+	address address
+	links   links
+	room    *view.Room // nil if it is not known
+	losses  []view.PoolLoss
+}
+
+// overviewPage is the page of all pools, and of problems.
 func overviewPage(r *request) (*page, error) {
-	d := &overview{Problems: r.problems(overviewKinds...), NoManager: r.noManager(), Filter: r.query.Get("q"), NoPods: r.snapshot.problem(kindNodes, kindPods)}
-	d.Pools = r.poolRows()
-	sort := cmp.Or(r.query.Get("sort"), "fullest")
+	a, s, local := r.address, r.snapshot, r.local()
+	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPods: s.problem(kindNodes, kindPods)}
+	table := poolTable{now: r.now(), address: a, links: r.frame.links, room: r.room(), losses: r.losses()}
+	d.Pools = table.rows(s.pools())
+	sort := cmp.Or(a.get("sort"), "fullest")
 	sortPools(d.Pools, sort)
-	d.Sorts = r.sortChoices(sort)
-	if room := r.roomOf(); room != nil {
-		for _, g := range room.Pending() {
+	d.Sorts = a.sorts(sort)
+	if table.room != nil {
+		for _, g := range table.room.Pending() {
 			d.Pending += len(g.Pods)
 		}
 	}
-	if d.NoHerd = r.snapshot.problem(kindRestarts); d.NoHerd == "" {
-		d.OldForecast = r.played.note(r.now(), r.site.local)
+	if d.NoHerd = s.problem(kindRestarts); d.NoHerd == "" {
+		d.OldForecast = r.played.note(r.now(), local)
 		d.NoForecast = !r.played.Known
 		if f := &r.played.Forecast; !d.NoForecast {
-			d.Strip, d.Herd = stripOf(f, r.freezes(), r.site.local), herdOf(f, r.site.local)
+			d.Strip, d.Herd = stripOf(f, s.freezes(), local), herdOf(f, local)
 		}
-		for _, row := range r.restartRows() {
+		for _, row := range r.restartTable().rows(s.restarts()) {
 			if row.Status.Severity == view.Bad || row.Outcome.Severity == view.Bad || row.Failures > 0 {
 				d.Trouble = append(d.Trouble, row)
 			}
@@ -110,9 +121,9 @@ func overviewPage(r *request) (*page, error) {
 		d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
 	}
 	if d.Pending > 0 {
-		d.PendingIn = []choice{{Text: "which pool could take them", Href: r.site.href("/capacity#pending")}}
+		d.PendingIn = []choice{{Text: "which pool could take them", Href: r.frame.links.page("/capacity#pending")}}
 	}
-	d.Slow = r.slowest(time.Hour, mostSlow)
+	d.Slow = r.startups().slowest(time.Hour, mostSlow)
 	shown := []view.Pool{}
 	for _, row := range d.Pools {
 		shown = append(shown, row.Pool)
@@ -120,21 +131,12 @@ func overviewPage(r *request) (*page, error) {
 	return &page{title: "Overview", template: "overview", data: d, json: shown, command: []string{"pools", "-o", "wide"}}, nil
 }
 
-func (r *request) sortChoices(chosen string) []choice {
-	var list []choice
-	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {
-		list = append(list, choice{by, r.with("sort", by), by == chosen})
-	}
-	return list
-}
-
-// poolRows returns the pools that match the filter.
-func (r *request) poolRows() []poolRow {
+// rows returns the rows of the pools that match the filter.
+func (t *poolTable) rows(pools []*tidekeeperv1.NodePool) []poolRow {
 	rows := []poolRow{}
-	room := r.roomOf()
-	for _, pool := range r.pools() {
-		row := poolRow{Pool: view.PoolOf(pool, r.now()), Href: r.site.poolHref(pool.Name), LossHref: r.site.href("/capacity#losses"), Usable: "-", LargestFit: "-", Loss: "-"}
-		if q := r.query.Get("q"); q != "" && !strings.Contains(row.Name+" "+row.Status.Reason, q) {
+	for _, pool := range pools {
+		row := poolRow{Pool: view.PoolOf(pool, t.now), Href: t.links.pool(pool.Name), LossHref: t.links.page("/capacity#losses"), Usable: "-", LargestFit: "-", Loss: "-"}
+		if !t.address.matches(row.Name + " " + row.Status.Reason) {
 			continue
 		}
 		for _, name := range mainResources {
@@ -143,27 +145,28 @@ func (r *request) poolRows() []poolRow {
 		if len(row.LargestFits) > 0 {
 			row.LargestFit = view.LargestFitText(row.LargestFits[0])
 		}
-		if room != nil {
-			r.addRoom(&row, room, pool.Name)
+		if t.room != nil {
+			t.addRoom(&row)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// addRoom adds what the room of a cluster says about a pool.
-func (r *request) addRoom(row *poolRow, room *view.Room, name string) {
-	i := slices.IndexFunc(room.Pools, func(p view.PoolMembers) bool { return p.Name == name })
+// addRoom adds the room of a pool to its row.
+func (t *poolTable) addRoom(row *poolRow) {
+	pools := t.room.Pools
+	i := slices.IndexFunc(pools, func(p view.PoolMembers) bool { return p.Name == row.Name })
 	if i < 0 {
 		return
 	}
-	level := room.Cluster.Members(room.Pools[i].Members).Level(plan.Taints(room.Pools[i].NodePool))
+	level := t.room.Cluster.Members(pools[i].Members).Level(plan.Taints(pools[i].NodePool))
 	row.Usable = ofAll(level.UsableNodes, level.Nodes)
 	if len(level.LargestFits) > 0 {
 		row.LargestFit = view.LargestFitText(level.LargestFits[0])
 	}
-	for _, loss := range r.losses() {
-		if loss.Pool != name || !loss.Worst {
+	for _, loss := range t.losses {
+		if loss.Pool != row.Name || !loss.Worst {
 			continue
 		}
 		row.Loss, row.LossIs = "all "+plural(loss.Pods, "pod")+" fit", view.Good

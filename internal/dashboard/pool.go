@@ -12,11 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
 	"tidekeeper.dev/tidekeeper/internal/pods"
@@ -72,79 +70,40 @@ type nodeRow struct {
 	Chosen      bool
 }
 
-// poolPage is the page of one pool.
+// poolPage is the page of a pool.
 func poolPage(r *request) (*page, error) {
-	pools := r.pools()
+	pools, s := r.snapshot.pools(), r.snapshot
 	i := slices.IndexFunc(pools, func(p *tidekeeperv1.NodePool) bool { return p.Name == r.argument })
 	if i < 0 {
-		if p := r.snapshot.problem(kindPools); p != "" {
+		if p := s.problem(kindPools); p != "" {
 			return nil, fmt.Errorf("%s", p)
 		}
 		return nil, fmt.Errorf("NodePool %q: %w", r.argument, errNotFound)
 	}
 	pool := pools[i]
-	detail, err := r.poolDetail(pool)
+	detail, err := r.models.rooms.detail(s, pool)
 	if err != nil {
 		return nil, err
 	}
-	d := &poolData{PoolDetail: detail, Problems: r.problems(kindNodes), NoPods: r.snapshot.problem(kindPods), Used: detail.UsedLine()}
-	d.Events = view.Events(r.eventsAbout(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
-	r.addLevels(d)
-	r.addNodes(d)
-	if room := r.roomOf(); room != nil {
-		r.addQuestions(d, room, pool.Name)
-	}
-	return &page{title: pool.Name, template: "pool", data: d, json: detail, command: []string{"pools", "describe", pool.Name}}, nil
-}
-
-// poolDetail returns what kubectl tide pools describe shows of a pool.
-func (r *request) poolDetail(pool *tidekeeperv1.NodePool) (*view.PoolDetail, error) {
-	room := r.roomOf()
-	known := r.models.details[pool.Name]
-	if room == nil || known == nil {
-		facts, err := r.factsOf(pool)
-		if err != nil {
-			return nil, err
-		}
-		detail, err := view.PoolDetailOf(facts, r.now())
-		if err != nil {
-			return nil, err
-		}
-		known = &detail
-		if room != nil {
-			r.models.details[pool.Name] = known
-		}
-	}
-	detail := *known
-	detail.Pool = view.PoolOf(pool, r.now())
 	names := make([]string, len(detail.Members))
 	for i, m := range detail.Members {
 		names[i] = m.Name
 	}
-	detail.Used, detail.NoMetrics = r.nodeMetrics().UsedBy(names, r.now())
-	detail.Events = view.Events(r.eventsAbout(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
-	return &detail, nil
-}
-
-func (r *request) factsOf(pool *tidekeeperv1.NodePool) (view.PoolFacts, error) {
-	selector, err := plan.Selector(pool)
-	if err != nil {
-		return view.PoolFacts{}, err
+	metrics := r.models.lookups.nodeMetrics(r.ctx, r.now())
+	detail.Used, detail.NoMetrics = metrics.UsedBy(names, r.now())
+	detail.Events = view.Events(r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
+	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes), NoPods: s.problem(kindPods), Used: detail.UsedLine(), Events: detail.Events}
+	d.addLevels()
+	room := r.room()
+	d.addNodes(s, r.address, room)
+	if room != nil {
+		d.addQuestions(room, r.losses())
 	}
-	f := view.PoolFacts{Pool: pool}
-	for _, node := range r.nodes() {
-		if selector.Matches(labels.Set(node.Labels)) {
-			f.Members = append(f.Members, *node)
-		}
-	}
-	if room := r.roomOf(); room != nil {
-		f.Cluster = room.Cluster
-	}
-	return f, nil
+	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}}, nil
 }
 
 // addLevels adds how much there is, can be used, is requested and is used.
-func (r *request) addLevels(d *poolData) {
+func (d *poolData) addLevels() {
 	room := d.Room
 	for _, l := range d.Levels {
 		d.Tides = append(d.Tides, tideOf(l, room, d.PoolDetail.Used))
@@ -171,22 +130,22 @@ func (r *request) addLevels(d *poolData) {
 }
 
 // addNodes adds the map and the table of the nodes.
-func (r *request) addNodes(d *poolData) {
+func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 	byName := map[string]*corev1.Node{}
-	for _, node := range r.nodes() {
+	for _, node := range s.nodes() {
 		byName[node.Name] = node
 	}
-	shown, chosen := r.query.Get("resource"), r.query.Get("node")
+	shown, chosen := a.get("resource"), a.get("node")
 	for _, name := range append([]string{""}, resourcesOf(d.Levels)...) {
-		d.Shown = append(d.Shown, choice{cmp.Or(name, "fullest"), r.with("resource", name), name == shown})
+		d.Shown = append(d.Shown, choice{cmp.Or(name, "fullest"), a.with("resource", name), name == shown})
 	}
-	by := cmp.Or(r.query.Get("by"), corev1.LabelTopologyZone)
+	by := cmp.Or(a.get("by"), corev1.LabelTopologyZone)
 	for _, label := range []string{corev1.LabelTopologyZone, corev1.LabelInstanceTypeStable} {
-		d.Groups = append(d.Groups, choice{label[strings.LastIndex(label, "/")+1:], r.with("by", label), label == by})
+		d.Groups = append(d.Groups, choice{label[strings.LastIndex(label, "/")+1:], a.with("by", label), label == by})
 	}
 	rows := []nodeRow{}
 	for _, m := range d.Members {
-		row := nodeRow{Member: m, Href: r.with("node", m.Name), Chosen: m.Name == chosen, Class: -1}
+		row := nodeRow{Member: m, Href: a.with("node", m.Name), Chosen: m.Name == chosen, Class: -1}
 		if node := byName[m.Name]; node != nil {
 			row.Zone, row.State = node.Labels[by], stateOf(node)
 		}
@@ -207,15 +166,15 @@ func (r *request) addNodes(d *poolData) {
 	if d.NoPods == "" {
 		histogram = view.Histogram(d.Members)
 	}
-	d.Map = mapOf(rows, histogram, shown, by, r)
-	d.CutOff = r.query.Get("class")
+	d.Map = mapOf(rows, histogram, shown, by, a)
+	d.CutOff = a.get("class")
 	if n, err := strconv.Atoi(d.CutOff); err == nil {
 		rows = slices.DeleteFunc(rows, func(row nodeRow) bool { return min(int(row.Fullest())/10, 10) != n })
 	}
 	d.More = max(0, len(rows)-mostNodeRows)
 	d.Nodes = rows[:min(len(rows), mostNodeRows)]
 	if node := byName[chosen]; node != nil {
-		d.Node = r.nodePanel(node)
+		d.Node = nodePanelOf(node, s.pods(), room, a)
 	}
 }
 
@@ -254,9 +213,9 @@ type nodePanel struct {
 // nodePod is a pod on a node.
 type nodePod struct{ Namespace, Name, Workload, Requests string }
 
-func (r *request) nodePanel(node *corev1.Node) *nodePanel {
-	p := &nodePanel{Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: r.with("node", "")}
-	room := r.roomOf()
+// nodePanelOf returns a node in detail. Without the room, only the node itself is known.
+func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a address) *nodePanel {
+	p := &nodePanel{Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: a.with("node", "")}
 	if room == nil {
 		return p
 	}
@@ -264,7 +223,7 @@ func (r *request) nodePanel(node *corev1.Node) *nodePanel {
 	for _, l := range view.LevelsOf(percent, requested, node.Status.Allocatable) {
 		p.Levels = append(p.Levels, tideOf(l, nil, nil))
 	}
-	for _, pod := range r.pods() {
+	for _, pod := range list {
 		if pod.Spec.NodeName != node.Name || pods.IsTerminal(pod) {
 			continue
 		}
@@ -279,15 +238,15 @@ func (r *request) nodePanel(node *corev1.Node) *nodePanel {
 	return p
 }
 
-// addQuestions adds what would be lost, and the pending pods that the pool could take.
-func (r *request) addQuestions(d *poolData, room *view.Room, name string) {
-	for _, loss := range r.losses() {
-		if loss.Pool == name {
+// addQuestions adds the losses of the pool, and the pending pods that it could take.
+func (d *poolData) addQuestions(room *view.Room, losses []view.PoolLoss) {
+	for _, loss := range losses {
+		if loss.Pool == d.Name {
 			d.Losses = append(d.Losses, lossRowOf(loss))
 		}
 	}
 	for _, row := range pendingRows(room) {
-		row.In = slices.DeleteFunc(row.In, func(in pendingIn) bool { return in.Pool != name || in.Answer == view.NeverFits })
+		row.In = slices.DeleteFunc(row.In, func(in pendingIn) bool { return in.Pool != d.Name || in.Answer == view.NeverFits })
 		if len(row.In) > 0 {
 			d.Pending = append(d.Pending, row)
 		}

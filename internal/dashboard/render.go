@@ -10,10 +10,9 @@ import (
 	"html/template"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
+	"time"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -37,8 +36,8 @@ var shell = func() []byte {
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
-	"pool":   (&Site{}).poolHref,
-	"page":   (&Site{}).href,
+	"pool":   links{}.pool,
+	"page":   links{}.page,
 	"plural": plural,
 	"stage":  stageText,
 	"dict":   dict,
@@ -76,27 +75,33 @@ type pageContext struct {
 	Command string
 }
 
+// frame is the part that all pages of a cluster share.
+type frame struct {
+	about     About
+	local     *time.Location
+	links     links
+	templates *template.Template
+}
+
+func newFrame(about About, local *time.Location) *frame {
+	return &frame{about: about, local: local, templates: template.Must(templates.Clone())}
+}
+
+// setContext names the cluster in all links, on a site of several.
+func (f *frame) setContext(name string) {
+	f.links.context = name
+	f.templates.Funcs(template.FuncMap{"pool": f.links.pool, "page": f.links.page})
+}
+
 // render returns the HTML of a page.
-func (p *page) render(s *Site) (string, error) {
+func (f *frame) render(p *page) (string, error) {
 	var out bytes.Buffer
-	err := s.templates.ExecuteTemplate(&out, p.template, &pageContext{p.data, s.command(p.command)})
+	err := f.templates.ExecuteTemplate(&out, p.template, &pageContext{p.data, f.links.command(p.command)})
 	return out.String(), err
 }
 
-// command returns a command as a person types it.
-func (s *Site) command(args []string) string {
-	words := []string{"kubectl", "tide"}
-	if s.context != "" {
-		args = append(slices.Clone(args), "--context", s.context)
-	}
-	for _, arg := range args {
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`&;|<>()*?[]{}#~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
-	}
-	return term.Printable(strings.Join(words, " "))
-}
+// clock returns a time as pages show it.
+func (f *frame) clock(t time.Time) string { return t.In(f.local).Format(time.TimeOnly) }
 
 // serveAsset serves script, style and icon, which have no data in them.
 func serveAsset(w http.ResponseWriter, r *http.Request) {

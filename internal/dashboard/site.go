@@ -7,15 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"html/template"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,43 +59,45 @@ type Options struct {
 	Local *time.Location
 }
 
-// Site serves the pages.
+// Site serves the pages of a cluster, or of several.
 type Site struct {
-	about   About
-	token   string
-	now     func() time.Time
-	local   *time.Location
-	world   *World
-	cluster Cluster
-	models  *models
+	door    *door
 	streams streams
-	// templates make the links of the site's cluster.
-	templates *template.Template
-	// members are the clusters of a site that shows several, each as a site of its own; it has no
-	// world, cluster and models then. context is how addresses name a member.
-	members []*Site
-	context string
-	changes changes
-	// used is closed with the first request that shows the token.
-	used     chan struct{}
-	usedOnce sync.Once
+	// pages are the pages of the only cluster, or the pages about all clusters.
+	pages pages
+	// fleet has the pages of each of several clusters; nil for a single cluster.
+	fleet *fleet
 }
 
-// NewSite returns a site that shows a world.
-func NewSite(world *World, cluster Cluster, o Options) *Site {
-	m := newModels(cluster, o.Now)
-	m.forecasts.made = world.tell
-	return &Site{
-		about: o.About, token: o.Token, now: o.Now, local: o.Local, world: world, cluster: cluster,
-		models: m, streams: streams{most: mostStreams}, used: make(chan struct{}), templates: template.Must(templates.Clone()),
-	}
+// pages are the pages of a cluster, or about several clusters.
+type pages interface {
+	// head returns the frame of the pages.
+	head() *frame
+	// build returns the page of a path.
+	build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error)
+	// hold keeps the watches that a page needs until it is released.
+	hold(b builder) (release func())
+	// nextChange returns a channel that is closed at the next change of the pages.
+	nextChange() <-chan struct{}
+}
+
+// NewSite returns a site that shows a cluster.
+func NewSite(member *Member, o Options) *Site {
+	return &Site{door: newDoor(o.Token), streams: streams{most: mostStreams}, pages: member}
+}
+
+// NewFleet returns a site that shows several clusters. Overview and Restarts are about all of them,
+// unless the address names a cluster; the other pages are about a single cluster.
+func NewFleet(members []*Member, o Options) *Site {
+	f := newFleet(members, o)
+	return &Site{door: newDoor(o.Token), streams: streams{most: mostStreams}, pages: f, fleet: f}
 }
 
 // Used is closed when a browser has shown the token for the first time.
-func (s *Site) Used() <-chan struct{} { return s.used }
+func (s *Site) Used() <-chan struct{} { return s.door.used }
 
-// Link returns the address that a browser is to open. Browsers do not send what is behind #.
-func (s *Site) Link(at net.Addr) string { return "http://" + at.String() + "/#" + s.token }
+// Link returns the address that a browser is to open. Browsers do not send the part behind #.
+func (s *Site) Link(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.token }
 
 // Serve serves the site until the context ends. The log of the HTTP server is dropped: it would
 // have what a client sends in it.
@@ -119,12 +118,12 @@ func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 // asks for the token.
 func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/page/", s.withToken(s.servePage))
-	mux.HandleFunc("GET /-/stream/", s.withToken(s.serveStream))
-	mux.HandleFunc("POST /-/act", s.withToken(s.serveActionOf))
+	mux.HandleFunc("GET /-/page/", s.door.withToken(s.servePage))
+	mux.HandleFunc("GET /-/stream/", s.door.withToken(s.serveStream))
+	mux.HandleFunc("POST /-/act", s.door.withToken(s.serveActionOf))
 	mux.HandleFunc("GET /-/{asset}", serveAsset)
 	mux.HandleFunc("GET /", s.serveShell)
-	return s.guard(mux)
+	return s.door.guard(mux)
 }
 
 // isPage reports whether a path is that of a page.
@@ -137,7 +136,7 @@ func isPage(path string) bool {
 // the token. What ends with .json is data.
 func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
-		s.withToken(s.serveJSON)(w, r)
+		s.door.withToken(s.serveJSON)(w, r)
 		return
 	}
 	if !isPage(r.URL.Path) {
@@ -163,49 +162,20 @@ type envelope struct {
 	Command string `json:"command"`
 }
 
-// build returns the page of a path.
-func (s *Site) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
-	build, argument, found := route(path)
-	if !found {
-		return nil, nil, errNoPage
-	}
-	if len(s.members) > 0 {
-		return s.buildFleet(ctx, path, build, query)
-	}
-	defer s.hold(build)()
-	r := &request{ctx: ctx, site: s, argument: argument, query: query, snapshot: s.read(ctx, build), models: s.models}
-	if build.ahead != nil {
-		r.play(build.ahead(r))
-	}
-	s.models.mu.Lock()
-	defer s.models.mu.Unlock()
-	p, err := build.page(r)
-	return p, r.snapshot, err
-}
-
-// kindsOf returns the kinds that a page needs here.
-func (s *Site) kindsOf(b builder) []string {
-	kinds := slices.Clone(b.kinds)
-	if i := slices.Index(kinds, kindPods); i >= 0 && b.own && s.about.Namespace != "" {
-		kinds[i] = KindOwnPods
-	}
-	return kinds
-}
-
-// read reads what a page needs. Whichever pods these are, they are the pods of the page.
-func (s *Site) read(ctx context.Context, b builder) *snapshot {
-	kinds := s.kindsOf(b)
-	snapshot := s.world.read(ctx, kinds)
-	if slices.Contains(kinds, KindOwnPods) {
-		snapshot.objects[kindPods], snapshot.versions[kindPods] = snapshot.objects[KindOwnPods], snapshot.versions[KindOwnPods]
-		if p := snapshot.problems[KindOwnPods]; p != "" {
-			snapshot.problems[kindPods] = p
-		}
-	}
-	return snapshot
-}
-
 var errNoPage = errors.New("there is no such page")
+
+// of returns the pages that an address is about, and the query, which names the cluster of a site
+// of several.
+func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
+	if s.fleet == nil {
+		return s.pages, query, nil
+	}
+	member, query, err := s.fleet.of(path, query)
+	if member == nil {
+		return s.fleet, query, err
+	}
+	return member, query, err
+}
 
 // render returns a page as the script gets it.
 func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
@@ -217,25 +187,28 @@ func (s *Site) render(ctx context.Context, path string, query url.Values) (*enve
 	if err != nil {
 		return nil, err
 	}
-	html, err := p.render(on)
+	frame := on.head()
+	html, err := frame.render(p)
 	if err != nil {
 		return nil, err
 	}
-	choices, err := s.contextChoices(on, path, query)
-	if err != nil {
-		return nil, err
+	if s.fleet != nil {
+		choices, err := s.fleet.choices(frame.links.context, path, query)
+		if err != nil {
+			return nil, err
+		}
+		html = choices + html
 	}
-	e := &envelope{Title: p.title, HTML: choices + html, About: on.about, Context: on.context, AsOf: snapshot.now.In(s.local).Format(time.TimeOnly), Command: on.command(p.command)}
+	e := &envelope{Title: p.title, HTML: html, About: frame.about, Context: frame.links.context, AsOf: frame.clock(snapshot.now), Command: frame.links.command(p.command)}
 	if snapshot.lost != "" {
-		e.AsOf = snapshot.lostAt.In(s.local).Format(time.TimeOnly)
-		e.Lost = snapshot.lost
+		e.AsOf, e.Lost = frame.clock(snapshot.lostAt), snapshot.lost
 	}
 	return e, nil
 }
 
 func (s *Site) servePage(w http.ResponseWriter, r *http.Request) {
 	e, err := s.render(r.Context(), strings.TrimPrefix(r.URL.Path, "/-/page"), r.URL.Query())
-	answer(w, e, err)
+	reply(w, e, err)
 }
 
 func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
@@ -245,19 +218,19 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 	}
 	on, query, err := s.of(path, r.URL.Query())
 	if err != nil {
-		answer(w, nil, err)
+		reply(w, nil, err)
 		return
 	}
 	p, _, err := on.build(r.Context(), path, query)
 	if err != nil {
-		answer(w, nil, err)
+		reply(w, nil, err)
 		return
 	}
-	answer(w, p.json, nil)
+	reply(w, p.json, nil)
 }
 
-// answer sends a value as JSON, or an error as one line.
-func answer(w http.ResponseWriter, value any, err error) {
+// reply sends a value as JSON, or an error as one line.
+func reply(w http.ResponseWriter, value any, err error) {
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, errNotFound), errors.Is(err, errNoContext):
 		http.Error(w, err.Error(), http.StatusNotFound)

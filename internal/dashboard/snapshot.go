@@ -7,10 +7,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
 // snapshot is what was read of some kinds, at one moment.
@@ -26,6 +31,10 @@ type snapshot struct {
 	// lost says why the API server cannot be reached, "" if it can; lostAt is since when.
 	lost   string
 	lostAt time.Time
+
+	// restartList and byNamespace are computed once.
+	restartList []*tidekeeperv1.ScheduledRestart
+	byNamespace map[string][]period.Period
 }
 
 // read returns the objects of the kinds. It waits for the first list of each, but not for
@@ -109,4 +118,83 @@ func (s *snapshot) problem(kinds ...string) string {
 		}
 	}
 	return ""
+}
+
+// problemsOf returns a sentence for each kind that cannot be shown, each once.
+func (s *snapshot) problemsOf(kinds ...string) []string {
+	var list []string
+	seen := map[string]bool{}
+	for _, kind := range kinds {
+		// The labels of namespaces only select the namespaces of freezes.
+		if kind == kindNamespaces && len(s.objects[kindFreezes]) == 0 {
+			continue
+		}
+		if p := s.problem(kind); p != "" && !seen[p] {
+			seen[p] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// version is the same as long as nothing of the kinds has changed.
+func (s *snapshot) version(kinds ...string) string {
+	key := ""
+	for _, kind := range kinds {
+		key += fmt.Sprint(s.versions[kind], s.problems[kind], ";")
+	}
+	return key
+}
+
+func (s *snapshot) pools() []*tidekeeperv1.NodePool {
+	return listOf[*tidekeeperv1.NodePool](s, kindPools)
+}
+
+func (s *snapshot) nodes() []*corev1.Node { return listOf[*corev1.Node](s, kindNodes) }
+
+// pods returns the pods: of all namespaces where the page needs them, else of the namespace that is
+// shown.
+func (s *snapshot) pods() []*corev1.Pod { return listOf[*corev1.Pod](s, kindPods) }
+
+// restarts returns the ScheduledRestarts of all namespaces.
+func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
+	if s.restartList == nil {
+		s.restartList = listOf[*tidekeeperv1.ScheduledRestart](s, kindRestarts)
+	}
+	return s.restartList
+}
+
+// freezes returns the periods of the freezes that are about each namespace. Without the right to
+// read the labels of namespaces, those by label are not counted.
+func (s *snapshot) freezes() map[string][]period.Period {
+	if s.byNamespace != nil {
+		return s.byNamespace
+	}
+	var list []tidekeeperv1.Freeze
+	for _, f := range listOf[*tidekeeperv1.Freeze](s, kindFreezes) {
+		list = append(list, *f)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	namespaces := map[string]map[string]string{}
+	for _, restart := range s.restarts() {
+		namespaces[restart.Namespace] = map[string]string{corev1.LabelMetadataName: restart.Namespace}
+	}
+	for _, n := range listOf[*corev1.Namespace](s, kindNamespaces) {
+		namespaces[n.Name] = n.Labels
+	}
+	periods := map[string][]period.Period{}
+	for name, labels := range namespaces {
+		if in := period.In(list, labels, s.now); len(in) > 0 {
+			periods[name] = in
+		}
+	}
+	s.byNamespace = periods
+	return periods
+}
+
+// limitsPodAge reports whether a ScheduledRestart limits the age of pods.
+func (s *snapshot) limitsPodAge() bool {
+	return slices.ContainsFunc(s.restarts(), func(o *tidekeeperv1.ScheduledRestart) bool { return o.Spec.MaxPodAgeSeconds > 0 })
 }

@@ -64,63 +64,74 @@ var sinces = []struct {
 	time.Duration
 }{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}, {"all", 0}}
 
+// startups are the starts of pods.
+type startups struct {
+	now     time.Time
+	local   *time.Location
+	address address
+	links   links
+	pods    []*corev1.Pod
+	// events reads the events about an object.
+	events func(ObjectRef) []corev1.Event
+}
+
 // podsPage is the page of starting pods.
 func podsPage(r *request) (*page, error) {
-	d := &startupData{Problems: r.problems(podsKinds...), Filter: r.query.Get("q"), Namespace: r.query.Get("namespace")}
+	a, starts := r.address, r.startups()
+	d := &startupData{Problems: r.snapshot.problemsOf(podsKinds...), Filter: a.get("q"), Namespace: a.get("namespace")}
 	since := sinces[1]
 	for _, s := range sinces {
-		if r.query.Get("since") == s.text {
+		if a.get("since") == s.text {
 			since = s
 		}
 	}
 	for _, s := range sinces {
-		d.Since = append(d.Since, choice{s.text, r.with("since", s.text), s == since})
+		d.Since = append(d.Since, choice{s.text, a.with("since", s.text), s == since})
 	}
 	for i, name := range podtimeline.StageNames() {
 		d.Stages = append(d.Stages, stageKey{i, stageText(name)})
 	}
-	all := r.startups(since.Duration)
+	all := starts.within(since.Duration)
 	if len(all) > 0 {
 		summary := view.SummaryOf(all)
 		d.Summary, d.Median, d.Worst = &summary, view.FormatLength(view.Seconds(summary.MedianSeconds)), view.FormatLength(view.Seconds(summary.Worst.Seconds))
 	}
 	d.Histograms = stageHistogramsOf(all)
 	slowest := view.Slowest(all, mostStartups)
-	d.Rows = r.startupRows(slowest, mostExplained)
-	if key := r.query.Get("pod"); key != "" {
-		d.Pod = r.podPanel(key)
+	d.Rows = starts.rows(slowest, mostExplained)
+	if key := a.get("pod"); key != "" {
+		d.Pod = starts.panel(key)
 	}
-	command := append([]string{"pods", "slow"}, r.namespaceFlags()...)
+	command := append([]string{"pods", "slow"}, a.namespaceFlags()...)
 	if since.Duration > 0 {
 		command = append(command, "--since", since.text)
 	}
-	d.ByStage = r.site.command(append(slices.Clone(command), "--by-stage"))
+	d.ByStage = r.frame.links.command(append(slices.Clone(command), "--by-stage"))
 	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command}, nil
 }
 
-// startups returns how the pods came up that were created within a time, and that match the
-// filters; 0 is any time.
-func (r *request) startups(since time.Duration) []view.Startup {
-	startups := []view.Startup{}
-	q := r.query.Get("q")
-	for _, pod := range r.pods() {
-		if !r.isShown(pod.Namespace) || since > 0 && !pod.CreationTimestamp.After(r.now().Add(-since)) || q != "" && !strings.Contains(pod.Namespace+"/"+pod.Name, q) {
+// within returns the starts of pods that were created within a time and match the filters; 0 is any
+// time.
+func (u *startups) within(since time.Duration) []view.Startup {
+	list := []view.Startup{}
+	for _, pod := range u.pods {
+		if !u.address.shows(pod.Namespace) || since > 0 && !pod.CreationTimestamp.After(u.now.Add(-since)) || !u.address.matches(pod.Namespace+"/"+pod.Name) {
 			continue
 		}
-		if s := view.StartupOf(pod, nil, r.now()); !s.Ended {
-			startups = append(startups, s)
+		if s := view.StartupOf(pod, nil, u.now); !s.Ended {
+			list = append(list, s)
 		}
 	}
-	return startups
+	return list
 }
 
-// slowest are the rows of those that took longest.
-func (r *request) slowest(since time.Duration, top int) []startupRow {
-	return r.startupRows(view.Slowest(r.startups(since), top), 0)
+// slowest returns the rows of the pods that took longest.
+func (u *startups) slowest(since time.Duration, top int) []startupRow {
+	return u.rows(view.Slowest(u.within(since), top), 0)
 }
 
-// startupRows are rows, all to the same scale; events are read for the first of them.
-func (r *request) startupRows(list []view.Startup, explained int) []startupRow {
+// rows returns rows, all to the same scale; events are read for the first of them.
+func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	longest := int64(1)
 	for _, s := range list {
 		longest = max(longest, s.Seconds)
@@ -129,10 +140,10 @@ func (r *request) startupRows(list []view.Startup, explained int) []startupRow {
 	for i := range list {
 		s := &list[i]
 		if i < explained && s.Slowest != nil && !s.Slowest.Known {
-			s.Explain(r.eventsAbout(ObjectRef{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod, UID: typesUID(s.UID)}))
+			s.Explain(u.events(ObjectRef{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod, UID: typesUID(s.UID)}))
 		}
 		row := startupRow{Startup: *s, Key: s.Namespace + "/" + s.Pod, Took: view.FormatLength(view.Seconds(s.Seconds)), Stage: "-", Of: "-", Segments: segmentsOf(s, longest), Progressing: !s.Ready}
-		row.Href, row.Chosen = "/pods"+r.with("pod", row.Key), r.query.Get("pod") == row.Key
+		row.Href, row.Chosen = "/pods"+u.address.with("pod", row.Key), u.address.get("pod") == row.Key
 		if s.Slowest != nil {
 			row.Stage, row.Of, row.Cause = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), s.Slowest.Cause
 		}
@@ -161,14 +172,14 @@ type stageRow struct {
 	Done, Slowest, Estimated  bool
 }
 
-// podPanel returns the waterfall of a pod, nil if there is no such pod.
-func (r *request) podPanel(key string) *podPanel {
+// panel returns the waterfall of a pod, nil if there is no such pod.
+func (u *startups) panel(key string) *podPanel {
 	namespace, name, _ := strings.Cut(key, "/")
-	if !r.isShown(namespace) {
+	if !u.address.shows(namespace) {
 		return nil
 	}
 	var found *corev1.Pod
-	for _, pod := range r.pods() {
+	for _, pod := range u.pods {
 		if pod.Namespace == namespace && pod.Name == name {
 			found = pod
 		}
@@ -176,16 +187,16 @@ func (r *request) podPanel(key string) *podPanel {
 	if found == nil {
 		return nil
 	}
-	s := view.StartupOf(found, r.eventsAbout(ObjectRef{Kind: "Pod", Namespace: namespace, Name: name, UID: found.UID}), r.now())
+	s := view.StartupOf(found, u.events(ObjectRef{Kind: "Pod", Namespace: namespace, Name: name, UID: found.UID}), u.now)
 	p := &podPanel{
-		Startup: s, Close: r.with("pod", ""), Took: view.FormatLength(view.Seconds(s.Seconds)),
-		Created: s.Created.In(r.site.local).Format(time.TimeOnly) + " " + term.Zone(s.Created, r.site.local),
-		Command: r.site.command([]string{"pods", "timeline", name, "-n", namespace}),
+		Startup: s, Close: u.address.with("pod", ""), Took: view.FormatLength(view.Seconds(s.Seconds)),
+		Created: s.Created.In(u.local).Format(time.TimeOnly) + " " + term.Zone(s.Created, u.local),
+		Command: u.links.command([]string{"pods", "timeline", name, "-n", namespace}),
 	}
 	bars := segmentsOf(&s, max(1, s.Seconds))
 	for i, stage := range s.Stages {
 		row := stageRow{
-			Text: stageText(stage.Name), At: stage.Start.Add(view.Seconds(stage.Seconds)).In(r.site.local).Format(time.TimeOnly),
+			Text: stageText(stage.Name), At: stage.Start.Add(view.Seconds(stage.Seconds)).In(u.local).Format(time.TimeOnly),
 			Took: view.FormatLength(view.Seconds(stage.Seconds)), WaitedFor: stage.WaitedFor, Bar: bars[i], Done: stage.Done, Estimated: stage.Estimated,
 			Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
 		}

@@ -74,12 +74,12 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	path, query := strings.TrimPrefix(r.URL.Path, "/-/stream"), r.URL.Query()
 	build, _, found := route(path)
 	if !found {
-		answer(w, nil, errNoPage)
+		reply(w, nil, errNoPage)
 		return
 	}
 	on, _, err := s.of(path, query)
 	if err != nil {
-		answer(w, nil, err)
+		reply(w, nil, err)
 		return
 	}
 	ctx, remove := s.streams.add(r.Context())

@@ -160,21 +160,21 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	return clusters, nil
 }
 
-// site returns the site of the clusters, and what it reads of each.
+// site returns the site of the clusters, and the watches of each.
 func (o *options) site(clusters []*cluster) (*dashboard.Site, []*dashboard.World) {
 	settings := dashboard.Options{Token: dashboard.NewToken(), Now: o.Now, Local: o.Local}
-	sites, worlds := make([]*dashboard.Site, len(clusters)), make([]*dashboard.World, len(clusters))
+	members, worlds := make([]*dashboard.Member, len(clusters)), make([]*dashboard.World, len(clusters))
 	for i, c := range clusters {
 		of := settings
 		of.About = c.about
 		worlds[i] = dashboard.NewWorld(c.kinds(), o.Now)
-		sites[i] = dashboard.NewSite(worlds[i], c.source(o.allowActions), of)
+		members[i] = dashboard.NewMember(worlds[i], c.source(o.allowActions), of)
 	}
 	if !o.contexts.Given() {
-		return sites[0], worlds
+		return dashboard.NewSite(members[0], settings), worlds
 	}
 	settings.About.Namespace = clusters[0].about.Namespace
-	return dashboard.NewFleet(sites, settings), worlds
+	return dashboard.NewFleet(members, settings), worlds
 }
 
 // introduction says what the page shows.

@@ -1,0 +1,78 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// address is the query of a page's address. namespace is the namespace of the run, "" for all.
+type address struct {
+	query     url.Values
+	namespace string
+}
+
+// get returns a parameter, "" without it.
+func (a address) get(name string) string { return a.query.Get(name) }
+
+// with returns the page's own address with another value of a parameter; "" removes the parameter.
+func (a address) with(name, value string) string {
+	query := url.Values{}
+	for key, values := range a.query {
+		query[key] = values
+	}
+	query.Del(name)
+	if value != "" {
+		query.Set(name, value)
+	}
+	return "?" + query.Encode()
+}
+
+// shows reports whether objects of a namespace are shown: they must be in the namespace of the run,
+// and match the page's own filter.
+func (a address) shows(namespace string) bool {
+	only := a.get("namespace")
+	return (a.namespace == "" || namespace == a.namespace) && (only == "" || namespace == only)
+}
+
+// matches reports whether a text has the words of the filter in it.
+func (a address) matches(text string) bool { return strings.Contains(text, a.get("q")) }
+
+// namespaceFlags are the flags for the namespaces of the page, in a command.
+func (a address) namespaceFlags() []string {
+	namespace := a.namespace
+	if only := a.get("namespace"); only != "" {
+		namespace = only
+	}
+	if namespace == "" {
+		return []string{"-A"}
+	}
+	return []string{"-n", namespace}
+}
+
+// ahead is how far a page looks ahead.
+type ahead struct {
+	text string
+	time.Duration
+}
+
+var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+
+// ahead returns how far the address looks ahead.
+func (a address) ahead() ahead {
+	i := max(0, slices.IndexFunc(aheads, func(of ahead) bool { return of.text == a.get("for") }))
+	return aheads[i]
+}
+
+// sorts returns the choices of an order of pools.
+func (a address) sorts(chosen string) []choice {
+	var list []choice
+	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {
+		list = append(list, choice{by, a.with("sort", by), by == chosen})
+	}
+	return list
+}

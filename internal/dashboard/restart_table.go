@@ -1,0 +1,134 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// restartTable makes the rows of ScheduledRestarts.
+type restartTable struct {
+	now     time.Time
+	local   *time.Location
+	address address
+	freezes map[string][]period.Period // by namespace
+}
+
+// restartRow is a ScheduledRestart in the table.
+type restartRow struct {
+	view.Restart
+	Key    string // namespace/name
+	Href   string
+	Last   string
+	Never  bool
+	Next   string
+	Lane   *lane
+	Chosen bool
+	// Closed names the gates that are closed now, "" if all are open, and ClosedWhy says why.
+	Closed, ClosedWhy string
+	object            *tidekeeperv1.ScheduledRestart
+}
+
+// rows returns the ScheduledRestarts that match the filters: first those in trouble, then
+// in the order in which they start.
+func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
+	values := make([]tidekeeperv1.ScheduledRestart, len(list))
+	for i := range list {
+		values[i] = *list[i]
+	}
+	shared := view.SharedTargets(values)
+	rows := []restartRow{}
+	for _, object := range list {
+		shown := view.RestartOf(object, shared)
+		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)
+		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Next: "-", Last: "-"}
+		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target+" "+row.Status.Reason) {
+			continue
+		}
+		row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
+		if row.LastTick != nil {
+			row.Last = term.Ago(*row.LastTick, t.now) + " ago"
+		}
+		switch {
+		case row.ActiveSince != nil:
+			row.Next = "in progress for " + term.Ago(*row.ActiveSince, t.now)
+			if row.Refused != "" {
+				row.Next += ", an eviction is refused"
+			}
+		case row.NextStart != nil:
+			row.Next = term.Coming(*row.NextStart, t.now, t.local) + row.Frozen.Text(func(until time.Time) string { return term.Moment(until, t.now, t.local) })
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, compareRestarts)
+	return rows
+}
+
+// compareRestarts puts what is in trouble first, and then what starts first.
+func compareRestarts(a, b restartRow) int {
+	return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
+}
+
+// trouble is greater for what needs a person more.
+func trouble(row *restartRow) int {
+	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
+}
+
+// compareTimes puts times that are not known last.
+func compareTimes(a, b *time.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	default:
+		return a.Compare(*b)
+	}
+}
+
+// restartPanel is a ScheduledRestart in detail.
+type restartPanel struct {
+	restartRow
+	Close   string
+	Words   string // of the schedule
+	Gates   *view.Gates
+	NoGates string
+	History []historyRow
+	Actions []action
+}
+
+// historyRow is a tick of the history.
+type historyRow struct {
+	Tick, Waited, Took, Median, Worst string
+	view.HistoryEntry
+}
+
+// panel returns a ScheduledRestart in detail.
+func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *restartPanel {
+	p := &restartPanel{restartRow: *row, Words: wordsOf(row.object), Close: t.address.with("restart", ""), Actions: b.restart(row.object)}
+	for _, e := range view.HistoryOf(row.object, t.now) {
+		h := historyRow{Tick: e.Tick.In(t.local).Format("2 Jan 15:04:05"), Waited: "-", Took: "-", HistoryEntry: e}
+		if e.Waited != nil {
+			h.Waited, h.Took = e.Waited.String(), e.Took.String()
+		}
+		h.Median, h.Worst = e.StartupTexts()
+		p.History = append(p.History, h)
+	}
+	read, err := gates.of(row.object)
+	if err != nil {
+		p.NoGates = err.Error()
+		return p
+	}
+	p.Gates = read
+	return p
+}

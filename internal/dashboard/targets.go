@@ -1,0 +1,81 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// copies returns copies of the restarts, which a forecast changes.
+func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRestart {
+	copied := make([]*tidekeeperv1.ScheduledRestart, len(list))
+	for i, r := range list {
+		copied[i] = r.DeepCopy()
+	}
+	return copied
+}
+
+// targets returns the state of the workloads that are restarted. Those of a kind that may not be
+// read are left out, and taken to be healthy.
+func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
+	targets := map[forecast.TargetKey]forecast.Target{}
+	for _, restart := range s.restarts() {
+		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
+			if kind, err := workload.Get(ref); err == nil && s.problem(kind.Resource) == "" {
+				targets[forecast.KeyOf(restart.Namespace, ref)] = forecast.Target{Unserved: s.unserved[kind.Resource]}
+			}
+		}
+	}
+	for _, kind := range workload.Kinds {
+		for _, o := range s.objects[kind.Resource] {
+			object, ok := o.(workload.Object)
+			if !ok {
+				continue
+			}
+			key := forecast.KeyOf(object.GetNamespace(), kind.Ref(object.GetName()))
+			if _, wanted := targets[key]; !wanted {
+				continue
+			}
+			if state, err := kind.State(object); err == nil {
+				targets[key] = forecast.Target{State: state}
+			}
+		}
+	}
+	s.addPodAges(targets)
+	return targets
+}
+
+// addPodAges adds the age of the oldest pods where a ScheduledRestart of the namespace limits it.
+func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
+	limited := map[string]bool{}
+	for _, restart := range s.restarts() {
+		limited[restart.Namespace] = limited[restart.Namespace] || restart.Spec.MaxPodAgeSeconds > 0
+	}
+	ages := view.PodAges{}
+	for _, pod := range s.pods() {
+		if limited[pod.Namespace] {
+			ages.Add(pod)
+		}
+	}
+	for key, oldest := range ages {
+		if t, known := targets[key]; known {
+			t.Oldest = oldest
+			targets[key] = t
+		}
+	}
+}
+
+// targetOf returns the state of the workload of a restart, nil if it does not exist.
+func (s *snapshot) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
+	for _, o := range s.objects[kind.Resource] {
+		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {
+			return kind.State(object)
+		}
+	}
+	return nil, nil
+}
