@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // Causes of a loss, in the order in which the first that applies counts.

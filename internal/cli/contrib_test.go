@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 func readYAML(t *testing.T, into any, path ...string) {

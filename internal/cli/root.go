@@ -28,7 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
 	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

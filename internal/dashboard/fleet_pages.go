@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

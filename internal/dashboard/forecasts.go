@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 const (

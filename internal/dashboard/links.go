@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // links make the addresses and commands of a cluster. context names the cluster in them; it is empty

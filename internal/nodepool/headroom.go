@@ -18,8 +18,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 

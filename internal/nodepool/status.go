@@ -15,8 +15,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // urgentInterval is the minimum time between two status writes of a pool, whatever has changed;

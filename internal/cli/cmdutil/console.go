@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // Console is the output of a run of the plugin.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/informers"
 	"tidekeeper.dev/tidekeeper/internal/reconnect"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // Follower continues a table with a line for each object of which something

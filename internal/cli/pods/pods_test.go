@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/podwatch"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

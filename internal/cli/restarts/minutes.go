@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // minuteTable is a table with a line for each minute in which something starts, on a

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/cli/term"
+	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
 // However narrow the terminal and however long the names, NEXT is never cut: it

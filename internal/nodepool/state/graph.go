@@ -16,11 +16,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/room"
 	"tidekeeper.dev/tidekeeper/internal/nodes"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // graph is a graph of the existing pools and nodes. Its edges are which pool selects which

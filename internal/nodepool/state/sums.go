@@ -6,9 +6,9 @@ package state
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/room"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // sums are running sums over the members of a pool.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // Pods that share their containers have one profile, unless something else decides otherwise.

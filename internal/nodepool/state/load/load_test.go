@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // Resources that no node offers are in no sum, and nothing is left of them when the pods are

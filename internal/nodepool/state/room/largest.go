@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // largest finds the nodes of a pool with the most room. For each resource it has a heap of the

@@ -6,7 +6,7 @@ package room
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // Node is the room of a node. The zero value with a name and an object has no room.

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"tidekeeper.dev/tidekeeper/internal/nodepool/resources"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
+	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
 // After any changes of nodes and taints, the report is that of a pool to which the nodes are added
