@@ -48,7 +48,7 @@ func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCo
 }
 
 // boundField returns what is kept of a field of a Rollout, nil for nothing. Whatever has another shape
-// than a selector is a number, a flag or a short text, unless somebody means harm.
+// than a selector is a number, a flag or a short text, in a Rollout that means no harm.
 func boundField(value any) any {
 	switch v := value.(type) {
 	case string:
