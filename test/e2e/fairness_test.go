@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,17 +46,34 @@ func greedy(t *testing.T, name string, of func(string) *tidekeeperv1.ScheduledRe
 	return many, one, due(restartOf("Deployment", "modest"), one)
 }
 
-// eventuallyDecided waits until something was decided about each ScheduledRestart of a namespace.
-func eventuallyDecided(t *testing.T, namespace string) {
+// eventuallyBegins waits until a restart is in progress, or over.
+func eventuallyBegins(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
-	framework.EventuallyWithin(t, 2*framework.Patience, "all in "+namespace+" have a condition", func() error {
+	eventuallyRestart(t, r, framework.Patience, "is restarted", func() error {
+		if r.Status.Active == nil && len(r.Status.History) == 0 {
+			return fmt.Errorf("not yet: %v", r.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// isPaused reports whether a restart waits for a workload that is paused.
+func isPaused(r *tidekeeperv1.ScheduledRestart) bool {
+	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
+	return ready != nil && ready.Reason == tidekeeperv1.ReasonTargetPaused
+}
+
+// eventuallyAll waits until something holds for each of n ScheduledRestarts of a namespace.
+func eventuallyAll(t *testing.T, namespace string, n int, what string, check func(*tidekeeperv1.ScheduledRestart) bool) {
+	t.Helper()
+	framework.EventuallyWithin(t, 2*framework.Patience, "all in "+namespace+" "+what, func() error {
 		list := &tidekeeperv1.ScheduledRestartList{}
 		if err := cluster.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		for i := range list.Items {
-			if ready := meta.FindStatusCondition(list.Items[i].Status.Conditions, tidekeeperv1.ConditionReady); ready == nil || len(list.Items) != greed {
-				return fmt.Errorf("%s has none, of %d", list.Items[i].Name, len(list.Items))
+			if r := &list.Items[i]; !check(r) || len(list.Items) != n {
+				return fmt.Errorf("%s does not, of %d: %+v", r.Name, len(list.Items), r.Status.Conditions)
 			}
 		}
 		return nil
@@ -80,27 +98,44 @@ func inNamespace(requests []framework.Request, namespace string) (of []framework
 }
 
 // The restart of a namespace waits for a few requests of another one, although hundreds of objects
-// there have something due at the same time and come first.
+// there wait for the same workload, so that one event has all of them looked at before it.
 func TestNamespacesTakeTurns(t *testing.T) {
-	many, one, modest := greedy(t, "turns", func(name string) *tidekeeperv1.ScheduledRestart { return restartOf("Deployment", name) })
-	audit := cluster.Audit(t, "tidekeeper/")
+	many, one, _ := greedy(t, "turns", func(name string) *tidekeeperv1.ScheduledRestart {
+		r := restartOf("Deployment", name)
+		r.Spec.TargetRef.Name = "crowded"
+		return r
+	})
+	crowded, quiet := deployment("crowded", 1, app), deployment("modest", 1, app)
+	crowded.Namespace, quiet.Namespace = many, one
+	cluster.Apply(t, crowded)
+	for _, d := range []*appsv1.Deployment{crowded, quiet} {
+		cluster.Change(t, d, func() { d.Spec.Paused = true })
+	}
 	cluster.StartManager(t, fmt.Sprint("--restart-concurrency=", fairWorkers))
-	eventuallyDecided(t, many)
-	eventuallyRestart(t, modest, framework.Patience, "is restarted", func() error {
-		if modest.Status.Active == nil && len(modest.Status.History) == 0 {
-			return fmt.Errorf("not yet: %v", modest.Status.Conditions)
+	eventuallyAll(t, many, greed, "wait for their target", isPaused)
+	eventuallyAll(t, one, 1, "wait for their target", isPaused)
+	audit := cluster.Audit(t, "tidekeeper/")
+	cluster.Change(t, crowded, func() { crowded.Spec.Paused = false })
+	asked := time.Now()
+	cluster.Change(t, quiet, func() { quiet.Spec.Paused = false })
+	var since []framework.Request
+	framework.Eventually(t, "the restarts were sent", func() error {
+		for _, r := range audit.Requests(t) {
+			if !r.Received.Before(asked) {
+				since = append(since, r)
+			}
+		}
+		if !slices.ContainsFunc(since, isRestart(one)) || !slices.ContainsFunc(since, isRestart(many)) {
+			return fmt.Errorf("they are not among %d requests", len(since))
 		}
 		return nil
 	})
-	var requests []framework.Request
-	framework.Eventually(t, "the restart was sent", func() error {
-		if requests = append(requests, audit.Requests(t)...); !slices.ContainsFunc(requests, isRestart(one)) {
-			return fmt.Errorf("it is not among %d requests", len(requests))
-		}
-		return nil
+	eventuallyAll(t, many, greed, "have begun", func(r *tidekeeperv1.ScheduledRestart) bool {
+		return r.Status.Active != nil || len(r.Status.History) > 0
 	})
-	before := len(inNamespace(requests[:slices.IndexFunc(requests, isRestart(one))], many))
-	all := len(inNamespace(requests, many))
+	since = append(since, audit.Requests(t)...)
+	before := len(inNamespace(since[:slices.IndexFunc(since, isRestart(one))], many))
+	all := len(inNamespace(since, many))
 	t.Logf("the restart was sent after %d of the %d requests for the greedy namespace", before, all)
 	// The restart takes a few turns: to claim it, to send it, and where a write has to be repeated.
 	if most := 10 * fairWorkers; before > most || all < greed {
@@ -111,7 +146,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // A namespace that has used up its requests to the API server waits for the clock, here for those
 // of targets that are read by their scale, and others do not wait. The metrics say which it is.
 func TestRequestsOfANamespace(t *testing.T) {
-	const perSecond, burst = 2, 100
+	// The least that the flags take: any machine uses that up.
+	const perSecond, burst = 1, 100
 	installSquads(t)
 	many, one, modest := greedy(t, "requests", func(name string) *tidekeeperv1.ScheduledRestart { return ofSquad(evictionOf("Squad", name)) })
 	allowSquads(t, many)
@@ -119,14 +155,9 @@ func TestRequestsOfANamespace(t *testing.T) {
 	launched := time.Now()
 	manager := cluster.StartManager(t, fmt.Sprint("--restart-concurrency=", fairWorkers),
 		fmt.Sprint("--namespace-requests-per-second=", perSecond), fmt.Sprint("--namespace-requests-burst=", burst))
-	eventuallyRestart(t, modest, framework.Patience, "is restarted", func() error {
-		if modest.Status.Active == nil && len(modest.Status.History) == 0 {
-			return fmt.Errorf("not yet: %v", modest.Status.Conditions)
-		}
-		return nil
-	})
+	eventuallyBegins(t, modest)
 	var metrics framework.Metrics
-	framework.Eventually(t, "reconciles of the greedy namespace are put off", func() error {
+	framework.EventuallyWithin(t, 3*framework.Patience, "reconciles of the greedy namespace are put off", func() error {
 		if metrics = manager.ReadMetrics(t); metrics.SumOf("tidekeeper_namespace_deferred_reconciles", "namespace", many) == 0 {
 			return fmt.Errorf("after %g requests none was", metrics.SumOf("tidekeeper_namespace_requests", "namespace", many))
 		}
@@ -138,11 +169,12 @@ func TestRequestsOfANamespace(t *testing.T) {
 	if deferred := metrics.SumOf("tidekeeper_namespace_deferred_reconciles", "namespace", one); deferred > 0 {
 		t.Errorf("%g reconciles of the modest namespace were put off", deferred)
 	}
-	var requests []framework.Request
+	requests := audit.Requests(t)
+	usedUp := len(inNamespace(requests, many))
 	framework.Eventually(t, "the clock gives requests back", func() error {
 		requests = append(requests, audit.Requests(t)...)
-		if n := len(inNamespace(requests, many)); n < burst+5*perSecond {
-			return fmt.Errorf("the greedy namespace has caused %d", n)
+		if n := len(inNamespace(requests, many)); n < usedUp+5*perSecond {
+			return fmt.Errorf("the greedy namespace has caused %d requests, %d until they were used up", n, usedUp)
 		}
 		return nil
 	})

@@ -58,6 +58,7 @@ func TestTenants(t *testing.T) {
 	}
 	cost := s.startCost(t)
 	s.heap = &heap{manager: s.manager}
+	s.readsLarge(t)
 	s.heap.rest = s.heap.read(t)
 	for _, trick := range s.tricks() {
 		t.Run(trick.name, func(t *testing.T) {
