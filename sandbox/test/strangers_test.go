@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,7 +31,7 @@ func TestExploreStranger(t *testing.T) {
 nodes: 0
 steps:
 - run: kubectl create configmap bread --from-literal=item=bread && kubectl label configmap bread shop=order
-- run: echo >>%[1]s; if [ $(wc -l <%[1]s) -gt 2 ]; then kubectl create configmap stranger --field-manager=curl; fi
+- run: echo >>%[1]s; if [ $(wc -l <%[1]s) -gt 2 ]; then kubectl create configmap stranger --from-literal=a=b --field-manager=curl; fi
 `, count))
 	r := command(t, "explore", "--workload", workload, "--dir", t.TempDir(), "--quiet", "1500ms", "--patience", "5s", "--jobs", "1", "--only", "Restart at step 1", "--", shop(t))
 	if r.code != 1 || !strings.Contains(r.stderr, stranger) || !strings.Contains(r.stdout, "Found: 0.") {
@@ -69,7 +70,7 @@ func TestFuzzStranger(t *testing.T) {
 	}
 }
 
-// writeAsStranger makes an object in a sandbox, if that is there still.
+// writeAsStranger makes an object in a sandbox, or changes it, if that is there still.
 func writeAsStranger(t *testing.T, kubeconfig string, n int) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -80,5 +81,8 @@ func writeAsStranger(t *testing.T, kubeconfig string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = all.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("stranger-", n)}}, metav1.CreateOptions{FieldManager: "curl"})
+	maps, object := all.CoreV1().ConfigMaps("default"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}, Data: map[string]string{"n": fmt.Sprint(n)}}
+	if _, err := maps.Create(t.Context(), object, metav1.CreateOptions{FieldManager: "curl"}); apierrors.IsAlreadyExists(err) {
+		_, _ = maps.Update(t.Context(), object, metav1.UpdateOptions{FieldManager: "curl"})
+	}
 }
