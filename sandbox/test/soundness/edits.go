@@ -41,6 +41,11 @@ var edits = []Pair{
 		Edits: []string{"spec.message: with a suffix"},
 	},
 	{
+		Name: "writes-back", Mistake: "does not see another message; its types write back what users wrote, without what is zero",
+		Oracle: "other than a new one", Says: "data.message",
+		Edits: []string{"spec.message: with a suffix", "spec.count: zero", "spec.items: empty"},
+	},
+	{
 		Name: "hasty", Mistake: "says that it has seen an edit, and then does what that asks for",
 		Oracle: "other state", Says: "data.message is open, not open2",
 		Edits: []string{"spec.message: with a suffix"}, Flags: []string{"--faults"},
@@ -52,7 +57,7 @@ var edits = []Pair{
 	},
 	{
 		Name: "label", Mistake: "makes an object of a text that the API server refuses",
-		Oracle: "not reached", Says: "422",
+		Oracle: "not reached: the API server refuses what the operator writes", Says: "422",
 		Edits: []string{"spec.message: a path", "spec.message: another script"},
 	},
 	{

@@ -115,6 +115,19 @@ func sticky(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, want)
 }
 
+// writesBack is sticky, and has a finalizer. When it takes that, its types write the whole object back,
+// without what users wrote and is empty or zero.
+func writesBack(ctx context.Context, o *operator, t *Thing) error {
+	has, err := o.finalized(ctx, t)
+	switch {
+	case err != nil || !has:
+		return err
+	case t.DeletionTimestamp != nil:
+		return o.release(ctx, t)
+	}
+	return sticky(ctx, o, t)
+}
+
 // hasty says that it has seen an edit, and then does what that asks for.
 func hasty(ctx context.Context, o *operator, t *Thing) error {
 	if !o.wrong {

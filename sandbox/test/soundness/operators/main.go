@@ -57,12 +57,15 @@ var reconcilers = map[string]func(context.Context, *operator, *Thing) error{
 	"spins":      spins,
 	"sticky":     sticky,
 	"hasty":      hasty,
-	"rigid":      rigid,
-	"label":      label,
-	"silent":     silent,
-	"recreates":  recreates,
-	"fatal":      fatal,
-	"partial":    partial,
+
+	"writes-back": writesBack,
+
+	"rigid":     rigid,
+	"label":     label,
+	"silent":    silent,
+	"recreates": recreates,
+	"fatal":     fatal,
+	"partial":   partial,
 }
 
 // programs have their own ways to hear of Things.
