@@ -101,10 +101,11 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	if len(o.Problems) == 0 {
 		return nil
 	}
-	if found := shorter.newFinding(f.Fault, o, base); found.Kind() == kind {
-		return found
+	found := shorter.newFinding(f.Fault, o, base)
+	if found.Kind() != kind || shorter.keep(found, base) != nil {
+		return nil
 	}
-	return nil
+	return found
 }
 
 // momentStep is the beginning of the name of a moment: that at which a step begins.
