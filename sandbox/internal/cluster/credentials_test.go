@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
-
-	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
 // Certificates stay the same from run to run, a missing one is issued, and with an authority that
@@ -155,19 +153,5 @@ func TestSocketPaths(t *testing.T) {
 	}
 	if !seen[long.control()] {
 		t.Error("the control socket has another path than before")
-	}
-}
-
-// The components that do not run are named, each with its state.
-func TestStatusDown(t *testing.T) {
-	component := func(name, state string) Component {
-		var c Component
-		c.Name = name
-		c.State = supervisor.State(state)
-		return c
-	}
-	s := Status{Components: []Component{component("etcd", "running"), component("a", "paused"), component("b", "crashed"), component("c", "killed")}}
-	if got := strings.Join(s.Down(), ", "); got != "a is paused, b has crashed, c was killed" {
-		t.Errorf("down: %s", got)
 	}
 }

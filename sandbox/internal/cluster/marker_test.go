@@ -64,7 +64,7 @@ func TestKeepingAllows(t *testing.T) {
 		if (err != nil) != tc.refuse || tc.mark() != tc.want {
 			t.Errorf("%+v over %q: %v, mark %q; refused %t and mark %q wanted", tc.keeping, tc.old, err, tc.mark(), tc.refuse, tc.want)
 		}
-		if tc.refuse && !strings.Contains(err.Error(), "--fresh") {
+		if tc.refuse && err != nil && !strings.Contains(err.Error(), "--fresh") {
 			t.Errorf("the refusal does not name --fresh: %v", err)
 		}
 	}
