@@ -23,7 +23,7 @@ func TestKeptIsRecalled(t *testing.T) {
 	}
 	w := &Workload{Nodes: new(int), Steps: []Step{{Name: "a", Run: "true"}}, Unjudged: []Unjudged{{Resource: "shops", Path: "status.a"}}}
 	e := &Explorer{Command: []string{program, "--flag"}, Workload: w, Dir: dir, Quiet: time.Second}
-	f := &Finding{Evidence: results.Evidence{Command: e.Command}, Workload: w, Fault: &Fault{Kind: CrashAfter, Step: 1}}
+	f := &Finding{Evidence: results.Evidence{Command: e.Command}, Workload: w, Fault: &Fault{Kind: "CrashAfter", Step: 1}}
 	mask := state.NewMask()
 	mask.Add(state.Masked{Object: "configmaps default/a", Path: "data.b", Seen: []string{"1", "2"}, Why: differsUndisturbed})
 	b := &Baseline{
