@@ -121,7 +121,7 @@ func TestExploreFindsMistakes(t *testing.T) {
 }
 
 // A replay plays one run: what undisturbed runs come to was kept with the finding. With another program
-// it is learnt anew.
+// it is learnt again.
 func TestReplayPlaysOneRun(t *testing.T) {
 	t.Parallel()
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "operator")

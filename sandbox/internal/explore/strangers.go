@@ -53,7 +53,7 @@ func strangers(rules []fault.RuleStatus, o *Outcome, b *Baseline) error {
 // Strangers is an error if someone has a part in what has happened since the mark that was given none:
 // known are those that were learnt.
 func (s *Session) Strangers(known map[string]bool) error {
-	// What the operator has written stays its own, whoever writes to it later.
+	// What the operator has written stays its own, also if another client writes to it later.
 	o := &Outcome{Requests: s.run.log.since(0)}
 	o.Versions, _ = s.run.recorder.all()
 	return strangers(s.run.injector.rules.list(), o, &Baseline{Managers: known})
