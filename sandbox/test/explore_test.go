@@ -120,43 +120,6 @@ func TestExploreFindsMistakes(t *testing.T) {
 	}
 }
 
-// A replay plays one run: what undisturbed runs come to was kept with the finding. With another program
-// it is learnt again.
-func TestReplayPlaysOneRun(t *testing.T) {
-	t.Parallel()
-	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "operator")
-	starts := program + ".starts"
-	write := func(more string) {
-		t.Helper()
-		_ = os.Remove(starts)
-		if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\necho >>%s\nexec %s --mistake done-first %s\n", starts, shop(t), more), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("")
-	flags := []string{"--quiet", "1500ms", "--patience", "5s"}
-	args := append([]string{"explore", "--workload", shopWorkload, "--dir", dir, "--shrink=false", "--jobs", "1", "--only", "CrashAfter at step 1, update configmaps"}, flags...)
-	if r := command(t, append(args, "--", program)...); r.code != 2 {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	findings, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
-	if err != nil || len(findings) != 1 {
-		t.Fatalf("%q, %v", findings, err)
-	}
-	// In the run with the fault it is started twice, as it is killed.
-	for _, tc := range []struct {
-		more   string
-		starts int
-	}{{"", 2}, {"# another program", 4}} {
-		write(tc.more)
-		again := command(t, append(append([]string{"replay"}, flags...), findings[0])...)
-		started, err := os.ReadFile(starts)
-		if n := strings.Count(string(started), "\n"); again.code != 2 || !strings.Contains(again.stdout, "it is missing") || n != tc.starts {
-			t.Errorf("exit code %d, and the operator was started %d times, not %d: %v\n%s%s", again.code, n, tc.starts, err, again.stdout, again.stderr)
-		}
-	}
-}
-
 // An operator without a mistake survives all that is tried, and what was played is not
 // played again.
 func TestExploreWithoutMistakes(t *testing.T) {

@@ -328,7 +328,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	}
 	e.Dir = os.TempDir()
 	defer e.Close()
-	again, err := e.Replay(ctx, finding, filepath.Dir(args[0]), cmd.ErrOrStderr())
+	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

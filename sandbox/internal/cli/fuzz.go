@@ -167,7 +167,7 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
 	fuzzer.Explorer.Dir = os.TempDir()
 	defer fuzzer.Explorer.Close()
-	again, err := fuzzer.Replay(ctx, finding, filepath.Dir(file), cmd.ErrOrStderr())
+	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -44,8 +44,6 @@ type Baseline struct {
 	Habits map[Habit]bool
 
 	names anonymizer
-	// runs are the first two undisturbed runs.
-	runs [2]*Outcome
 	// deletions are the keys of objects that were being deleted, with the step.
 	deletions map[string]int
 }
@@ -83,7 +81,7 @@ type BaseStep struct {
 func learnFrom(a, b *Outcome, quiet time.Duration, unjudged []Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, deletions: map[string]int{},
-		Managers: map[string]bool{}, Habits: map[Habit]bool{}, Watched: a.Watches, runs: [2]*Outcome{a, b},
+		Managers: map[string]bool{}, Habits: map[Habit]bool{}, Watched: a.Watches,
 	}
 	if len(a.Steps) != len(b.Steps) {
 		return nil, errors.New("two undisturbed runs differ")

@@ -33,7 +33,6 @@
 //	stale.go      starts on lists from an earlier moment
 //	leases.go     frees the leases of a leader that is dead
 //	learn.go      plays undisturbed runs, and says what is wrong with them
-//	kept.go       keeps what is learnt beside findings, for a replay
 //	baseline.go   what is learnt from undisturbed runs
 //	plan.go       which faults there are to play, and how promising each is
 //	order.go      which is next, after those that were played

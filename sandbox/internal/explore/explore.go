@@ -220,22 +220,16 @@ func ids(faults []planned) []string {
 }
 
 // Replay plays a finding again, once, and returns what came of it: nil if it is not found
-// any more. What was learnt when it was found may be in a directory, that of its file.
-func (e *Explorer) Replay(ctx context.Context, f *Finding, dir string, progress io.Writer) (*Finding, error) {
+// any more.
+func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
 	if f.Fault != nil && f.Fault.effects().TwoProcesses && e.OneAtATime() {
 		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
-	base, err := e.recall(f, dir)
+	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
-		return nil, err
-	}
-	var a *Outcome
-	if base != nil {
-		fmt.Fprintln(progress, "Undisturbed runs are known from when it was found: nothing that counts has changed since.")
-	} else if base, a, err = e.learnBaseline(ctx, 2, progress); err != nil {
 		return nil, err
 	}
 	if f.Fault == nil {

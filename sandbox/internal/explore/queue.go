@@ -181,7 +181,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	case found != nil:
 		found.After = time.Since(q.began).Seconds()
 		q.history.noteFound(&f)
-		kept = errors.Join(q.explorer.keep(found, q.base), q.book.Found(found))
+		kept = q.book.Found(found)
 	case before >= 0 && err == nil: // There was no time to play it again, and now there was.
 		known := q.book.Findings[before]
 		known.Tries++

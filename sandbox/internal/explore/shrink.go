@@ -101,11 +101,10 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	if len(o.Problems) == 0 {
 		return nil
 	}
-	found := shorter.newFinding(f.Fault, o, base)
-	if found.Kind() != kind || shorter.keep(found, base) != nil {
-		return nil
+	if found := shorter.newFinding(f.Fault, o, base); found.Kind() == kind {
+		return found
 	}
-	return found
+	return nil
 }
 
 // momentStep is the beginning of the name of a moment: that at which a step begins.

@@ -8,7 +8,6 @@
 //
 //	input.go     the sample, and the definition that it is of
 //	fuzz.go      learns, plays, confirms
-//	kept.go      keeps what is learnt beside findings, for a replay
 //	queue.go     what is played next, and where
 //	world.go     a sandbox with the operator and the sample in it
 //	settle.go    when all is at rest, and as it should be

@@ -110,16 +110,8 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	defer book.Close()
 	book.Opened(p.Progress, tool.Cases)
-	learnt, err := f.about()
-	if err != nil {
-		return nil, err
-	}
 	w, err := f.learn(ctx, p.Progress)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.keep(&learnt); err != nil {
-		w.session.End()
 		return nil, err
 	}
 	if e.OneAtATime() {
@@ -344,31 +336,10 @@ func (w *world) learnAgain(ctx context.Context) error {
 // limit is how long what comes of an edit may take.
 func (w *world) limit() time.Duration { return w.base.took + w.Explorer.Patience }
 
-// world makes a world with what was learnt before, if that is in a directory, and else learns it.
-func (f *Fuzzer) world(ctx context.Context, dir string, progress io.Writer) (*world, error) {
-	about, err := f.about()
-	if err != nil {
-		return nil, err
-	}
-	known, err := f.recall(&about, dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case !known:
-		return f.learn(ctx, progress)
-	}
-	f.progress = progress
-	if err := f.prepare(ctx, progress); err != nil {
-		return nil, err
-	}
-	fmt.Fprintln(progress, "What the sample comes to is known from when it was found: nothing that counts has changed since.")
-	return f.begin(ctx, "replay")
-}
-
 // Replay plays a finding again, and returns what came of it: nil if it is not found any
-// more. What was learnt when it was found may be in a directory, that of its file.
-func (f *Fuzzer) Replay(ctx context.Context, found *Finding, dir string, progress io.Writer) (*Finding, error) {
-	w, err := f.world(ctx, dir, progress)
+// more.
+func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer) (*Finding, error) {
+	w, err := f.learn(ctx, progress)
 	if err != nil {
 		return nil, err
 	}

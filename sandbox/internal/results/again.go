@@ -31,7 +31,7 @@ func setAside(dir string) error {
 			return err
 		}
 	}
-	return errors.Join(forgetKept(dir), os.RemoveAll(filepath.Join(dir, playedFile)))
+	return os.RemoveAll(filepath.Join(dir, playedFile))
 }
 
 // forget removes all played cases and findings.

@@ -10,7 +10,6 @@
 //	book.go      writes the played cases and the findings of a run
 //	finding.go   the part that all findings have, and their files
 //	about.go     the identity of the results of a directory: operator, inputs, hashes
-//	kept.go      the knowledge from undisturbed runs, beside the findings
 //	merge.go     the parts of the cases for several machines
 //	lock.go      keeps other runs out of a directory
 //	again.go     sets results of other contents aside

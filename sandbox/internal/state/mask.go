@@ -5,7 +5,6 @@ package state
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -112,20 +111,6 @@ func (m *Mask) All() []Masked {
 	}
 	slices.SortFunc(all, func(a, b Masked) int { return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Path, b.Path)) })
 	return all
-}
-
-// GobEncode implements [gob.GobEncoder].
-func (m *Mask) GobEncode() ([]byte, error) { return json.Marshal(m.All()) }
-
-// GobDecode implements [gob.GobDecoder].
-func (m *Mask) GobDecode(text []byte) error {
-	var all []Masked
-	if err := json.Unmarshal(text, &all); err != nil {
-		return err
-	}
-	m.all = map[string]*Masked{}
-	m.Add(all...)
-	return nil
 }
 
 // Hides reports whether a field of an object is masked.

@@ -43,7 +43,7 @@ var edits = []Pair{
 	{
 		Name: "writes-back", Mistake: "does not see another message; its types write back what users wrote, without what is zero",
 		Oracle: "other than a new one", Says: "data.message",
-		Edits: []string{"spec.message: with a suffix", "spec.count: zero", "spec.items: empty"},
+		Edits: []string{"spec.message: with a suffix", "spec.count: zero"},
 	},
 	{
 		Name: "hasty", Mistake: "says that it has seen an edit, and then does what that asks for",
