@@ -21,6 +21,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -34,13 +37,13 @@ type exploreFlags struct {
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
 	// labs are shared with other commands in this process; nil: the command has its own.
-	labs *explore.Labs
+	labs *lab.Labs
 }
 
 // errFound is the exit code of explore, fuzz and replay after a finding.
 const errFound = exitError(2)
 
-func newExplore(labs *explore.Labs) *cobra.Command {
+func newExplore(labs *lab.Labs) *cobra.Command {
 	f := exploreFlags{labs: labs}
 	cmd := &cobra.Command{
 		Use:   "explore --workload FILE [flags] -- PROGRAM [ARGUMENTS...]",
@@ -143,7 +146,7 @@ func (f exploreFlags) checkTimes() error {
 }
 
 // explorer makes the explorer of the flags, for a workload and an operator.
-func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.Explorer, error) {
+func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore.Explorer, error) {
 	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold, Labs: f.labs}
 	if err := f.checkTimes(); err != nil {
 		return nil, err
@@ -155,7 +158,7 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 		}
 	}
 	if f.serviceAccount != "" {
-		if f.serviceAccount != explore.Administrator {
+		if f.serviceAccount != workload.Administrator {
 			if _, err := namespacedName("--service-account", f.serviceAccount); err != nil {
 				return nil, err
 			}
@@ -164,7 +167,7 @@ func (f exploreFlags) explorer(w *explore.Workload, program []string) (*explore.
 	}
 	w.HostNetwork = w.HostNetwork || f.hostNetwork
 	e.Command = program
-	if !explore.OwnProgram(program[0]) {
+	if !operator.OwnProgram(program[0]) {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return nil, fmt.Errorf("the operator: %w", err)
 		}
@@ -176,7 +179,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if f.workload == "" {
 		return errors.New("--workload is missing: name the file with the steps of users")
 	}
-	w, err := explore.ReadWorkload(f.workload)
+	w, err := workload.Read(f.workload)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -28,7 +29,7 @@ type fuzzFlags struct {
 	faults, busy    bool
 }
 
-func newFuzz(labs *explore.Labs) *cobra.Command {
+func newFuzz(labs *lab.Labs) *cobra.Command {
 	f := fuzzFlags{exploreFlags: exploreFlags{labs: labs}}
 	cmd := &cobra.Command{
 		Use:   "fuzz --install FILE --object FILE [flags] -- PROGRAM [ARGUMENTS...]",
@@ -138,7 +139,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 
 // fuzzer makes a fuzzer without a sample.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
-	w := &explore.Workload{Nodes: &nodes, Install: install}
+	w := &workload.Workload{Nodes: &nodes, Install: install}
 	for _, name := range install {
 		if _, err := os.Stat(name); err != nil {
 			return nil, fmt.Errorf("--install: %w", err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
 // Side returns the number of explorers with a single job that play side by side on this machine.
@@ -17,7 +17,7 @@ func Side() int { return sandboxes(2, 0) }
 
 // Play runs 'sandbox explore' or 'sandbox fuzz' with these arguments in this process, and returns
 // the exit code. Their sandboxes are from the labs, which others may use meanwhile.
-func Play(ctx context.Context, labs *explore.Labs, args []string, out, progress io.Writer) int {
+func Play(ctx context.Context, labs *lab.Labs, args []string, out, progress io.Writer) int {
 	cmd := &cobra.Command{Use: "sandbox", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(newExplore(labs), newFuzz(labs))
 	cmd.SetArgs(args)

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -70,17 +73,17 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if e.OneAtATime() {
 		p.Jobs, base.Elects = 1, false
 	}
-	faults := choose(plan(base), p)
+	left := choose(faults.PlanAll(base), p)
 	result := &Result{Result: book.Result}
-	result.Learnt = base.describe()
-	if err := book.Plan(p.Shard, p.Shards, ids(faults)); err != nil {
+	result.Learnt = base.Describe()
+	if err := book.Plan(p.Shard, p.Shards, ids(left)); err != nil {
 		return nil, err
 	}
-	var broken []string
+	var first []string
 	for _, p := range a.Problems {
-		broken = append(broken, p.summary())
+		first = append(first, p.Summary())
 	}
-	if err := book.Judge(base.scope(a, broken)); err != nil {
+	if err := book.Judge(base.Scope(&a.Record, first)); err != nil {
 		return nil, err
 	}
 	for _, resource := range base.Watched {
@@ -88,9 +91,9 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 			result.Streamed = append(result.Streamed, resource)
 		}
 	}
-	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", result.Learnt, len(faults))
-	sayMasked(p.Progress, base.masked())
-	if len(faults) == 0 {
+	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", result.Learnt, len(left))
+	baseline.SayMasked(p.Progress, base.Masked())
+	if len(left) == 0 {
 		return nil, noFaults(p)
 	}
 	if found := e.foundUndisturbed(a, base, book.Findings); found != nil {
@@ -100,8 +103,8 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		}
 	}
 	book.Replayed(undisturbed)
-	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: newHistory()}
-	q.fill(faults)
+	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: faults.NewHistory()}
+	q.fill(left)
 	err = q.run(ctx)
 	result.Left = q.left()
 	if err == nil && p.Shrink {
@@ -143,78 +146,69 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	if e.sweep, err = incluster.StartSweeper(dir); err != nil {
 		return err
 	}
+	setup := &lab.Setup{Workload: e.Workload, Command: e.Command, Installed: e.Installed}
 	if e.Labs != nil {
-		e.lab, err = e.Labs.lab(ctx, e, progress)
+		e.lab, err = e.Labs.Lab(ctx, setup, progress)
 	} else {
-		e.lab, err = e.makeLab(ctx, dir, progress)
+		e.lab, err = setup.MakeLab(ctx, dir, progress)
 	}
 	if err != nil {
 		return err
 	}
-	for _, text := range e.lab.warnings {
+	for _, text := range e.lab.Warnings {
 		fmt.Fprintf(progress, "warning: %s\n", text)
 	}
-	fmt.Fprintln(progress, e.lab.why)
+	fmt.Fprintln(progress, e.lab.Why)
 	if e.OneAtATime() {
 		fmt.Fprintln(progress, "It has the network of this machine, where another process of it may need the same port: one plays at a time, whatever --jobs says, and no fault that needs two (Pause).")
 	}
 	return nil
 }
 
-// makeLab makes a lab in a directory, with the state that all runs begin with.
-func (e *Explorer) makeLab(ctx context.Context, dir string, progress io.Writer) (*lab, error) {
-	lab, err := newLab(dir, e.Workload)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintln(progress, "Installing.")
-	return lab, lab.prepare(ctx, e.Command, e.Installed)
-}
-
 // OneAtATime reports whether operators share the network of this machine, where only one of them
 // has a port. Prepare must have been called.
-func (e *Explorer) OneAtATime() bool { return e.lab.alone || e.Workload.HostNetwork }
+func (e *Explorer) OneAtATime() bool { return e.lab.Alone || e.Workload.HostNetwork }
 
 // Scratch is a directory for files that are removed by Close.
 func (e *Explorer) Scratch() (_ string, err error) {
 	if e.scratch == nil {
-		if e.scratch, err = newScratch(e.Dir); err != nil {
+		if e.scratch, err = lab.NewScratch(e.Dir); err != nil {
 			return "", err
 		}
 	}
-	return e.scratch.dir, nil
+	return e.scratch.Dir, nil
 }
 
 // Close stops the sandboxes, and removes them.
 func (e *Explorer) Close() {
 	if e.lab != nil && e.Labs == nil {
-		e.lab.close()
+		e.lab.Close()
 	}
 	if e.sweep != nil {
 		e.sweep()
 	}
 	if e.scratch != nil {
-		e.scratch.remove()
+		e.scratch.Remove()
 	}
 }
 
 // choose returns the faults that are to be played here.
-func choose(faults []planned, p Plan) []planned {
-	var chosen []planned
-	for _, f := range faults {
-		if len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(f.name(), part) || f.id() == part }) {
+func choose(all []faults.Planned, p Plan) []faults.Planned {
+	var chosen []faults.Planned
+	for _, f := range all {
+		if len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(f.Name(), part) || f.ID() == part }) {
 			continue
 		}
 		chosen = append(chosen, f)
 	}
-	return slices.DeleteFunc(chosen, func(f planned) bool { return !results.InPart(f.name(), p.Shard, p.Shards) })
+	return slices.DeleteFunc(chosen, func(f faults.Planned) bool { return !results.InPart(f.Name(), p.Shard, p.Shards) })
 }
 
 // ids are the names of faults for files.
-func ids(faults []planned) []string {
-	ids := make([]string, 0, len(faults))
-	for _, f := range faults {
-		ids = append(ids, f.id())
+func ids(all []faults.Planned) []string {
+	ids := make([]string, 0, len(all))
+	for _, f := range all {
+		ids = append(ids, f.ID())
 	}
 	return ids
 }
@@ -225,7 +219,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
-	if f.Fault != nil && f.Fault.effects().TwoProcesses && e.OneAtATime() {
+	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.OneAtATime() {
 		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)
@@ -238,13 +232,13 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 		}
 		return e.newFinding(nil, a, base), nil
 	}
-	fmt.Fprintf(progress, "Playing %s.\n", f.Fault.name())
+	fmt.Fprintf(progress, "Playing %s.\n", f.Fault.Name())
 	o, err := e.play(ctx, "replay", f.Fault, base, setting{})
 	switch {
 	case err != nil:
 		return nil, err
 	case !o.Reached && len(o.Problems) == 0:
-		return nil, fmt.Errorf("the fault was not reached: this operator does not do in this workload what the finding is about (%s)", f.Fault.name())
+		return nil, fmt.Errorf("the fault was not reached: this operator does not do in this workload what the finding is about (%s)", f.Fault.Name())
 	case len(o.Problems) == 0:
 		return nil, nil
 	}

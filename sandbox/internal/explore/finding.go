@@ -7,13 +7,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -21,11 +26,11 @@ import (
 type Finding struct {
 	results.Evidence `json:",inline"`
 	// ID is that of the fault that was played; its steps may have other numbers since.
-	ID       string    `json:"id,omitempty"`
-	Workload *Workload `json:"workload"`
+	ID       string             `json:"id,omitempty"`
+	Workload *workload.Workload `json:"workload"`
 	// Fault is nil if it needs none.
-	Fault    *Fault    `json:"fault,omitempty"`
-	Problems []Problem `json:"problems"`
+	Fault    *faults.Fault   `json:"fault,omitempty"`
+	Problems []judge.Problem `json:"problems"`
 	// Like is the ID of a finding that shows probably the same mistake and is certain. Then
 	// it was not tried again either.
 	Like string `json:"like,omitempty"`
@@ -39,14 +44,14 @@ type Finding struct {
 
 // Confirmed implements [results.Finding].
 func (f *Finding) Confirmed() bool {
-	return f.Repeated > 0 || f.Like != "" || slices.ContainsFunc(f.Problems, func(p Problem) bool { return p.certain() })
+	return f.Repeated > 0 || f.Like != "" || slices.ContainsFunc(f.Problems, func(p judge.Problem) bool { return p.Certain() })
 }
 
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.ID }
 
 // Rank implements [results.Finding]: the shortest workload comes first.
-func (f *Finding) Rank() []int { return []int{rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
+func (f *Finding) Rank() []int { return []int{judge.Rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
 
 // Details implements [results.Finding].
 func (f *Finding) Details() []string {
@@ -66,47 +71,25 @@ func (f *Finding) Possible() string {
 }
 
 // Title implements [results.Finding].
-func (f *Finding) Title() string { return f.Problems[0].summary() }
+func (f *Finding) Title() string { return f.Problems[0].Summary() }
 
 // Where implements [results.Finding]: it says what the fault was.
 func (f *Finding) Where() string {
 	if f.Fault == nil {
 		return "without any fault"
 	}
-	return f.Fault.describe(f.Workload)
+	return f.Fault.Describe(f.Workload)
 }
-
-var numbers = regexp.MustCompile(`\d+`)
 
 // Kind implements [results.Finding]: findings of one kind say the same, whatever the fault is.
-func (f *Finding) Kind() string { return f.Problems[0].shows()[0] }
-
-// shows is what a problem says, without numbers and what a field is instead of what it should be:
-// what it is about in general, and each line of those that are about objects of their own.
-func (p *Problem) shows() []string {
-	lines := p.Lines[:min(1, len(p.Lines))]
-	if p.Oracle == OtherState || p.Oracle == OtherCounts {
-		lines = p.Lines
-	}
-	var all []string
-	for _, line := range lines {
-		object, what, _ := strings.Cut(line, ": ")
-		path, _, _ := strings.Cut(what, " is ")
-		path, _, _ = strings.Cut(path, lastWritten)
-		all = append(all, numbers.ReplaceAllString(string(p.Oracle)+" "+object+" "+path, "N"))
-	}
-	if len(all) == 0 {
-		return []string{string(p.Oracle)}
-	}
-	return all
-}
+func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
 // different says what was different when a fault was played again, empty if one of the problems
 // is one of the finding.
-func (f *Finding) different(again *Outcome) string {
+func (f *Finding) different(again *judge.Outcome) string {
 	var before []string
 	for i := range f.Problems {
-		before = append(before, f.Problems[i].shows()...)
+		before = append(before, f.Problems[i].Shows()...)
 	}
 	unreached := ""
 	if !again.Reached {
@@ -116,20 +99,20 @@ func (f *Finding) different(again *Outcome) string {
 		return cmp.Or(unreached, "all was well")
 	}
 	if unreached != "" {
-		return unreached + ", and yet " + again.Problems[0].summary()
+		return unreached + ", and yet " + again.Problems[0].Summary()
 	}
 	for i := range again.Problems {
-		if slices.ContainsFunc(again.Problems[i].shows(), func(show string) bool { return slices.Contains(before, show) }) {
+		if slices.ContainsFunc(again.Problems[i].Shows(), func(show string) bool { return slices.Contains(before, show) }) {
 			return ""
 		}
 	}
-	return "it was " + again.Problems[0].summary()
+	return "it was " + again.Problems[0].Summary()
 }
 
 // newFinding describes the problems of a run. What comes after the step at which they were
 // noticed does not matter, and is left out of the workload.
-func (e *Explorer) newFinding(f *Fault, o *Outcome, b *Baseline) *Finding {
-	slices.SortStableFunc(o.Problems, func(a, b Problem) int { return cmp.Compare(rank(a.Oracle), rank(b.Oracle)) })
+func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
+	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0
 	for _, p := range o.Problems {
 		last = max(last, p.Step)
@@ -152,19 +135,14 @@ func (f *Finding) id() string {
 	if f.Fault == nil {
 		return undisturbed
 	}
-	return f.Fault.id()
-}
-
-// rank orders oracles by how much they tell.
-func rank(o Oracle) int {
-	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
+	return f.Fault.ID()
 }
 
 // mostMoments bounds a timeline.
 const mostMoments = 60
 
 // timeline merges what the kit, the operator and the rest of the cluster did.
-func timeline(o *Outcome, b *Baseline) []results.Moment {
+func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	var all []results.Moment
 	var injected time.Time
 	for _, p := range o.Problems {
@@ -181,30 +159,30 @@ func timeline(o *Outcome, b *Baseline) []results.Moment {
 		}
 	}
 	for _, n := range o.Notes {
-		if strings.HasPrefix(n.text, results.Fault) && injected.IsZero() {
-			injected = n.time
+		if strings.HasPrefix(n.Text, results.Fault) && injected.IsZero() {
+			injected = n.Time
 		}
-		add(n.time, results.Kit, n.text)
+		add(n.Time, results.Kit, n.Text)
 	}
 	var locks map[string]bool
 	if b != nil {
 		locks = b.Locks
 	}
 	for i := range o.Requests {
-		if r := &o.Requests[i]; r.writes(locks) {
+		if r := &o.Requests[i]; r.Writes(locks) {
 			add(r.Time, results.Operator, r.String())
 		}
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		if v.Initial || v.heartbeat() || leftOut(v, locks) {
+		if v.Initial || v.Heartbeat() || observe.LeftOut(v, locks) {
 			continue
 		}
 		switch {
 		case v.Type != "MODIFIED":
-			add(v.Time, results.Cluster, strings.ToLower(string(v.Type))+" "+v.key())
+			add(v.Time, results.Cluster, strings.ToLower(string(v.Type))+" "+v.Key())
 		case v.Object.GetDeletionTimestamp() != nil && v.Old != nil && v.Old.GetDeletionTimestamp() == nil:
-			add(v.Time, results.Cluster, "deletion begins of "+v.key())
+			add(v.Time, results.Cluster, "deletion begins of "+v.Key())
 		}
 	}
 	slices.SortStableFunc(all, func(a, b results.Moment) int { return cmp.Compare(a.Seconds, b.Seconds) })
@@ -246,12 +224,12 @@ func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) 
 func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		return nil, errors.New(oneLine(err.Error()))
+		return nil, errors.New(words.OneLine(err.Error()))
 	}
 	if f.Workload == nil || len(f.Command) == 0 || len(f.Problems) == 0 {
 		return nil, errors.New("it has no command, no workload or no problems")
 	}
-	if err := f.Workload.compile(); err != nil {
+	if err := f.Workload.Compile(); err != nil {
 		return nil, err
 	}
 	if f.Fault != nil {

@@ -11,6 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -19,14 +23,14 @@ import (
 type queue struct {
 	explorer *Explorer
 	plan     Plan
-	base     *Baseline
+	base     *baseline.Baseline
 	book     *results.Book[*Finding]
 	over     context.Context
 	began    time.Time
 
 	mu          sync.Mutex
-	short, long []planned
-	history     *history
+	short, long []faults.Planned
+	history     *faults.History
 	// first are the IDs of faults with which something was found before, with another program
 	// or other files. They are played first.
 	first map[string]bool
@@ -37,20 +41,20 @@ type queue struct {
 const Waiting = 2
 
 // fill takes the faults that were not played before, or could not be judged then.
-func (q *queue) fill(faults []planned) {
+func (q *queue) fill(all []faults.Planned) {
 	q.first = map[string]bool{}
 	for _, f := range q.book.Again {
 		q.first[f.ID] = true
 	}
-	for _, f := range faults {
-		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.id() })
+	for _, f := range all {
+		i := slices.IndexFunc(q.book.Played, func(p results.Played) bool { return p.ID == f.ID() })
 		switch {
-		case i >= 0 && q.book.Played[i].Done() && !q.first[f.id()]:
-			q.history.notePlayed(&f.Fault)
+		case i >= 0 && q.book.Played[i].Done() && !q.first[f.ID()]:
+			q.history.NotePlayed(&f.Fault)
 			if q.book.Played[i].Found {
-				q.history.noteFound(&f.Fault)
+				q.history.NoteFound(&f.Fault)
 			}
-		case f.effects().Holds:
+		case f.Effects().Holds:
 			q.long = append(q.long, f)
 		default:
 			q.short = append(q.short, f)
@@ -66,40 +70,40 @@ func (q *queue) left() int {
 }
 
 // take returns the next fault for a lane.
-func (q *queue) take(long bool) (Fault, bool) {
+func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	from := &q.short
 	if long {
 		from = &q.long
 	}
-	i := slices.IndexFunc(*from, func(f planned) bool { return q.first[f.id()] })
+	i := slices.IndexFunc(*from, func(f faults.Planned) bool { return q.first[f.ID()] })
 	if i < 0 {
-		i = q.history.next(*from)
+		i = q.history.Next(*from)
 	}
 	if q.over.Err() != nil || q.err != nil || i < 0 {
-		return Fault{}, false
+		return faults.Fault{}, false
 	}
 	if end, limited := q.over.Deadline(); limited {
 		left := time.Until(end)
 		switch {
 		case long && left < q.explorer.Hold+30*time.Second:
-			return Fault{}, false // There must be time for it to end.
+			return faults.Fault{}, false // There must be time for it to end.
 		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.book.Findings)) > 0:
-			return Fault{}, false
+			return faults.Fault{}, false
 		}
 	}
 	f := (*from)[i].Fault
 	*from = slices.Delete(*from, i, i+1)
-	q.history.notePlayed(&f)
+	q.history.NotePlayed(&f)
 	return f, true
 }
 
 // giveBack has a fault not played that there was no time for.
-func (q *queue) giveBack(f Fault) {
+func (q *queue) giveBack(f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.short = append(q.short, planned{Fault: f})
+	q.short = append(q.short, faults.Planned{Fault: f})
 }
 
 // run plays all faults, or as many as there is time for.
@@ -132,21 +136,21 @@ func (q *queue) run(ctx context.Context) error {
 }
 
 // playOne plays a fault, again if that makes a finding certain, and notes what came of it.
-func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
+func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	begun := time.Now()
 	o, err := q.explorer.play(q.over, lane, &f, q.base, setting{})
 	if q.over.Err() != nil {
 		q.giveBack(f)
 		return
 	}
-	played := results.Played{ID: f.id(), Name: f.name()}
+	played := results.Played{ID: f.ID(), Name: f.Name()}
 	var found *Finding
 	switch {
 	case err != nil:
 		played.Error = err.Error()
-	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.certain() }):
+	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p judge.Problem) bool { return p.Certain() }):
 		// It is not the fault's doing: the machine may be too slow.
-		played.Error = "the fault was not reached, and yet " + o.Problems[0].summary()
+		played.Error = "the fault was not reached, and yet " + o.Problems[0].Summary()
 	case len(o.Problems) > 0:
 		played.Found = true
 		found = q.explorer.newFinding(&f, o, q.base)
@@ -180,7 +184,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 	switch {
 	case found != nil:
 		found.After = time.Since(q.began).Seconds()
-		q.history.noteFound(&f)
+		q.history.NoteFound(&f)
 		kept = q.book.Found(found)
 	case before >= 0 && err == nil: // There was no time to play it again, and now there was.
 		known := q.book.Findings[before]
@@ -196,12 +200,12 @@ func (q *queue) playOne(ctx context.Context, lane string, f Fault) {
 
 // secondTime notes what came of playing the fault of a finding again: it was found again, or
 // something else was, which is the finding if that is certain.
-func (q *queue) secondTime(found *Finding, again *Outcome, err error) *Finding {
+func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Finding {
 	found.Tries = 1
 	switch {
 	case err != nil:
-		found.Second = "it could not be judged: " + oneLine(err.Error())
-	case slices.ContainsFunc(again.Problems, func(p Problem) bool { return p.certain() }):
+		found.Second = "it could not be judged: " + words.OneLine(err.Error())
+	case slices.ContainsFunc(again.Problems, func(p judge.Problem) bool { return p.Certain() }):
 		found = q.explorer.newFinding(found.Fault, again, q.base)
 		found.Tries = 1
 	default:
@@ -238,7 +242,7 @@ func (q *queue) progress(played results.Played, found *Finding) {
 	case found != nil:
 		came = results.Verdict(found)
 	case played.Error != "":
-		came = "error: " + oneLine(played.Error)
+		came = "error: " + words.OneLine(played.Error)
 	case played.Outcome == results.NotReached:
 		came = played.Outcome
 	}

@@ -11,18 +11,21 @@ import (
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // What was played is not played again, unless it could not be judged then.
 func TestFill(t *testing.T) {
-	var faults []planned
+	var all []faults.Planned
 	for step := range 4 {
-		faults = append(faults, planned{Fault: Fault{Kind: "Restart", Step: step}})
+		all = append(all, faults.Planned{Fault: faults.Fault{Kind: "Restart", Step: step}})
 	}
-	played := []results.Played{{ID: faults[0].id()}, {ID: faults[1].id(), Error: "etcd crashed"}, {ID: faults[2].id(), Found: true, Unsure: true}}
-	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Played: played}}, history: newHistory()}
-	q.fill(faults)
+	played := []results.Played{{ID: all[0].ID()}, {ID: all[1].ID(), Error: "etcd crashed"}, {ID: all[2].ID(), Found: true, Unsure: true}}
+	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{Played: played}}, history: faults.NewHistory()}
+	q.fill(all)
 	var left []int
 	for _, f := range q.short {
 		left = append(left, f.Step)
@@ -35,35 +38,35 @@ func TestFill(t *testing.T) {
 // A fault is found again if it is reached again and shows the same, and otherwise it is said what was
 // different.
 func TestSecondTime(t *testing.T) {
-	missing := Problem{Oracle: OtherState, Lines: []string{"secrets default/receipt-1: it is missing", "configmaps default/bread: data.state is new, not done"}}
-	other := Problem{Oracle: OtherState, Lines: []string{"configmaps default/cake: data.state is new, not done"}}
-	restless := Problem{Oracle: NotAtRest, Lines: []string{"it does not come to rest: the operator's update configmaps default/bread"}}
+	missing := judge.Problem{Oracle: judge.OtherState, Lines: []string{"secrets default/receipt-1: it is missing", "configmaps default/bread: data.state is new, not done"}}
+	other := judge.Problem{Oracle: judge.OtherState, Lines: []string{"configmaps default/cake: data.state is new, not done"}}
+	restless := judge.Problem{Oracle: judge.NotAtRest, Lines: []string{"it does not come to rest: the operator's update configmaps default/bread"}}
 	for _, tc := range []struct {
 		name string
 		// again are the problems of the second time.
-		again   []Problem
+		again   []judge.Problem
 		reached bool
 		err     error
 		same    bool
 		second  string
 	}{
-		{name: "the same", again: []Problem{missing}, reached: true, same: true},
-		{name: "some of the same", again: []Problem{restless, {Oracle: OtherState, Lines: []string{missing.Lines[1]}}}, reached: true, same: true},
-		{name: "another object", again: []Problem{other}, reached: true, second: "it was other state: configmaps default/cake"},
-		{name: "something else", again: []Problem{restless}, reached: true, second: "it was not at rest"},
-		{name: "the same, and the fault is not reached", again: []Problem{missing}, second: "the fault was not reached, and yet other state"},
+		{name: "the same", again: []judge.Problem{missing}, reached: true, same: true},
+		{name: "some of the same", again: []judge.Problem{restless, {Oracle: judge.OtherState, Lines: []string{missing.Lines[1]}}}, reached: true, same: true},
+		{name: "another object", again: []judge.Problem{other}, reached: true, second: "it was other state: configmaps default/cake"},
+		{name: "something else", again: []judge.Problem{restless}, reached: true, second: "it was not at rest"},
+		{name: "the same, and the fault is not reached", again: []judge.Problem{missing}, second: "the fault was not reached, and yet other state"},
 		{name: "not reached", second: "the fault was not reached"},
 		{name: "nothing", reached: true, second: "all was well"},
 		{name: "an error", err: errors.New("etcd crashed\nand more"), second: "it could not be judged: etcd crashed"},
-		{name: "what is certain", again: []Problem{{Oracle: Failed, Lines: []string{"panic: oh"}}}, reached: true, same: true},
+		{name: "what is certain", again: []judge.Problem{{Oracle: judge.Failed, Lines: []string{"panic: oh"}}}, reached: true, same: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			q := &queue{explorer: &Explorer{Workload: &Workload{Steps: []Step{{Name: "a"}}}}}
-			fault := &Fault{Kind: "CrashAfter", Step: 1, Until: 1}
-			found := q.explorer.newFinding(fault, &Outcome{Problems: []Problem{missing}}, nil)
-			var again *Outcome
+			q := &queue{explorer: &Explorer{Workload: &workload.Workload{Steps: []workload.Step{{Name: "a"}}}}}
+			fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Until: 1}
+			found := q.explorer.newFinding(fault, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
+			var again *judge.Outcome
 			if tc.err == nil {
-				again = &Outcome{Problems: tc.again, Reached: tc.reached}
+				again = &judge.Outcome{Problems: tc.again, Reached: tc.reached}
 			}
 			found = q.secondTime(found, again, tc.err)
 			if found.Confirmed() != tc.same || !strings.HasPrefix(found.Second, tc.second) || (tc.second == "") != (found.Second == "") || found.Tries != 1 {
@@ -77,7 +80,7 @@ func TestSecondTime(t *testing.T) {
 func TestOneMistake(t *testing.T) {
 	r := &results.Result[*Finding]{}
 	for i, kind := range []faults.Kind{"CrashAfter", "Freeze", "Restart"} {
-		found := &Finding{ID: fmt.Sprint(i), Workload: &Workload{}, Fault: &Fault{Kind: kind}, Problems: []Problem{{Oracle: OtherState, Lines: []string{fmt.Sprintf("secrets default/receipt-%d: it is missing", i)}}}}
+		found := &Finding{ID: fmt.Sprint(i), Workload: &workload.Workload{}, Fault: &faults.Fault{Kind: kind}, Problems: []judge.Problem{{Oracle: judge.OtherState, Lines: []string{fmt.Sprintf("secrets default/receipt-%d: it is missing", i)}}}}
 		found.Repeated = i // One was found only once.
 		r.Findings = append(r.Findings, found)
 	}
@@ -88,9 +91,9 @@ func TestOneMistake(t *testing.T) {
 
 // Each fault is in one part, and in the same whatever other faults there are.
 func TestShards(t *testing.T) {
-	var all []planned
+	var all []faults.Planned
 	for step := range 100 {
-		all = append(all, planned{Fault: Fault{Kind: "Restart", Step: step}})
+		all = append(all, faults.Planned{Fault: faults.Fault{Kind: "Restart", Step: step}})
 	}
 	parts := map[string]int{}
 	for shard := 1; shard <= 3; shard++ {
@@ -99,15 +102,15 @@ func TestShards(t *testing.T) {
 			t.Errorf("part %d has only %d faults of 100", shard, len(mine))
 		}
 		for _, f := range mine {
-			if before := parts[f.id()]; before > 0 {
-				t.Errorf("%s is in the parts %d and %d", f.name(), before, shard)
+			if before := parts[f.ID()]; before > 0 {
+				t.Errorf("%s is in the parts %d and %d", f.Name(), before, shard)
 			}
-			parts[f.id()] = shard
+			parts[f.ID()] = shard
 		}
 		// Another machine has planned fewer.
 		for _, f := range choose(slices.Clone(all[1:]), Plan{Shard: shard, Shards: 3}) {
-			if parts[f.id()] != shard {
-				t.Errorf("%s is in another part of fewer", f.name())
+			if parts[f.ID()] != shard {
+				t.Errorf("%s is in another part of fewer", f.Name())
 			}
 		}
 	}
@@ -120,8 +123,8 @@ func TestShards(t *testing.T) {
 func TestDeletionsOfNothing(t *testing.T) {
 	scores := func(status int) map[string]int {
 		all := map[string]int{}
-		writes := []Request{{Verb: "delete", Resource: "secrets", Upstream: status}, {Verb: "update", Resource: "configmaps", Upstream: 200}}
-		planCalls(writes, 1, nil, nil, false, func(score int, f Fault) {
+		writes := []observe.Request{{Verb: "delete", Resource: "secrets", Upstream: status}, {Verb: "update", Resource: "configmaps", Upstream: 200}}
+		faults.PlanCalls(writes, 1, nil, nil, false, func(score int, f faults.Fault) {
 			if f.Kind == "CrashAfter" {
 				all[f.Call.Verb] = score
 			}

@@ -9,36 +9,40 @@ import (
 	"slices"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // learn waits, in an undisturbed run, until all is at rest, and for how long nothing
 // happens before that.
-func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
+func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
 	limit := time.After(r.Settle)
 	var previous time.Duration
 	for {
-		quiet := r.settler.quietFor()
+		quiet := r.settler.QuietFor()
 		if quiet < previous {
 			at.Gap = max(at.Gap, previous)
 		}
 		previous = quiet
-		if enough := r.settler.enough(); quiet >= enough && len(r.settler.watches()) > 0 {
-			at.Reads, at.Idle = r.settler.requestsIn(quiet)
+		if enough := r.settler.Enough(); quiet >= enough && len(r.settler.Watches()) > 0 {
+			at.Reads, at.Idle = r.settler.RequestsIn(quiet)
 			at.Gap = min(at.Gap, r.Quiet)
-			r.outcome.Habits = append(r.outcome.Habits, r.habits.learnt(enough)...)
+			r.outcome.Habits = append(r.outcome.Habits, r.habits.Learnt(enough)...)
 			return nil
 		}
-		if ends := r.operator.ends(); len(ends) > 0 {
-			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], indent(r.operator.output.tail(10)))
+		if ends := r.operator.Ends(); len(ends) > 0 {
+			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], words.Indent(r.operator.Output.Tail(10)))
 		}
 		select {
-		case <-time.After(look):
+		case <-time.After(observe.Look):
 		case <-limit:
-			if len(r.settler.watches()) == 0 {
-				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Settle, indent(r.operator.output.tail(10)))
+			if len(r.settler.Watches()) == 0 {
+				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Settle, words.Indent(r.operator.Output.Tail(10)))
 			}
-			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Settle, r.settler.restless(r.Settle), indent(append(r.settler.lastWrites(5), r.settler.advice()...)))
+			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Settle, r.settler.Restless(r.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -47,17 +51,17 @@ func (r *run) learn(ctx context.Context, step int, at *StepOutcome) error {
 
 // settle waits until all is at rest and as in the undisturbed runs, and notes a problem if
 // it does not come to that.
-func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
+func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Patience)
 	for {
-		quiet := r.settler.quietFor() >= r.settler.quiet(step)
-		if quiet && len(r.settler.missingWatches()) == 0 && len(r.judge.differences(base)) == 0 {
-			at.Reads, at.Idle = r.settler.requestsIn(r.baseline.Quiet)
+		quiet := r.settler.QuietFor() >= r.settler.Quiet(step)
+		if quiet && len(r.settler.MissingWatches()) == 0 && len(r.judge.Differences(base)) == 0 {
+			at.Reads, at.Idle = r.settler.RequestsIn(r.baseline.Quiet)
 			return
 		}
 		select {
-		case <-time.After(look):
+		case <-time.After(observe.Look):
 		case <-limit:
 			r.unsettled(base, quiet)
 			return
@@ -69,20 +73,20 @@ func (r *run) settle(ctx context.Context, step int, at *StepOutcome) {
 
 // unsettled notes why a step does not come to where it does undisturbed. What is missing or wrong
 // comes before what goes on, which may be only because of that.
-func (r *run) unsettled(base *BaseStep, quiet bool) {
-	differences := r.judge.differences(base)
-	if missing := r.settler.missingWatches(); len(missing) > 0 {
-		r.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
+func (r *run) unsettled(base *baseline.BaseStep, quiet bool) {
+	differences := r.judge.Differences(base)
+	if missing := r.settler.MissingWatches(); len(missing) > 0 {
+		r.problem(judge.NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
 		return
 	}
 	if !quiet {
-		versions, _ := r.recorder.all()
-		differences = standing(differences, r.baseline.names, versions, time.Now().Add(-restlessFor))
+		versions, _ := r.recorder.All()
+		differences = observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))
 	}
 	if len(differences) > 0 {
-		r.problem(OtherState, state.Lines(differences)...)
+		r.problem(judge.OtherState, state.Lines(differences)...)
 	}
 	if !quiet {
-		r.problem(NotAtRest, slices.Concat([]string{r.settler.restless(restlessFor)}, r.settler.lastWrites(5), r.settler.advice())...)
+		r.problem(judge.NotAtRest, slices.Concat([]string{r.settler.Restless(observe.RestlessFor)}, r.settler.LastWrites(5), r.settler.Advice())...)
 	}
 }

@@ -7,15 +7,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/dynamic"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
@@ -23,83 +31,27 @@ import (
 type run struct {
 	*Explorer
 	setting
-	fault    *Fault
-	baseline *Baseline
+	fault    *faults.Fault
+	baseline *baseline.Baseline
 
-	sandbox  *sandbox
-	recorder *recorder
+	sandbox  *lab.Sandbox
+	recorder *observe.Recorder
 	proxy    *proxy.Server
-	log      *requestLog
-	habits   *habits
-	notes    *notes
-	operator *processes
-	programs *programs
+	log      *observe.Log
+	habits   *observe.Habits
+	notes    *observe.Notes
+	operator *operator.Processes
+	programs *lab.Programs
 	user     *user
-	settler  *settler
-	injector *injector
-	judge    *judge
-	outcome  *Outcome
-}
-
-// Outcome is what came of a run.
-type Outcome struct {
-	Steps    []StepOutcome
-	Versions []Version
-	Requests []Request
-	// Notes are what the kit did.
-	Notes []note
-	// Reached: the fault was injected.
-	Reached  bool
-	Problems []Problem
-	// Habits are what was done again and again while all was at rest.
-	Habits []Learnt
-	// Watches are the resources that the operator watches at the end.
-	Watches []string
-	Output  []string
-	// Kinds are the resources of which all versions are recorded, and Never those of which none is.
-	Kinds, Never []string
-	Began        time.Time
-	Took         time.Duration
-	// stepBegan is the time of the last action of the kit: the last step began then, or later.
-	stepBegan time.Time
-}
-
-// StepOutcome is what there was when a step had settled. The first is the operator's start.
-type StepOutcome struct {
-	Objects []Version
-	// Began is when, and Revision as of which the step began.
-	Began    time.Time
-	Revision int64
-	// From and To are the requests of the step.
-	From, To int
-	Took     time.Duration
-	// Gap is the longest time in which nothing happened before something else did.
-	Gap time.Duration
-	// Watches are the resources that the operator watches then.
-	Watches []string
-	// Reads is how many reads, which are not watches, there were while all was quiet, and Idle
-	// how many writes that changed nothing.
-	Reads, Idle int
-	// Waits: users wait for something before they go on.
-	Waits bool
-}
-
-// note is something that the kit did.
-type note struct {
-	time time.Time
-	text string
-}
-
-// notes are the actions of the kit in a run.
-type notes struct{ all []note }
-
-func (n *notes) add(format string, args ...any) {
-	n.all = append(n.all, note{time.Now(), fmt.Sprintf(format, args...)})
+	settler  *settle.Settler
+	injector *inject.Injector
+	judge    *judge.Judge
+	outcome  *judge.Outcome
 }
 
 // open makes a run in a sandbox for itself: all is there but the operator's process, which is
 // not started. It lasts until what it returns is called.
-func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (opened *run, end func(), err error) {
+func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (opened *run, end func(), err error) {
 	var undo []func()
 	undoAll := func() {
 		for _, do := range slices.Backward(undo) {
@@ -111,60 +63,42 @@ func (e *Explorer) open(ctx context.Context, name string, f *Fault, b *Baseline,
 			undoAll()
 		}
 	}()
-	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &Outcome{}, notes: &notes{}, habits: &habits{unjudged: e.Workload.Unjudged, learns: b == nil}}
-	r.log = &requestLog{habits: r.habits}
+	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &judge.Outcome{}, notes: &observe.Notes{}, habits: &observe.Habits{Unjudged: e.Workload.Unjudged, Learns: b == nil}}
+	r.log = &observe.Log{Habits: r.habits}
 	if b != nil {
-		r.habits.know(b.Habits)
+		r.habits.Know(b.Habits)
 	}
-	begin := e.lab.begin
+	begin := e.lab.Begin
 	if in.new {
-		begin = e.lab.fresh
+		begin = e.lab.Fresh
 	}
 	if r.sandbox, err = begin(ctx); err != nil {
 		return nil, nil, err
 	}
-	undo = append(undo, r.sandbox.over)
+	undo = append(undo, r.sandbox.Over)
 	ctx, cancel := context.WithCancel(ctx)
 	undo = append(undo, cancel)
-	if r.recorder, err = record(ctx, r.sandbox.config, r.habits, r.log.addLock); err != nil {
+	if r.recorder, err = observe.Start(ctx, r.sandbox.Config, r.habits, r.log.AddLock); err != nil {
 		return nil, nil, err
 	}
-	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.config, Namespace: "default", Listen: "127.0.0.1:0", Log: r.log})
+	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.Config, Namespace: "default", Listen: "127.0.0.1:0", Log: r.log})
 	if err != nil {
 		return nil, nil, err
 	}
 	undo = append(undo, func() { _ = r.proxy.Close() })
-	kubeconfig, files, err := access(ctx, r.sandbox.config, r.proxy.Kubeconfig, e.lab.account)
-	if err != nil {
-		return nil, nil, err
-	}
 	scratch, err := e.Scratch()
 	if err != nil {
 		return nil, nil, err
 	}
-	file := filepath.Join(scratch, name+".kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+	first, end, err := r.sandbox.Operator(ctx, filepath.Join(scratch, name), e.Command, r.proxy, e.FailOnLog)
+	undo = append(undo, end)
+	if err != nil {
 		return nil, nil, err
 	}
-	undo = append(undo, func() { _ = os.Remove(file) })
-	r.operator = &processes{&operator{command: e.Command, kubeconfig: file, bin: e.lab.bin, path: e.lab.path(), output: &output{fail: e.FailOnLog}}}
-	if !e.lab.alone {
-		r.operator.environment, r.operator.serve, r.operator.networks = e.lab.environment, r.proxy.Serve, &networks{}
-		if r.operator.pod, err = e.lab.pod(filepath.Join(scratch, name+".pod"), files, r.proxy.URL); err != nil {
-			return nil, nil, err
-		}
-		undo = append(undo, func() { _ = os.RemoveAll(r.operator.pod.Files) })
-		if len(e.lab.served) > 0 && !e.Workload.HostNetwork {
-			end, err := r.operator.networks.serve(ctx, r.sandbox.dir.ProgramSocket())
-			if err != nil {
-				return nil, nil, err
-			}
-			undo = append(undo, end)
-		}
-	}
-	undo = append(undo, func() { r.operator.close() })
-	r.programs, err = startPrograms(r.sandbox, e.Workload.Programs)
-	undo = append(undo, r.programs.end)
+	r.operator = &operator.Processes{Operator: first}
+	undo = append(undo, func() { r.operator.Close() })
+	r.programs, err = lab.StartPrograms(r.sandbox, e.Workload.Programs)
+	undo = append(undo, r.programs.End)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -178,15 +112,15 @@ func (r *run) divide() {
 	if r.fault != nil {
 		r.user.limit += r.Patience
 	}
-	r.settler = &settler{
-		recorder: r.recorder, log: r.log, habits: r.habits, proxy: r.proxy, base: r.baseline, fault: r.fault, most: r.Quiet, say: r.Unjudge,
+	r.settler = &settle.Settler{
+		Recorder: r.recorder, Log: r.log, Habits: r.habits, Proxy: r.proxy, Base: r.baseline, Fault: r.fault, Most: r.Quiet, Say: r.Unjudge,
 	}
-	other := &rival{recorder: r.recorder, notes: r.notes}
-	r.injector = &injector{
-		fault: r.fault, base: r.baseline, hold: r.Hold, patience: r.Patience, rules: rules{r.proxy}, rival: other, leadership: leadership{r.log, r.recorder},
-		settler: r.settler, recorder: r.recorder, log: r.log, notes: r.notes, operator: r.operator, sandbox: r.sandbox,
+	other := &inject.Rival{Recorder: r.recorder, Notes: r.notes}
+	r.injector = &inject.Injector{
+		Fault: r.fault, Base: r.baseline, Hold: r.Hold, Patience: r.Patience, Rules: inject.Rules{Proxy: r.proxy}, Rival: other, Leadership: inject.Leadership{Log: r.log, Recorder: r.recorder},
+		Settler: r.settler, Recorder: r.recorder, Log: r.log, Notes: r.notes, Operator: r.operator, Component: r.sandbox.Act,
 	}
-	r.judge = &judge{workload: r.Workload, base: r.baseline, fault: r.fault, recorder: r.recorder, rival: other}
+	r.judge = &judge.Judge{Workload: r.Workload, Base: r.baseline, Fault: r.fault, Recorder: r.recorder, Rival: other}
 }
 
 // setting is where and when a run is played.
@@ -201,7 +135,7 @@ type setting struct {
 }
 
 // play plays the workload, with a fault or without.
-func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline, in setting) (*Outcome, error) {
+func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*judge.Outcome, error) {
 	r, end, err := e.open(ctx, name, f, b, in)
 	if err != nil {
 		return nil, err
@@ -214,47 +148,47 @@ func (e *Explorer) play(ctx context.Context, name string, f *Fault, b *Baseline,
 }
 
 // play plays the workload.
-func (r *run) play(ctx context.Context) (*Outcome, error) {
+func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	f, b := r.fault, r.baseline
 	if b != nil {
 		for key := range b.Locks {
-			r.log.addLock(key)
+			r.log.AddLock(key)
 		}
 	}
 	r.outcome.Began = time.Now()
 	err := r.playSteps(ctx)
-	r.outcome.Requests = r.log.since(0)
+	r.outcome.Requests = r.log.Since(0)
 	var incomplete error
-	if r.outcome.Versions, incomplete = r.recorder.all(); err == nil {
+	if r.outcome.Versions, incomplete = r.recorder.All(); err == nil {
 		err = incomplete
 	}
 	if err == nil && f == nil {
-		err = r.programs.ended()
+		err = r.programs.Ended()
 	}
-	if asked := forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
-		err = fmt.Errorf("%w\n    it may not: %s", err, mayNot(asked))
+	if asked := lab.Forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
+		err = fmt.Errorf("%w\n    it may not: %s", err, lab.MayNot(asked))
 	}
 	if err == nil {
-		err = strangers(r.injector.rules.list(), r.outcome, b)
+		err = judge.Strangers(r.injector.Rules.List(), &r.outcome.Record, b)
 	}
 	select {
-	case crash := <-r.sandbox.crashed:
+	case crash := <-r.sandbox.Crashed:
 		// The operator is not to blame.
 		err = crash
 	default:
 	}
 	r.outcome.Took = time.Since(r.outcome.Began)
-	r.outcome.Output = r.operator.output.tail(200)
-	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.watches(), r.recorder.kinds(), r.recorder.never
-	r.outcome.Notes, r.outcome.Reached, r.outcome.stepBegan = r.notes.all, r.injector.reached, r.settler.began
-	r.judge.after(r.outcome, r.operator.output.failures(), r.operator.allLastWords())
+	r.outcome.Output = r.operator.Output.Tail(200)
+	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.Watches(), r.recorder.Kinds(), r.recorder.Never
+	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = r.notes.All, r.injector.Reached, r.settler.Began
+	r.judge.After(r.outcome, r.operator.Output.Failures(), r.operator.AllLastWords())
 	return r.outcome, err
 }
 
 // playSteps plays all steps, or those up to the first problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
-		if _, err := r.recorder.resource(v.Resource); err != nil {
+		if _, err := r.recorder.Resource(v.Resource); err != nil {
 			return fmt.Errorf("the invariant %q: %w", v.Name, err)
 		}
 	}
@@ -266,15 +200,15 @@ func (r *run) playSteps(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		lost := r.injector.rival.lost()
+		lost := r.injector.Rival.Lost()
 		if err := r.playStep(ctx, step); errors.Is(err, errStuck) {
-			r.injector.reached = false
+			r.injector.Reached = false
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if step > 0 && r.fault != nil && step > r.fault.Step && r.Workload.Steps[step-1].mayRemoveAnnotations() {
-			r.injector.rival.forgive(lost)
+		if step > 0 && r.fault != nil && step > r.fault.Step && r.Workload.Steps[step-1].MayRemoveAnnotations() {
+			r.injector.Rival.Forgive(lost)
 		}
 		if r.over != nil {
 			r.over <- struct{}{}
@@ -283,37 +217,37 @@ func (r *run) playSteps(ctx context.Context) error {
 			return nil
 		}
 	}
-	if lines := r.injector.rival.lost(); len(lines) > 0 {
-		r.problem(OtherState, lines...)
+	if lines := r.injector.Rival.Lost(); len(lines) > 0 {
+		r.problem(judge.OtherState, lines...)
 	}
 	return nil
 }
 
 func (r *run) playStep(ctx context.Context, step int) error {
-	at := StepOutcome{From: r.log.len(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
-	at.Began, at.Revision = r.settler.begin()
+	at := observe.StepOutcome{From: r.log.Len(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
+	at.Began, at.Revision = r.settler.Begin()
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
 	if mine {
 		var err error
-		if injected, err = r.injector.arm(ctx); err != nil {
+		if injected, err = r.injector.Arm(ctx); err != nil {
 			return err
 		}
 	}
 	if step == 0 {
-		r.notes.add("the operator is started")
-		if err := r.operator.start(); err != nil {
+		r.notes.Add("the operator is started")
+		if err := r.operator.Start(); err != nil {
 			return err
 		}
 	} else {
 		s := &r.Workload.Steps[step-1]
-		r.notes.add("step %d: %s", step, oneLine(s.Name))
+		r.notes.Add("step %d: %s", step, words.OneLine(s.Name))
 		doing := r.user.begin(ctx, s)
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
 		}
 		// A command may wait for what only comes when the fault is over.
-		if err := r.injector.inject(ctx, step, injected, doing.done); err != nil {
+		if err := r.injector.Inject(ctx, step, injected, doing.done); err != nil {
 			return err
 		}
 		<-doing.done
@@ -322,7 +256,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		}
 	}
 	if step == 0 {
-		if err := r.injector.inject(ctx, step, injected, closed); err != nil {
+		if err := r.injector.Inject(ctx, step, injected, closed); err != nil {
 			return err
 		}
 	}
@@ -333,9 +267,9 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		}
 	}
 	switch {
-	case r.fault.lasting(step):
+	case r.fault.Lasting(step):
 		// The objects of now are not those that the step comes to.
-		r.settler.rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
+		r.settler.Rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {
 			return err
@@ -343,30 +277,19 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	default:
 		r.settle(ctx, step, &at)
 	}
-	at.To, at.Took = r.settler.over(), time.Since(at.Began)
-	at.Objects, at.Watches = r.recorder.objects(), r.settler.watches()
+	at.To, at.Took = r.settler.Over(), time.Since(at.Began)
+	at.Objects, at.Watches = r.recorder.Objects(), r.settler.Watches()
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
 }
 
-func (r *run) problem(oracle Oracle, lines ...string) {
-	r.outcome.Problems = append(r.outcome.Problems, Problem{Oracle: oracle, Step: r.settler.step, Lines: lines})
-}
-
-func indent(lines []string) string {
-	if strings.TrimSpace(strings.Join(lines, "")) == "" {
-		return "    (it has written nothing)\n"
-	}
-	text := ""
-	for _, line := range lines {
-		text += "    " + line + "\n"
-	}
-	return text
+func (r *run) problem(oracle judge.Oracle, lines ...string) {
+	r.outcome.Problems = append(r.outcome.Problems, judge.Problem{Oracle: oracle, Step: r.settler.Step, Lines: lines})
 }
 
 // Explorer plays a workload.
 type Explorer struct {
-	Workload *Workload
+	Workload *workload.Workload
 	Command  []string
 	// Of are the files that say what to play, as they are named.
 	Of []string
@@ -388,10 +311,10 @@ type Explorer struct {
 	Installed func(context.Context, dynamic.Interface) error
 
 	// Labs are shared with others; nil: it has a lab of its own.
-	Labs *Labs
+	Labs *lab.Labs
 
-	scratch *scratch
-	lab     *lab
+	scratch *lab.Scratch
+	lab     *lab.Lab
 	// sweep ends what operators, programs and commands of steps have left behind.
 	sweep func()
 }

@@ -5,13 +5,19 @@ package explore
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
@@ -27,7 +33,7 @@ type Session struct {
 	// excused is how many ends of the operator's process were rightly so.
 	excused int
 	// fault disturbs what the operator does now; nil: none.
-	fault *Fault
+	fault *faults.Fault
 }
 
 // Begin makes a session with that name. Prepare must have been called.
@@ -37,7 +43,7 @@ func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
 		return nil, err
 	}
 	// An edit may well have the operator's writes refused, for good.
-	r.log.habits = nil
+	r.log.Habits = nil
 	s := &Session{run: r, end: end}
 	s.Mark()
 	return s, nil
@@ -47,52 +53,49 @@ func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
 func (s *Session) End() { s.end() }
 
 // Client reaches the API server as the administrator, not through the proxy.
-func (s *Session) Client() dynamic.Interface { return s.run.recorder.client }
+func (s *Session) Client() dynamic.Interface { return s.run.recorder.Client }
 
 // Start starts the operator, or another process of it if there was one.
 func (s *Session) Start() error {
-	s.run.operator.close()
-	s.run.operator.operator, s.excused = s.run.operator.another(), 0
-	return s.run.operator.start()
+	s.run.operator.Close()
+	s.run.operator.Operator, s.excused = s.run.operator.Another(), 0
+	return s.run.operator.Start()
 }
 
 // Kill kills the operator, and returns when it has ended.
-func (s *Session) Kill() { s.run.operator.close() }
+func (s *Session) Kill() { s.run.operator.Close() }
 
 // Watched returns the resources that the operator watches.
-func (s *Session) Watched() []string { return s.run.settler.watches() }
+func (s *Session) Watched() []string { return s.run.settler.Watches() }
 
 // Mark begins something new: what is looked at is what comes from now on, and of what was before
 // nothing is kept but the objects that there are.
 func (s *Session) Mark() {
-	if s.fault.effects().BreaksConnections {
-		s.excused = len(s.run.operator.ends())
+	if s.fault.Effects().BreaksConnections {
+		s.excused = len(s.run.operator.Ends())
 	}
 	s.fault = nil
-	s.began, s.from = time.Now(), s.run.log.len()
-	s.run.settler.act()
-	s.run.notes.all = nil
-	s.run.recorder.forget()
-	s.run.habits.mark()
+	s.began, s.from = time.Now(), s.run.log.Len()
+	s.run.settler.Act()
+	s.run.notes.All = nil
+	s.run.recorder.Forget()
+	s.run.habits.Mark()
 }
 
 // Learnt returns what was done again and again while all was at rest since the mark, if that was
 // looked for.
-func (s *Session) Learnt(enough time.Duration) []Learnt { return s.run.habits.learnt(enough) }
+func (s *Session) Learnt(enough time.Duration) []observe.Learnt { return s.run.habits.Learnt(enough) }
 
 // Know has habits known that were learnt, so that they are no unrest. Others are not looked for.
-func (s *Session) Know(known map[Habit]bool) { s.run.habits.know(known) }
-
-// Mask masks what changes with a habit.
-func (l *Learnt) Mask(m *state.Mask) []state.Masked { return l.mask(anonymizer{}, m) }
+func (s *Session) Know(known map[observe.Habit]bool) { s.run.habits.Know(known) }
 
 // Began is when the last mark was made.
 func (s *Session) Began() time.Time { return s.began }
 
 // Act notes something that the kit does. The time of quiet begins again with it.
 func (s *Session) Act(format string, args ...any) {
-	s.run.notes.add(format, args...)
-	s.run.settler.act()
+	s.run.notes.Add(format, args...)
+	s.run.settler.Act()
 }
 
 // Activity is what has happened since the mark.
@@ -110,12 +113,12 @@ type Activity struct {
 // Activity returns what has happened since the mark, and counts the requests of the last
 // while.
 func (s *Session) Activity(while time.Duration) Activity {
-	locks := s.run.log.lockKeys()
+	locks := s.run.log.LockKeys()
 	a := Activity{}
 	since := time.Now().Add(-while)
-	for _, r := range s.run.log.since(s.from) {
-		reads := (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(election, r.Resource) && !locks[nameKey(r.Resource, r.Namespace, r.Name)]
-		writes := r.writes(locks)
+	for _, r := range s.run.log.Since(s.from) {
+		reads := (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(observe.Election, r.Resource) && !locks[observe.NameKey(r.Resource, r.Namespace, r.Name)]
+		writes := r.Writes(locks)
 		if !reads && !writes {
 			continue
 		}
@@ -126,99 +129,86 @@ func (s *Session) Activity(while time.Duration) Activity {
 		}
 	}
 	a.Last = a.Last[max(0, len(a.Last)-5):]
-	a.Quiet = s.run.habits.quiet(s.run.settler.began, time.Now(), while)
+	a.Quiet = s.run.habits.Quiet(s.run.settler.Began, time.Now(), while)
 	return a
 }
 
-// lockKeys returns the objects by which the operator elects its leader, beside Leases.
-func (l *requestLog) lockKeys() map[string]bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	keys := make(map[string]bool, len(l.locks))
-	for key := range l.locks {
-		keys[key] = true
-	}
-	return keys
-}
-
 // State describes all objects, but those that are left out.
-func (s *Session) State(leaveOut func(resource string, object *unstructured.Unstructured) bool) State {
-	objects := slices.DeleteFunc(s.run.recorder.objects(), func(v Version) bool { return leaveOut(v.Resource, v.Object) })
-	return anonymizer{}.state(objects, s.run.log.lockKeys())
+func (s *Session) State(leaveOut func(resource string, object *unstructured.Unstructured) bool) observe.State {
+	objects := slices.DeleteFunc(s.run.recorder.Objects(), func(v observe.Version) bool { return leaveOut(v.Resource, v.Object) })
+	return observe.Names{}.State(objects, s.run.log.LockKeys())
 }
 
 // Find returns an object as it was last seen, nil if it is not there.
 func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructured {
-	return s.run.recorder.find(Target{Resource: resource, Namespace: namespace, Name: name})
+	return s.run.recorder.Find(workload.Target{Resource: resource, Namespace: namespace, Name: name})
 }
 
 // Failures returns what the operator did wrong since it was started: panics, lines that
 // must not be in its output, and its end.
 func (s *Session) Failures() []string {
-	if s.run.operator.output.tracing() {
+	if s.run.operator.Output.Tracing() {
 		return nil // Where it came from is in the next lines.
 	}
-	lines := s.run.operator.output.failures()
-	ends := s.run.operator.allLastWords()
-	if s.fault.effects().BreaksConnections {
+	lines := s.run.operator.Output.Failures()
+	ends := s.run.operator.AllLastWords()
+	if s.fault.Effects().BreaksConnections {
 		ends = nil
 	}
 	for _, end := range ends[min(s.excused, len(ends)):] {
-		lines = append(lines, endedByItself+end)
+		lines = append(lines, judge.EndedByItself+end)
 	}
 	return lines
 }
 
 // Standing are those of some differences that do not come and go.
 func (s *Session) Standing(all []state.Difference) []state.Difference {
-	versions, _ := s.run.recorder.all()
-	return standing(all, anonymizer{}, versions, time.Now().Add(-restlessFor))
+	versions, _ := s.run.recorder.All()
+	return observe.Standing(all, observe.Names{}, versions, time.Now().Add(-observe.RestlessFor))
 }
 
 // Advice says how all may come to rest though something changes all the time.
-func (s *Session) Advice() []string { return s.run.settler.advice() }
+func (s *Session) Advice() []string { return s.run.settler.Advice() }
 
 // MayNot says what the operator has asked for and may not, and what to do; empty: nothing.
 func (s *Session) MayNot() string {
-	asked := forbidden(s.run.log.since(0))
+	asked := lab.Forbidden(s.run.log.Since(0))
 	if len(asked) == 0 {
 		return ""
 	}
-	return mayNot(asked)
+	return lab.MayNot(asked)
 }
 
 // Refused returns the writes of the operator since the mark that the API server has refused at
 // last because of what they are (422).
-func (s *Session) Refused() []string { return invalid(s.run.log.since(s.from), s.run.log.lockKeys()) }
+func (s *Session) Refused() []string {
+	return judge.Invalid(s.run.log.Since(s.from), s.run.log.LockKeys())
+}
 
-// invalid returns those of some requests, each once.
-func invalid(requests []Request, locks map[string]bool) []string {
-	last := map[Call]*Request{}
-	var order []Call
-	for i := range requests {
-		r := &requests[i]
-		if !r.writes(locks) || r.Fault != "" {
-			continue
-		}
-		call := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
-		if last[call] == nil {
-			order = append(order, call)
-		}
-		last[call] = r
+// Strangers is an error if another client has had a part in the session since the mark, other than the
+// known managers of fields.
+func (s *Session) Strangers(known map[string]bool) error {
+	// An object that the operator has written stays its own, also if another client writes to it later.
+	o := &observe.Record{Requests: s.run.log.Since(0)}
+	o.Versions, _ = s.run.recorder.All()
+	return judge.Strangers(s.run.injector.Rules.List(), o, &baseline.Baseline{Managers: known})
+}
+
+// Managers returns the managers of fields of all objects, those that have gone since the mark included.
+func (s *Session) Managers() map[string]bool {
+	o := &observe.Record{}
+	o.Versions, _ = s.run.recorder.All()
+	all := map[string]bool{}
+	for _, manager := range o.Managers() {
+		all[manager] = true
 	}
-	var lines []string
-	for _, call := range order {
-		if last[call].Upstream == http.StatusUnprocessableEntity {
-			lines = append(lines, last[call].String())
-		}
-	}
-	return lines
+	return all
 }
 
 // Crashed returns the crash of a component of the sandbox, nil if there was none.
 func (s *Session) Crashed() error {
 	select {
-	case err := <-s.run.sandbox.crashed:
+	case err := <-s.run.sandbox.Crashed:
 		return err
 	default:
 		return nil
@@ -227,38 +217,53 @@ func (s *Session) Crashed() error {
 
 // Broken returns the invariants of all clusters that did not hold since the mark.
 func (s *Session) Broken() ([]string, error) {
-	versions, err := s.run.recorder.all()
+	versions, err := s.run.recorder.All()
 	var lines []string
-	for _, p := range brokenSince(s.began, nil, versions) {
+	for _, p := range judge.BrokenSince(s.began, nil, versions) {
 		lines = append(lines, p.Lines...)
 	}
 	return lines, err
 }
 
 // Output returns how the output of the operator ends.
-func (s *Session) Output(lines int) []string { return s.run.operator.output.tail(lines) }
+func (s *Session) Output(lines int) []string { return s.run.operator.Output.Tail(lines) }
 
 // Timeline returns what has happened since the mark.
 func (s *Session) Timeline() []results.Moment {
-	o := &Outcome{Began: s.began, Notes: s.run.notes.all, Requests: s.run.log.since(s.from)}
-	versions, _ := s.run.recorder.all()
+	o := &judge.Outcome{Record: observe.Record{Began: s.began, Notes: s.run.notes.All, Requests: s.run.log.Since(s.from)}}
+	versions, _ := s.run.recorder.All()
 	for _, v := range versions {
 		if !v.Time.Before(s.began) {
 			o.Versions = append(o.Versions, v)
 		}
 	}
-	return timeline(o, &Baseline{Locks: s.run.log.lockKeys()})
+	return timeline(o, &baseline.Baseline{Locks: s.run.log.LockKeys()})
 }
 
 // Objects returns how many objects there are.
 func (s *Session) Objects() int {
-	s.run.recorder.mu.Lock()
-	defer s.run.recorder.mu.Unlock()
-	return len(s.run.recorder.current)
+	s.run.recorder.Mu.Lock()
+	defer s.run.recorder.Mu.Unlock()
+	return len(s.run.recorder.Current)
 }
 
 // Indent writes lines below another.
-func Indent(lines []string) string { return indent(lines) }
+func Indent(lines []string) string { return words.Indent(lines) }
 
 // OneLine makes a line of a text.
-func OneLine(text string) string { return oneLine(text) }
+func OneLine(text string) string { return words.OneLine(text) }
+
+// Scope says by what a session is judged, beside what others leave out and mask: nil leaves out
+// nothing.
+func (s *Session) Scope(leaveOut func(resource string, object *unstructured.Unstructured) bool, history string, mask *state.Mask) *results.Scope {
+	c := baseline.NewCensus(observe.Names{}, s.run.log.LockKeys())
+	objects := s.run.recorder.Objects()
+	for i := range objects {
+		if v := &objects[i]; leaveOut(v.Resource, v.Object) {
+			c.Leave(v.Resource, history, 0)
+		} else {
+			c.Add(v, mask)
+		}
+	}
+	return c.Scope(s.run.recorder.Kinds(), s.run.recorder.Never, mask)
+}

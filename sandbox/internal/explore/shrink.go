@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -21,7 +23,7 @@ func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
 	for _, g := range confirmed {
-		if f := g.Finding; !f.Shrunk && f.Problems[0].Oracle != OtherEnds && len(f.Workload.Steps) > 1 {
+		if f := g.Finding; !f.Shrunk && f.Problems[0].Oracle != judge.OtherEnds && len(f.Workload.Steps) > 1 {
 			long = append(long, f)
 		}
 	}
@@ -46,7 +48,7 @@ func (q *queue) shrink(ctx context.Context) error {
 
 // shrink leaves out the steps that a finding does not need: at first all that its fault
 // does not name, then each of them alone.
-func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *Baseline) {
+func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *baseline.Baseline) {
 	whole := len(f.Workload.Steps)
 	try := func(steps []int) bool {
 		if len(steps) == 0 || ctx.Err() != nil {
@@ -81,14 +83,14 @@ func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *Ba
 
 // playShorter plays a finding with a shorter workload. It returns nil if the same is not
 // found with it.
-func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *Baseline) *Finding {
+func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *baseline.Baseline) *Finding {
 	shorter := *e
 	shorter.Workload = f.Workload
 	undisturbed, err := shorter.play(ctx, lane, nil, nil, setting{})
 	if err != nil {
 		return nil // The steps that are left need the others.
 	}
-	base, err := learnFrom(undisturbed, undisturbed, e.Quiet, e.Workload.Unjudged, longer)
+	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), e.Quiet, e.Workload.Unjudged, longer)
 	if err != nil {
 		return nil
 	}

@@ -6,44 +6,47 @@ package explore
 import (
 	"slices"
 	"testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
 func TestWithoutSteps(t *testing.T) {
-	steps := func(names ...string) []Step {
-		var all []Step
+	steps := func(names ...string) []workload.Step {
+		var all []workload.Step
 		for _, name := range names {
-			all = append(all, Step{Name: name})
+			all = append(all, workload.Step{Name: name})
 		}
 		return all
 	}
 	for _, tc := range []struct {
 		name    string
-		fault   *Fault
+		fault   *faults.Fault
 		unnamed []int
 		without []int
 		steps   []string
-		want    *Fault
+		want    *faults.Fault
 	}{
 		{name: "without a fault", unnamed: []int{1, 2, 3, 4, 5}, without: []int{2, 4}, steps: []string{"a", "c", "e"}},
 		{
-			name: "an earlier and a later one", fault: &Fault{Kind: "CrashAfter", Step: 3, Until: 3}, unnamed: []int{1, 2, 4, 5}, without: []int{1, 5},
-			steps: []string{"b", "c", "d"}, want: &Fault{Kind: "CrashAfter", Step: 2, Until: 2},
+			name: "an earlier and a later one", fault: &faults.Fault{Kind: "CrashAfter", Step: 3, Until: 3}, unnamed: []int{1, 2, 4, 5}, without: []int{1, 5},
+			steps: []string{"b", "c", "d"}, want: &faults.Fault{Kind: "CrashAfter", Step: 2, Until: 2},
 		},
 		{
-			name: "one in between", fault: &Fault{Kind: "Freeze", Step: 2, Until: 5}, unnamed: []int{1, 3, 4}, without: []int{1, 3, 4},
-			steps: []string{"b", "e"}, want: &Fault{Kind: "Freeze", Step: 1, Until: 2},
+			name: "one in between", fault: &faults.Fault{Kind: "Freeze", Step: 2, Until: 5}, unnamed: []int{1, 3, 4}, without: []int{1, 3, 4},
+			steps: []string{"b", "e"}, want: &faults.Fault{Kind: "Freeze", Step: 1, Until: 2},
 		},
 		{
-			name: "a list as of a step", fault: &Fault{Kind: "StaleStart", Step: 5, Until: 5, AsOf: "step 3"}, unnamed: []int{1, 2, 4}, without: []int{2, 4},
-			steps: []string{"a", "c", "e"}, want: &Fault{Kind: "StaleStart", Step: 3, Until: 3, AsOf: "step 2"},
+			name: "a list as of a step", fault: &faults.Fault{Kind: "StaleStart", Step: 5, Until: 5, AsOf: "step 3"}, unnamed: []int{1, 2, 4}, without: []int{2, 4},
+			steps: []string{"a", "c", "e"}, want: &faults.Fault{Kind: "StaleStart", Step: 3, Until: 3, AsOf: "step 2"},
 		},
 		{
-			name: "at the start", fault: &Fault{Kind: "CrashAfter"}, unnamed: []int{1, 2, 3, 4, 5}, without: []int{1},
-			steps: []string{"b", "c", "d", "e"}, want: &Fault{Kind: "CrashAfter"},
+			name: "at the start", fault: &faults.Fault{Kind: "CrashAfter"}, unnamed: []int{1, 2, 3, 4, 5}, without: []int{1},
+			steps: []string{"b", "c", "d", "e"}, want: &faults.Fault{Kind: "CrashAfter"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &Finding{Workload: &Workload{Steps: steps("a", "b", "c", "d", "e")}, Fault: tc.fault}
+			f := &Finding{Workload: &workload.Workload{Steps: steps("a", "b", "c", "d", "e")}, Fault: tc.fault}
 			if unnamed := f.unnamed(); !slices.Equal(unnamed, tc.unnamed) {
 				t.Errorf("the steps that it does not name are %v, want %v", unnamed, tc.unnamed)
 			}

@@ -10,17 +10,20 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
 // waitError says that what a step waits for did not come true.
 type waitError struct {
-	step   *Step
+	step   *workload.Step
 	after  time.Duration
 	reason string
 }
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("%s: not after %s (%s)", oneLine(e.step.Name), e.after.Round(time.Second), e.reason)
+	return fmt.Sprintf("%s: not after %s (%s)", words.OneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
 // errStuck ends a run in which users do not go on, as they wait for what does not come before
@@ -29,11 +32,11 @@ var errStuck = errors.New("a command waits for what does not come")
 
 // untilStuck waits until what a step does is done, or until a fault has to be injected for it to
 // go on.
-func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) error {
+func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
 	f := r.fault
 	mine := f != nil && step >= f.Step && step <= f.Until
 	switch {
-	case s.Run != "" && mine && f.effects().Lasts:
+	case s.Run != "" && mine && f.Effects().Lasts:
 		select {
 		case <-doing.done:
 		case <-time.After(r.baseline.Steps[step].Took + 3*time.Second):
@@ -43,7 +46,7 @@ func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) e
 				return errStuck
 			}
 		}
-	case s.Run != "" && mine && f.entry().Hits != faults.Start:
+	case s.Run != "" && mine && f.Entry().Hits != faults.Start:
 	default:
 		<-doing.done
 	}
@@ -52,33 +55,33 @@ func (r *run) untilStuck(ctx context.Context, step int, s *Step, doing *doing) e
 
 // waitLimit is how long a step waits. With a fault, that may take longer; and while events
 // are held back, what it waits for may not come at all. 0 is as long as the step says.
-func (r *run) waitLimit(s *Step) time.Duration {
-	step := r.settler.step
+func (r *run) waitLimit(s *workload.Step) time.Duration {
+	step := r.settler.Step
 	switch {
 	case r.fault == nil:
 		return 0
-	case r.fault.effects().Lasts && step >= r.fault.Step && step < r.fault.Until:
+	case r.fault.Effects().Lasts && step >= r.fault.Step && step < r.fault.Until:
 		return 3 * time.Second
 	}
 	return s.Wait.Timeout.Duration + r.Patience
 }
 
 // failed judges an error of a step: without a fault it ends all, with one it is a problem.
-func (r *run) failed(ctx context.Context, s *Step, err error) error {
+func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {
 	case errors.As(err, &waited) && r.fault == nil:
 		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
-			r.settler.step, err, indent(r.operator.output.tail(10)))
+			r.settler.Step, err, words.Indent(r.operator.Output.Tail(10)))
 	case errors.As(err, &waited):
-		if step := r.settler.step; !r.fault.effects().Lasts || step < r.fault.Step || step >= r.fault.Until {
-			r.problem(NotReached, waited.Error())
+		if step := r.settler.Step; !r.fault.Effects().Lasts || step < r.fault.Step || step >= r.fault.Until {
+			r.problem(judge.NotReached, waited.Error())
 		}
 		return nil
 	case err != nil && r.fault == nil:
-		return fmt.Errorf("step %d (%s): %w", r.settler.step, oneLine(s.Name), err)
+		return fmt.Errorf("step %d (%s): %w", r.settler.Step, words.OneLine(s.Name), err)
 	case err != nil && ctx.Err() == nil:
-		r.problem(NotReached, fmt.Sprintf("step %d (%s): %v", r.settler.step, oneLine(s.Name), err))
+		r.problem(judge.NotReached, fmt.Sprintf("step %d (%s): %v", r.settler.Step, words.OneLine(s.Name), err))
 		return nil
 	}
 	return err

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
 // user does what users do in the steps of a workload, as the administrator.
 type user struct {
-	sandbox  *sandbox
-	recorder *recorder
+	sandbox  *lab.Sandbox
+	recorder *observe.Recorder
 	// limit is how long a command may take.
 	limit time.Duration
 }
@@ -39,7 +43,7 @@ var closed = func() chan struct{} {
 }()
 
 // begin begins to do what a step does.
-func (u *user) begin(ctx context.Context, s *Step) *doing {
+func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &doing{done: make(chan struct{}), cancel: cancel}
 	go func() {
@@ -51,22 +55,22 @@ func (u *user) begin(ctx context.Context, s *Step) *doing {
 }
 
 // perform does what a step does, and does not wait for what it waits for.
-func (u *user) perform(ctx context.Context, s *Step) error {
+func (u *user) perform(ctx context.Context, s *workload.Step) error {
 	switch {
 	case s.Apply != "":
-		return u.sandbox.kubectl(ctx, s.Apply, "apply", "--server-side", "--force-conflicts", "-f", "-")
+		return u.sandbox.Kubectl(ctx, s.Apply, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	case s.Patch != nil:
 		patch, err := json.Marshal(s.Patch.Merge)
 		if err != nil {
 			return err
 		}
-		return u.recorder.patch(ctx, s.Patch.Target, s.Patch.Subresource, patch)
+		return u.recorder.Patch(ctx, s.Patch.Target, s.Patch.Subresource, patch)
 	case s.Delete != nil:
-		resource, err := u.recorder.resource(s.Delete.Resource)
+		resource, err := u.recorder.Resource(s.Delete.Resource)
 		if err != nil {
 			return err
 		}
-		return u.recorder.client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, asKubectl)
+		return u.recorder.Client.Resource(resource).Namespace(s.Delete.Namespace).Delete(ctx, s.Delete.Name, asKubectl)
 	case s.Run != "":
 		return u.script(ctx, s.Run)
 	}
@@ -77,7 +81,7 @@ func (u *user) perform(ctx context.Context, s *Step) error {
 func (u *user) script(ctx context.Context, text string) error {
 	within, cancel := context.WithTimeout(ctx, u.limit)
 	defer cancel()
-	err := u.sandbox.command(within, "", "sh", "-c", text)
+	err := u.sandbox.Command(within, "", "sh", "-c", text)
 	if ctx.Err() == nil && within.Err() != nil {
 		return fmt.Errorf("it has not ended in %s (--settle)", u.limit)
 	}
@@ -86,8 +90,8 @@ func (u *user) script(ctx context.Context, text string) error {
 
 // wait waits for the condition of a step. It returns a waitError if the limit is over; one
 // of 0 is the step's own.
-func (u *user) wait(ctx context.Context, s *Step, limit time.Duration) error {
-	if _, err := u.recorder.resource(s.Wait.Resource); err != nil {
+func (u *user) wait(ctx context.Context, s *workload.Step, limit time.Duration) error {
+	if _, err := u.recorder.Resource(s.Wait.Resource); err != nil {
 		return err
 	}
 	if limit == 0 {
@@ -95,16 +99,16 @@ func (u *user) wait(ctx context.Context, s *Step, limit time.Duration) error {
 	}
 	over := time.After(limit)
 	for {
-		changed := u.recorder.next()
+		changed := u.recorder.Next()
 		reason := "it is not there"
-		object := u.recorder.find(s.Wait.Target)
+		object := u.recorder.Find(s.Wait.Target)
 		switch {
-		case s.Wait.For == deleted && object == nil:
+		case s.Wait.For == workload.Deleted && object == nil:
 			return nil
-		case s.Wait.For == deleted:
+		case s.Wait.For == workload.Deleted:
 			reason = "it is still there"
 		case object != nil:
-			is, why := s.Wait.condition.Holds(object.Object, nil)
+			is, why := s.Wait.Condition.Holds(object.Object, nil)
 			if is {
 				return nil
 			}

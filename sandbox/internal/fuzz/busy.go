@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 )
 
 // whileBusy makes a new object of the sample, makes an edit as soon as the operator has begun to
@@ -26,7 +26,7 @@ func (w *world) whileBusy(ctx context.Context, content map[string]any, meant boo
 		return nil, fmt.Errorf("edit a new object: %w", err)
 	}
 	_, problem, err := w.restore(ctx)
-	if problem != nil && problem.Oracle == explore.OtherState {
+	if problem != nil && problem.Oracle == judge.OtherState {
 		if problem.Oracle = NotHealed; meant {
 			problem.Oracle = NotUndone
 		}

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -106,7 +106,7 @@ func TestBecause(t *testing.T) {
 	if p.because(nil) != p || len(p.Lines) != 1 {
 		t.Error("nothing is refused, and it says something else")
 	}
-	panicked := &Problem{Oracle: explore.Failed, Lines: []string{"panic: a"}}
+	panicked := &Problem{Oracle: judge.Failed, Lines: []string{"panic: a"}}
 	if panicked.because(refused) != panicked {
 		t.Error("what has happened for certain is not the headline")
 	}

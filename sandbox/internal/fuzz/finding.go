@@ -15,7 +15,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -36,9 +38,9 @@ type Finding struct {
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
 	// Fault disturbs what the operator does about the edit; nil if it needs none.
-	Fault   *explore.Fault `json:"fault,omitempty"`
-	Outcome outcome        `json:"outcome"`
-	Problem Problem        `json:"problem"`
+	Fault   *faults.Fault `json:"fault,omitempty"`
+	Outcome outcome       `json:"outcome"`
+	Problem Problem       `json:"problem"`
 	// Like is the ID of a finding of the same kind that was confirmed; then it was not tried again.
 	Like string `json:"like,omitempty"`
 }
@@ -97,7 +99,7 @@ func (f *Finding) What() string {
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
 // oracles are all of them, those that tell most first.
-var oracles = []explore.Oracle{explore.Failed, explore.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, explore.OtherState, explore.NotReached, explore.NotAtRest}
+var oracles = []judge.Oracle{judge.Failed, judge.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, judge.OtherState, judge.NotReached, judge.NotAtRest}
 
 // Rank implements [results.Finding]: the fewest edits come first, those without a fault
 // before those with one.
@@ -123,7 +125,7 @@ func (f *Finding) Kind() string {
 	if f.Fault != nil {
 		text += " with a fault"
 	}
-	if f.Problem.Oracle == explore.NotAtRest {
+	if f.Problem.Oracle == judge.NotAtRest {
 		return text + " " + f.Edits[0].Field
 	}
 	for _, d := range f.Problem.Lines[:min(1, len(f.Problem.Lines))] {
@@ -189,4 +191,4 @@ func parseFinding(text []byte) (*Finding, error) {
 	return f, nil
 }
 
-func oneLine(text string) string { return explore.OneLine(text) }
+func oneLine(text string) string { return words.OneLine(text) }

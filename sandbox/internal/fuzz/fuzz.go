@@ -18,8 +18,14 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Fuzzer edits a sample.
@@ -44,7 +50,7 @@ type Fuzzer struct {
 // baseline is what was learnt without an edit.
 type baseline struct {
 	// before are all objects without the sample, and state those with it.
-	before, state explore.State
+	before, state state.State
 	mask          *Mask
 	// quiet is how long nothing happens when all is at rest, and took how long the sample
 	// takes.
@@ -62,7 +68,7 @@ type baseline struct {
 	// reports is what the operator says of the sample.
 	reports string
 	// habits are what is done again and again while all is at rest.
-	habits map[explore.Habit]bool
+	habits map[observe.Habit]bool
 	// managers are by whom objects are written.
 	managers map[string]bool
 }
@@ -135,7 +141,7 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if f.base.idle {
 		fmt.Fprintln(p.Progress, "warning: the operator has written nothing about the sample: does it do anything about it, and is it in its output why not?")
 	}
-	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: explore.NewVariety()}
+	q := &queue{fuzzer: f, plan: p, book: book, over: over, variety: faults.NewVariety()}
 	q.fill(all)
 	by := w.scope()
 	err = errors.Join(book.Judge(by), q.run(w))
@@ -185,11 +191,11 @@ func (b *baseline) describe() string {
 }
 
 // ignoredFields are the fields that the user says do not count. Their changes are not unrest either.
-func (f *Fuzzer) ignoredFields() []explore.Unjudged {
-	var all []explore.Unjudged
+func (f *Fuzzer) ignoredFields() []workload.Unjudged {
+	var all []workload.Unjudged
 	for _, own := range f.Ignore {
 		if resource, path, some := strings.Cut(own, " "); some {
-			all = append(all, explore.Unjudged{Resource: resource, Path: path})
+			all = append(all, workload.Unjudged{Resource: resource, Path: path})
 		}
 	}
 	return all
@@ -238,7 +244,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 			s.End()
 		}
 	}()
-	f.base = &baseline{mask: NewMask(f.Ignore), habits: map[explore.Habit]bool{}, quiet: f.Explorer.Quiet, busy: mostBusy}
+	f.base = &baseline{mask: NewMask(f.Ignore), habits: map[observe.Habit]bool{}, quiet: f.Explorer.Quiet, busy: mostBusy}
 	w := &world{Fuzzer: f, session: s, quiet: f.Explorer.Quiet}
 	fmt.Fprintln(progress, "Learning what the sample comes to.")
 	if err := s.Start(); err != nil {
@@ -273,15 +279,15 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 }
 
 // learnNext waits until what was done has settled.
-func (w *world) learnNext(ctx context.Context, what string) (explore.State, error) {
+func (w *world) learnNext(ctx context.Context, what string) (state.State, error) {
 	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
 		err = undisturbed(what, problem, nil)
-		if lines := w.session.Advice(); problem.Oracle == explore.NotAtRest && len(lines) > 0 {
-			err = fmt.Errorf("%w\n%s", err, explore.Indent(lines))
+		if lines := w.session.Advice(); problem.Oracle == judge.NotAtRest && len(lines) > 0 {
+			err = fmt.Errorf("%w\n%s", err, words.Indent(lines))
 		}
 		if output := w.session.Output(10); strings.TrimSpace(strings.Join(output, "")) != "" {
-			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, explore.Indent(output))
+			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, words.Indent(output))
 		}
 		if text := w.session.MayNot(); text != "" {
 			err = fmt.Errorf("%w\n    it may not: %s", err, text)
@@ -289,7 +295,7 @@ func (w *world) learnNext(ctx context.Context, what string) (explore.State, erro
 	}
 	for _, learnt := range w.session.Learnt(w.quiet) {
 		w.base.habits[learnt.Habit] = true
-		for _, masked := range learnt.Mask(w.base.mask.Mask) {
+		for _, masked := range learnt.Mask(observe.Names{}, w.base.mask.Mask) {
 			fmt.Fprintf(w.progress, "Not judged, as it %s: %s\n", masked.Why, masked)
 		}
 	}
@@ -297,7 +303,7 @@ func (w *world) learnNext(ctx context.Context, what string) (explore.State, erro
 }
 
 // learnSample creates the sample, and returns what it comes to.
-func (w *world) learnSample(ctx context.Context) (explore.State, error) {
+func (w *world) learnSample(ctx context.Context) (state.State, error) {
 	w.session.Mark()
 	if err := w.create(ctx, w.Sample); err != nil {
 		return nil, fmt.Errorf("--object: create it: %w", err)
@@ -318,9 +324,9 @@ func (w *world) learnAgain(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case problem != nil && problem.Oracle == explore.Failed:
+	case problem != nil && problem.Oracle == judge.Failed:
 		return undisturbed("the sample was deleted", problem, nil)
-	case problem != nil && problem.Oracle != explore.OtherState:
+	case problem != nil && problem.Oracle != judge.OtherState:
 		return w.renew(ctx)
 	}
 	w.base.fresh = true

@@ -16,7 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -114,7 +117,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 func TestIgnoredFields(t *testing.T) {
 	advised := strings.Trim(strings.TrimPrefix(ignoreFlag("shops.example.com", "status.count"), "--ignore "), "'")
 	f := &Fuzzer{Ignore: []string{"jobs.batch", advised}}
-	if got, want := f.ignoredFields(), []explore.Unjudged{{Resource: "shops.example.com", Path: "status.count"}}; !slices.Equal(got, want) {
+	if got, want := f.ignoredFields(), []workload.Unjudged{{Resource: "shops.example.com", Path: "status.count"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := NewMask(f.Ignore).Compare(state.State{"shops.example.com default/a": {{"status.count": "1"}}}, state.State{"shops.example.com default/a": {{"status.count": "2"}}}); len(got) > 0 {
@@ -241,25 +244,25 @@ func TestQueueGoesOn(t *testing.T) {
 // What is found with an edit and a fault is found again if the same comes a second time, with the
 // fault or without.
 func TestSecondTime(t *testing.T) {
-	at := func(fault *explore.Fault, oracle explore.Oracle, line string) *Finding {
+	at := func(fault *faults.Fault, oracle judge.Oracle, line string) *Finding {
 		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: []string{line}}}
 	}
-	fault := &explore.Fault{Kind: "CrashAfter", Step: 1, Nth: 1, Call: &explore.Call{Verb: "update", Resource: "configmaps"}}
+	fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Nth: 1, Call: &observe.Call{Verb: "update", Resource: "configmaps"}}
 	const line, other = "configmaps default/a: data.b is 1, not 2", "secrets default/a: it is missing"
 	for _, tc := range []struct {
 		name   string
 		again  *Finding
 		same   bool
 		second string
-		fault  *explore.Fault
+		fault  *faults.Fault
 	}{
-		{name: "the same", again: at(fault, explore.OtherState, line), same: true, fault: fault},
-		{name: "the same without the fault", again: at(nil, explore.OtherState, line), same: true},
-		{name: "something else", again: at(fault, explore.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
-		{name: "something else without the fault", again: at(nil, explore.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
-		{name: "what is certain", again: at(nil, explore.Failed, "panic: oh"), same: true},
+		{name: "the same", again: at(fault, judge.OtherState, line), same: true, fault: fault},
+		{name: "the same without the fault", again: at(nil, judge.OtherState, line), same: true},
+		{name: "something else", again: at(fault, judge.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
+		{name: "something else without the fault", again: at(nil, judge.OtherState, other), second: "it was other state: secrets default/a: it is missing", fault: fault},
+		{name: "what is certain", again: at(nil, judge.Failed, "panic: oh"), same: true},
 	} {
-		found := at(fault, explore.OtherState, line).secondTime(tc.again)
+		found := at(fault, judge.OtherState, line).secondTime(tc.again)
 		if found.Confirmed() != tc.same || found.Second != tc.second || found.Fault != tc.fault {
 			t.Errorf("%s: found again: %t, %q, with %v, want %t, %q, with %v", tc.name, found.Confirmed(), found.Second, found.Fault, tc.same, tc.second, tc.fault)
 		}

@@ -13,26 +13,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // Oracles, beside those of explore.
 const (
 	// NotUndone: an edit was taken back, and yet not all is as before.
-	NotUndone explore.Oracle = "not undone"
+	NotUndone judge.Oracle = "not undone"
 	// NotHealed: the same, of an edit that is wrong.
-	NotHealed explore.Oracle = "does not heal"
+	NotHealed judge.Oracle = "does not heal"
 	// OtherThanFresh: an edited object comes to something else than a new one.
-	OtherThanFresh explore.Oracle = "other than a new one"
+	OtherThanFresh judge.Oracle = "other than a new one"
 	// Changed: the API server refused an edit, and yet something has changed.
-	Changed explore.Oracle = "refused, and yet changed"
+	Changed judge.Oracle = "refused, and yet changed"
 )
 
 // Problem is what is wrong.
 type Problem struct {
-	Oracle explore.Oracle `json:"oracle"`
+	Oracle judge.Oracle `json:"oracle"`
 	// When is what had been done.
 	When  string   `json:"when,omitempty"`
 	Lines []string `json:"lines"`
@@ -42,13 +44,13 @@ type Problem struct {
 
 // certain reports whether it has happened for sure, so that it need not be found twice.
 func (p *Problem) certain() bool {
-	return p.Oracle == explore.Failed || p.Oracle == explore.Broken || p.Oracle == Changed
+	return p.Oracle == judge.Failed || p.Oracle == judge.Broken || p.Oracle == Changed
 }
 
 // because returns the problem with what the API server refuses as its headline: what is missing, or
 // wrong, may be so because of that.
 func (p *Problem) because(refused []string) *Problem {
-	if len(refused) == 0 || p.certain() || p.Oracle == explore.NotAtRest {
+	if len(refused) == 0 || p.certain() || p.Oracle == judge.NotAtRest {
 		return p
 	}
 	with := *p
@@ -60,7 +62,7 @@ func (p *Problem) because(refused []string) *Problem {
 func (p *Problem) summary() string {
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
-		text += ": " + explore.OneLine(p.Lines[0])
+		text += ": " + words.OneLine(p.Lines[0])
 	}
 	if len(p.Lines) > 1 {
 		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
@@ -128,7 +130,7 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 	}
 	broken, err := w.session.Broken()
 	if len(broken) > 0 {
-		return came, &Problem{Oracle: explore.Broken, Lines: broken}, err
+		return came, &Problem{Oracle: judge.Broken, Lines: broken}, err
 	}
 	return came, nil, err
 }
@@ -198,10 +200,10 @@ func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]an
 		return "", nil, err
 	}
 	if !sameContent(was, now) || was.GetGeneration() != now.GetGeneration() {
-		return denied, &Problem{Oracle: Changed, Lines: []string{"it was refused, and the object is another: " + explore.OneLine(e.String())}}, nil
+		return denied, &Problem{Oracle: Changed, Lines: []string{"it was refused, and the object is another: " + words.OneLine(e.String())}}, nil
 	}
 	if lines := w.session.Failures(); len(lines) > 0 {
-		return denied, &Problem{Oracle: explore.Failed, Lines: lines}, nil
+		return denied, &Problem{Oracle: judge.Failed, Lines: lines}, nil
 	}
 	return denied, nil, nil
 }
@@ -209,7 +211,7 @@ func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]an
 // back makes the object the sample again, and compares.
 func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	state, problem, err := w.restore(ctx)
-	if err != nil || problem == nil || problem.Oracle != explore.OtherState {
+	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
 		return problem.when("after the sample was restored"), err
 	}
 	// What is another each time, such as a counter, is not what an edit has left behind.
@@ -231,7 +233,7 @@ func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*
 
 // restore makes the object the sample again. If the API server refuses that, as some
 // things can only be set once, the object is made again.
-func (w *world) restore(ctx context.Context) (explore.State, *Problem, error) {
+func (w *world) restore(ctx context.Context) (state.State, *Problem, error) {
 	w.session.Act("the sample is restored")
 	_, _, err := w.put(ctx, w.Sample, false)
 	if refused(err) {
@@ -246,7 +248,7 @@ func (w *world) restore(ctx context.Context) (explore.State, *Problem, error) {
 }
 
 // again makes an edit once more and takes it back, and returns the state then.
-func (w *world) again(ctx context.Context, content map[string]any) (explore.State, error) {
+func (w *world) again(ctx context.Context, content map[string]any) (state.State, error) {
 	w.session.Act("the same again")
 	if _, _, err := w.put(ctx, content, false); err != nil {
 		return nil, err
@@ -268,7 +270,7 @@ func (w *world) replace(ctx context.Context, content map[string]any) (*Problem, 
 		return nil, err
 	}
 	_, problem, err := w.settle(ctx, goal{gone: true, state: w.base.before}, w.limit())
-	if err != nil || problem != nil && problem.Oracle != explore.OtherState {
+	if err != nil || problem != nil && problem.Oracle != judge.OtherState {
 		return problem.when("after the object was deleted"), err
 	}
 	return nil, w.create(ctx, content)
@@ -276,7 +278,7 @@ func (w *world) replace(ctx context.Context, content map[string]any) (*Problem, 
 
 // fresh makes a new object of edited content, compares with the edited one, and makes it
 // the sample again.
-func (w *world) fresh(ctx context.Context, content map[string]any, want explore.State) (*Problem, error) {
+func (w *world) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
 	w.session.Act("the object is deleted, and made again as edited")
 	problem, err := w.replace(ctx, content)
 	if refused(err) {
@@ -291,7 +293,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want explore.
 		return problem, err
 	}
 	_, problem, err = w.settle(ctx, goal{state: want, written: w.written(content, true)}, w.limit())
-	if problem != nil && problem.Oracle == explore.OtherState {
+	if problem != nil && problem.Oracle == judge.OtherState {
 		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
 			problem = nil // A new one is refused by the operator, which says so.
 		} else {
@@ -303,7 +305,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want explore.
 		return problem.when("a new object with the edit, compared with the edited one"), err
 	}
 	_, problem, err = w.restore(ctx)
-	if problem != nil && problem.Oracle == explore.OtherState {
+	if problem != nil && problem.Oracle == judge.OtherState {
 		problem.Oracle = NotUndone
 	}
 	return problem.when("after a new object with the edit became the sample"), err

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -36,7 +36,7 @@ type queue struct {
 	// known are the kinds of what was confirmed, with the ID of the finding.
 	known map[string]string
 	// variety chooses the faults with which edits are played that were survived.
-	variety *explore.Variety
+	variety *faults.Variety
 	// faults is how many trials with one were played here.
 	faults int
 	err    error

@@ -9,13 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // goal is what must be true, beside that nothing happens, for all to be settled.
 type goal struct {
 	// state is what all objects must be like; nil: anything.
-	state explore.State
+	state state.State
 	// written is what users wrote of the edited object, and an operator may have written back.
 	written written
 	// gone: the edited object must be gone.
@@ -47,7 +48,7 @@ func (n tooManyError) Error() string {
 
 // settle waits until all is settled, and returns the state. The problem is nil if that
 // came within the limit.
-func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explore.State, *Problem, error) {
+func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
 	over := time.After(limit)
 	var before time.Duration
 	for {
@@ -58,12 +59,12 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explor
 		before = a.Quiet
 		calm := float64(a.Requests) <= w.base.busy*w.quiet.Seconds()
 		if lines := w.session.Failures(); len(lines) > 0 {
-			return nil, &Problem{Oracle: explore.Failed, Lines: lines}, nil
+			return nil, &Problem{Oracle: judge.Failed, Lines: lines}, nil
 		}
 		if n := w.session.Objects(); w.objects > 0 && n > w.objects+most {
 			return nil, nil, tooManyError(n)
 		}
-		var state explore.State
+		var state state.State
 		var missing *Problem
 		if a.Quiet >= w.quiet && calm {
 			state = w.state()
@@ -81,11 +82,11 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explor
 			case missing != nil:
 				return state, missing, nil
 			case !calm:
-				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{
+				missing = &Problem{Oracle: judge.NotAtRest, Lines: append([]string{
 					fmt.Sprintf("%d requests in %s, and it goes on; the last are", a.Requests, w.quiet.Round(100*time.Millisecond)),
 				}, slices.Concat(a.Last, w.session.Advice())...)}
 			default:
-				missing = &Problem{Oracle: explore.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, slices.Concat(a.Last, w.session.Advice())...)}
+				missing = &Problem{Oracle: judge.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, slices.Concat(a.Last, w.session.Advice())...)}
 			}
 			return w.state(), missing, nil
 		case <-ctx.Done():
@@ -98,7 +99,7 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (explor
 // of that: what comes and goes is not.
 func (w *world) standing(g goal) *Problem {
 	p := w.missing(g, w.state())
-	if p == nil || p.Oracle != explore.OtherState {
+	if p == nil || p.Oracle != judge.OtherState {
 		return p
 	}
 	if p.differences = w.session.Standing(p.differences); len(p.differences) == 0 {
@@ -109,17 +110,17 @@ func (w *world) standing(g goal) *Problem {
 }
 
 // missing returns what is not as it should be when nothing happens.
-func (w *world) missing(g goal, state explore.State) *Problem {
+func (w *world) missing(g goal, state state.State) *Problem {
 	object := w.find()
 	switch {
 	case g.learns && len(w.session.Watched()) == 0:
-		return &Problem{Oracle: explore.NotReached, Lines: []string{"the operator has not opened a watch: it does not use $KUBECONFIG, or does not start"}}
+		return &Problem{Oracle: judge.NotReached, Lines: []string{"the operator has not opened a watch: it does not use $KUBECONFIG, or does not start"}}
 	case !g.learns && len(w.unwatched()) > 0:
-		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("the operator does not watch %v any more", w.unwatched())}}
+		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf("the operator does not watch %v any more", w.unwatched())}}
 	case g.gone && object != nil:
-		return &Problem{Oracle: explore.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
+		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
 	case !g.gone && !g.learns && w.base.observed && object != nil && observed(object) != object.GetGeneration():
-		return &Problem{Oracle: explore.NotReached, Lines: []string{
+		return &Problem{Oracle: judge.NotReached, Lines: []string{
 			fmt.Sprintf("status.observedGeneration is %d, and metadata.generation %d", observed(object), object.GetGeneration()),
 		}}
 	}
@@ -127,7 +128,7 @@ func (w *world) missing(g goal, state explore.State) *Problem {
 		return nil
 	}
 	if differences := w.base.mask.Compare(g.state, state, g.written); len(differences) > 0 {
-		return &Problem{Oracle: explore.OtherState, Lines: lines(differences), differences: differences}
+		return &Problem{Oracle: judge.OtherState, Lines: lines(differences), differences: differences}
 	}
 	return nil
 }

@@ -10,18 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // trial is what is played: edits, or one with a fault.
 type trial struct {
 	edits []edits.Edit
 	// fault disturbs what the operator does about the edit; nil: none.
-	fault *explore.Fault
+	fault *faults.Fault
 	// want is what the edit comes to without the fault.
-	want explore.State
+	want state.State
 }
 
 // name names a trial.
@@ -128,7 +130,7 @@ func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*
 	}
 	broken, err := w.session.Broken()
 	if len(broken) > 0 {
-		return &Problem{Oracle: explore.Broken, Lines: broken}, err
+		return &Problem{Oracle: judge.Broken, Lines: broken}, err
 	}
 	return nil, err
 }

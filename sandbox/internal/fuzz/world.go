@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
@@ -33,13 +35,13 @@ type world struct {
 	quiet, gap time.Duration
 	// edited is what the edits that were last played came to, and faults are those that may
 	// disturb what the operator wrote then.
-	edited explore.State
-	faults explore.Faults
+	edited state.State
+	faults faults.Faults
 	// objects is how many there are with the sample; 0: not known yet.
 	objects int
 }
 
-func (w *world) state() explore.State { return w.session.State(leftOut) }
+func (w *world) state() state.State { return w.session.State(leftOut) }
 
 // scope says by what edits are judged.
 func (w *world) scope() *results.Scope {
@@ -199,7 +201,7 @@ func (w *world) fill(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case problem != nil && problem.Oracle == explore.OtherState:
+	case problem != nil && problem.Oracle == judge.OtherState:
 		w.excuse(w.base.mask.Compare(w.base.state, state), otherInNew)
 	case problem != nil:
 		return undisturbed("the sample was created", problem, nil)

@@ -135,7 +135,7 @@ const (
 	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
 )
 
-// Table has all faults.
+// Table has all
 var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,

@@ -30,7 +30,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cli"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/test/soundness"
 )
 
@@ -72,7 +72,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("build the operators: %w", err)
 	}
 	// More sandboxes than jobs, for pairs that begin in other states.
-	labs, err := explore.NewLabs(dir, 1+*jobs/2)
+	labs, err := lab.NewLabs(dir, 1+*jobs/2)
 	if err != nil {
 		return err
 	}

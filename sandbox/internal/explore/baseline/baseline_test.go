@@ -1,0 +1,101 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/objects"
+)
+
+// The last write that both undisturbed runs have is the one that a step is over with.
+func TestLastOfBoth(t *testing.T) {
+	write := func(verb, name string) observe.Request {
+		return observe.Request{Verb: verb, Resource: "claims", Namespace: "shop", Name: name}
+	}
+	stable := map[string]bool{"claims shop/a": true, "claims shop/b": true}
+	for _, tc := range []struct {
+		name     string
+		one, two []observe.Request
+		last     observe.Call
+		lasts    int
+	}{
+		{name: "nothing is written"},
+		{name: "nothing in common", one: []observe.Request{write("update", "a")}, two: []observe.Request{write("update", "b")}},
+		{
+			name: "the last one", one: []observe.Request{write("update", "a"), write("update", "b")}, two: []observe.Request{write("update", "b"), write("update", "a")},
+			last: observe.Call{Verb: "update", Resource: "claims", Namespace: "shop", Name: "b"}, lasts: 1,
+		},
+		{
+			name: "as often as in both", one: []observe.Request{write("update", "a"), write("update", "a"), write("update", "a")}, two: []observe.Request{write("update", "a"), write("update", "a")},
+			last: observe.Call{Verb: "update", Resource: "claims", Namespace: "shop", Name: "a"}, lasts: 2,
+		},
+		{
+			name: "names that differ", one: []observe.Request{write("create", "x1")}, two: []observe.Request{write("create", "y2")},
+			last: observe.Call{Verb: "create", Resource: "claims", Namespace: "shop"}, lasts: 1,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if last, lasts := lastOfBoth(tc.one, tc.two, stable); last != tc.last || lasts != tc.lasts {
+				t.Errorf("got %d of %v, want %d of %v", lasts, last, tc.lasts, tc.last)
+			}
+		})
+	}
+}
+
+// The undisturbed runs are a step apart, so one may name something after the second in which the
+// other names something else.
+func TestNamesOfAnotherStep(t *testing.T) {
+	began := time.Now()
+	outcome := func(names ...string) *observe.Record {
+		o := &observe.Record{Began: began, Took: time.Duration(len(names)) * time.Second}
+		for i, name := range names {
+			at := began.Add(time.Duration(i) * time.Second)
+			v := objects.Version(t, "revisions", "metadata: {name: "+name+"}")
+			v.Time = at
+			o.Steps, o.Versions = append(o.Steps, observe.StepOutcome{Began: at}), append(o.Versions, v)
+		}
+		return o
+	}
+	b, err := Learn(outcome("first", "tick-2", "tick-3"), outcome("first", "tick-1", "tick-2"), nil, time.Second, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]bool{"revisions /first": true}; !maps.Equal(b.Names.Stable, want) {
+		t.Errorf("the names that do not differ are %v, want %v", b.Names.Stable, want)
+	}
+}
+
+func TestEdits(t *testing.T) {
+	before := objects.Version(t, "claims", "metadata: {name: a, labels: {x: y}}\nspec: {size: 1, class: fast}\nstatus: {size: 1}")
+	for _, tc := range []struct {
+		name, now string
+		want      []string
+	}{
+		{name: "a field", now: "metadata: {name: a}\nspec: {size: 2, class: fast}", want: []string{"spec.size"}},
+		{name: "a field that is gone", now: "metadata: {name: a}\nspec: {size: 1}", want: []string{"spec.class"}},
+		{name: "status and metadata", now: "metadata: {name: a, labels: {x: z}}\nspec: {size: 1, class: fast}\nstatus: {size: 2}"},
+		{name: "a deletion", now: "metadata: {name: a, deletionTimestamp: 2026-01-01T00:00:00Z}\nspec: {size: 1, class: fast}", want: []string{observe.Whole}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			now := objects.Version(t, "claims", tc.now)
+			now.Type, now.Old = watch.Modified, before.Object
+			if edits := now.Edits(); !slices.Equal(edits, tc.want) {
+				t.Errorf("got %q, want %q", edits, tc.want)
+			}
+		})
+	}
+	if edits := before.Edits(); !slices.Equal(edits, []string{observe.Whole}) {
+		t.Errorf("what is new: got %q", edits)
+	}
+}
+
+// An operator that misses what users wanted in between is tried first where they changed the
+// same field twice.

@@ -1,0 +1,127 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// census counts what is judged of objects, and what is not.
+type census struct {
+	names  observe.Names
+	locks  map[string]bool
+	judged map[string]*results.Judged
+	left   map[results.NotCompared]*results.NotCompared
+}
+
+func NewCensus(names observe.Names, locks map[string]bool) *census {
+	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
+}
+
+// Add counts an object. What is masked of it is counted with what it is masked by.
+func (c *census) Add(v *observe.Version, mask *state.Mask) {
+	if why := observe.WhyLeftOut(v, c.locks); why != "" {
+		what := v.Resource
+		if why == observe.OfControlPlane {
+			what = v.Object.GetNamespace()
+		}
+		c.Leave(what, why, 0)
+		return
+	}
+	if c.judged[v.Resource] == nil {
+		c.judged[v.Resource] = &results.Judged{Resource: v.Resource}
+	}
+	kind := c.judged[v.Resource]
+	kind.Objects++
+	if namespace := v.Object.GetNamespace(); namespace != "" && !slices.Contains(kind.Namespaces, namespace) {
+		kind.Namespaces = append(kind.Namespaces, namespace)
+		slices.Sort(kind.Namespaces)
+	}
+	judged := c.names.Fields(v)
+	key := c.names.Key(v)
+	for path := range judged {
+		if !mask.Hides(key, path) {
+			kind.Fields++
+		}
+	}
+	type reason struct{ what, why string }
+	unseen := map[reason]int{}
+	all := state.Flatten(v.Object.Object, func(path string) bool { return path == "metadata.managedFields" })
+	for path := range all {
+		if _, is := judged[path]; !is {
+			what, why := c.names.WhyIgnored(v.Resource, state.AnyIndex(path))
+			unseen[reason{what, why}]++
+		}
+	}
+	for r, n := range unseen {
+		c.Leave(r.what, r.why, n)
+	}
+}
+
+// Leave notes that something of an object is not compared: a number of fields, or 0 for all of it.
+func (c *census) Leave(what, why string, fields int) {
+	key := results.NotCompared{What: what, Why: why}
+	if c.left[key] == nil {
+		entry := key
+		c.left[key] = &entry
+	}
+	c.left[key].Objects++
+	c.left[key].Fields += fields
+}
+
+// Scope is what was counted: of kinds recorded and never recorded, and with what is masked.
+func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
+	s := &results.Scope{Never: never, Masked: mask.All()}
+	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {
+		s.Judged = append(s.Judged, *c.judged[resource])
+	}
+	for _, kind := range kinds {
+		if c.judged[kind] == nil {
+			s.Others++
+		}
+	}
+	for _, left := range c.left {
+		s.NotCompared = append(s.NotCompared, *left)
+	}
+	slices.SortFunc(s.NotCompared, func(a, b results.NotCompared) int {
+		return strings.Compare(fmt.Sprint(a.Fields > 0, a.What, a.Why), fmt.Sprint(b.Fields > 0, b.What, b.Why))
+	})
+	return s
+}
+
+// Scope says by what faults are judged: by the objects that there were in the steps of an
+// undisturbed run, but for what differs between such runs.
+func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
+	mask := state.NewMask()
+	mask.Add(b.Masked()...)
+	last := map[string]*observe.Version{}
+	for i := range o.Steps {
+		for j := range o.Steps[i].Objects {
+			v := &o.Steps[i].Objects[j]
+			last[v.Key()] = v
+		}
+	}
+	c := NewCensus(b.Names, b.Locks)
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		c.Add(last[key], mask)
+	}
+	s := c.Scope(o.Kinds, o.Never, mask)
+	for _, key := range slices.Sorted(maps.Keys(b.Uncounted)) {
+		s.Besides = append(s.Besides, key+", how often it is created and deleted: it "+differsUndisturbed)
+	}
+	for _, line := range broken {
+		s.Besides = append(s.Besides, "reported once, and not with a fault as well: "+line)
+	}
+	if !b.MakesPods {
+		s.Besides = append(s.Besides, "how often pods are created and deleted: the operator makes none itself")
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// want is a field of what is wanted that differs between undisturbed runs.
+type want struct {
+	step int
+	state.Difference
+}
+
+func (w want) Line() string {
+	return fmt.Sprintf("%s: %s is %s in one undisturbed run, and %s in another", w.Object, w.Path, state.Shown(w.Want), state.Shown(w.Got))
+}
+
+// OtherWants returns in which fields two undisturbed runs differ, other than in metadata and the
+// status, of objects that the operator writes: each once.
+func (b *Baseline) OtherWants(one, two *observe.Record) []want {
+	var all []want
+	for i := range b.Steps {
+		got := b.Names.State(two.Steps[i].Objects, b.Locks)
+		for _, d := range state.Compare(b.Steps[i].State, got, nil, state.Rules{}) {
+			known := func(w want) bool { return w.Object == d.Object && w.Path == d.Path }
+			if d.Path == "" || state.Within("metadata", d.Path) || state.Within("status", d.Path) || slices.ContainsFunc(all, known) {
+				continue
+			}
+			if one.Wrote(d.Object) && two.Wrote(d.Object) {
+				all = append(all, want{i, d})
+			}
+		}
+	}
+	return all
+}
+
+// LearnMore learns from a third undisturbed run, of what differs between the first two. A value
+// that comes again is one of several ends, between which chance decides: that is a problem. What
+// is another in each run is made to be so, as a password is.
+func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]string, error) {
+	if len(third.Steps) != len(b.Steps) {
+		return nil, fmt.Errorf("the third undisturbed run has %d steps, not %d", len(third.Steps), len(b.Steps))
+	}
+	ends := map[int][]string{}
+	for i := range b.Steps {
+		b.learnHabits(b.Steps[i].Mask, third)
+		got := b.Names.State(third.Steps[i].Objects, b.Locks)
+		for _, w := range wants {
+			if w.step != i {
+				continue
+			}
+			if value := state.Values(got[w.Object], w.Path); len(got[w.Object]) > 0 && (value == w.Want || value == w.Got) {
+				ends[i] = append(ends[i], w.Line())
+			}
+		}
+		b.Steps[i].Mask.Learn(state.Compare(b.Steps[i].State, got, nil, state.Rules{}), differsUndisturbed)
+	}
+	for i := 1; i < len(b.Steps); i++ {
+		b.Steps[i].Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
+	}
+	return ends, nil
+}
+
+// fieldsOf returns what a mask has of fields.
+func fieldsOf(m *state.Mask) []state.Masked {
+	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
+}
+
+// Masked returns what no run is judged by because it differs undisturbed.
+func (b *Baseline) Masked() []state.Masked {
+	all := state.NewMask()
+	for i := range b.Steps {
+		all.Add(b.Steps[i].Mask.All()...)
+	}
+	return all.All()
+}
+
+// mostMasked bounds how much of what is masked is said while it plays.
+const mostMasked = 10
+
+// SayMasked says what is not judged.
+func SayMasked(w io.Writer, all []state.Masked) {
+	for i, masked := range all {
+		if i == mostMasked {
+			fmt.Fprintf(w, "… and %d more.\n", len(all)-i)
+			return
+		}
+		fmt.Fprintf(w, "Not judged, as it %s: %s\n", cmp.Or(masked.Why, differsUndisturbed), masked)
+	}
+}
+
+// Describe says what was learnt.
+func (b *Baseline) Describe() string {
+	writes, took := 0, time.Duration(0)
+	for i := range b.Steps {
+		writes += len(b.Steps[i].Writes)
+		took += b.Steps[i].Took
+	}
+	return fmt.Sprintf("the operator writes %d times and watches %s; a run takes %s, and all is at rest when nothing happens for %s",
+		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
+}
+
+// OtherCounts compares counts with those of the undisturbed runs.
+func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
+	var lines []string
+	compare := func(what string, one, two, now map[string]int) {
+		for _, key := range slices.Sorted(maps.Keys(unite(one, now))) {
+			most, least := max(one[key], two[key]), min(one[key], two[key])
+			switch {
+			case b.Uncounted[key]:
+			case now[key] > most:
+				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, words.Times(now[key]), words.Times(most)))
+			case now[key] < least && !mayBeFewer:
+				lines = append(lines, fmt.Sprintf("%s: %s %s, not %s", key, what, words.Times(now[key]), words.Times(least)))
+			}
+		}
+	}
+	compare("created", b.Counts[0].Created, b.Counts[1].Created, now.Created)
+	compare("deleted", b.Counts[0].Deleted, b.Counts[1].Deleted, now.Deleted)
+	return lines
+}

@@ -1,0 +1,135 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+)
+
+// Fault is what goes wrong in a run, and where.
+type Fault struct {
+	Kind Kind `json:"kind"`
+	// Step is the number of the step, from 1 on; 0 is the start of the operator.
+	Step int `json:"step"`
+	// Call and Nth choose a write: the Nth such one since the step began, from 1 on.
+	Call *observe.Call `json:"call,omitempty"`
+	Nth  int           `json:"nth,omitempty"`
+	// Resource is that of the events. Nth chooses one of them, too; 0 is the first.
+	Resource string `json:"resource,omitempty"`
+	// Until is the step at whose end the fault ends, if it lasts; never before Step.
+	Until int `json:"until,omitempty"`
+	// AsOf names the moment of a stale list, and Revision the place of that moment in a
+	// run: "step 2" is before that step, "deleting KEY" when the object was being deleted.
+	AsOf string `json:"asOf,omitempty"`
+}
+
+// Name identifies a fault among those of a workload.
+func (f Fault) Name() string {
+	text := fmt.Sprintf("%s at step %d", f.Kind, f.Step)
+	switch {
+	case f.Call != nil:
+		text += fmt.Sprintf(", %s #%d", f.Call, f.Nth)
+	case f.Resource != "":
+		text += ", " + f.Resource
+		if f.Nth > 1 {
+			text += fmt.Sprintf(" #%d", f.Nth)
+		}
+	}
+	if f.Until > f.Step {
+		text += fmt.Sprintf(", until step %d", f.Until)
+	}
+	if f.AsOf != "" {
+		text += ", as of " + f.AsOf
+	}
+	return text
+}
+
+// ID is a short name for files, the same in every run.
+func (f Fault) ID() string { return fmt.Sprintf("%08x", hash(f.Name())) }
+
+func hash(text string) uint32 {
+	h := uint32(2166136261)
+	for _, b := range []byte(text) {
+		h = (h ^ uint32(b)) * 16777619
+	}
+	return h
+}
+
+// Describe says what the fault is, to a person.
+func (f Fault) Describe(w *workload.Workload) string {
+	step := "while the operator starts"
+	if f.Step > 0 && f.Step <= len(w.Steps) {
+		step = fmt.Sprintf("in step %d (%s)", f.Step, words.OneLine(w.Steps[f.Step-1].Name))
+	}
+	switch {
+	case f.Call != nil:
+		return fmt.Sprintf("%s, the %s %s: %s", step, words.Ordinal(f.Nth), f.Call, f.Entry().Text)
+	case f.Entry().Effects.StaleLists:
+		return fmt.Sprintf("%s, when all is done: %s (%s)", step, f.Entry().Text, f.AsOf)
+	case f.Entry().Hits == Start:
+		return fmt.Sprintf("%s: %s", step, f.Entry().Text)
+	}
+	resource := f.Resource
+	if f.Nth > 1 {
+		resource = fmt.Sprintf("the %s event of %s", words.Ordinal(f.Nth), f.Resource)
+	}
+	text := fmt.Sprintf("%s, %s: %s", step, resource, f.Entry().Text)
+	if f.Until > f.Step {
+		text += fmt.Sprintf(", after step %d", f.Until)
+	}
+	return text
+}
+
+// Effects are the consequences of a fault for which the operator is not to blame; there is none
+// without a fault. An operator that cannot reach the API server when it starts may rightly exit.
+func (f *Fault) Effects() Effects {
+	if f == nil {
+		return Effects{}
+	}
+	effects := f.Entry().Effects
+	effects.BreaksConnections = effects.BreaksConnections || f.Step == 0
+	return effects
+}
+
+// Lasting reports whether the fault hides states from the operator in a step, and still does when
+// the step is over.
+func (f *Fault) Lasting(step int) bool {
+	return f.Effects().Lasts && step >= f.Step && step < f.Until
+}
+
+func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
+
+// Possible says when such a fault happens to an operator in a real cluster.
+func (f Fault) Possible() string { return f.Entry().Possible }
+
+// CheckWrite says what is wrong with a fault that is to be one of a write in a session.
+func (f Fault) CheckWrite() error {
+	switch {
+	case f.Entry().Hits != Write:
+		return fmt.Errorf("there is no fault %q of a write", f.Kind)
+	case f.Call == nil || f.Call.Verb == "" || f.Call.Resource == "":
+		return errors.New("the fault has no call: the verb and the resource of a write")
+	case f.Nth < 1:
+		return fmt.Errorf("the fault is of the call number %d: they are counted from 1", f.Nth)
+	case f.Step != Disturbed:
+		return fmt.Errorf("the fault is of the step %d: there is only one", f.Step)
+	}
+	return nil
+}
+
+// OnWrite names a fault of a write.
+func (f Fault) OnWrite() string {
+	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
+}
+
+// Means says what such a fault is.
+func (f Fault) Means() string { return f.Entry().Text }
+
+// Disturbed is the step of the faults in a session: what is done there is the only one.
+const Disturbed = 1

@@ -1,0 +1,217 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+)
+
+// PlanAll returns the faults that can be played, most promising first.
+func PlanAll(b *baseline.Baseline) []Planned {
+	var all []Planned
+	add := func(score int, f Fault) {
+		f.Until = max(f.Until, f.Step)
+		all = append(all, Planned{f, score})
+	}
+	last := len(b.Steps) - 1
+	for step := range b.Steps {
+		planWrites(b, step, add)
+		planReads(&b.Steps[step], step, add)
+		planEvents(b, step, last, add)
+		if step > 0 {
+			for _, e := range Hitting(Start) {
+				if e.Effects.StaleLists {
+					planStale(b, e, step, add)
+				} else {
+					add(e.Score, Fault{Kind: e.Kind, Step: step})
+				}
+			}
+		}
+	}
+	MostPromisingFirst(all)
+	return all
+}
+
+func MostPromisingFirst(all []Planned) {
+	slices.SortStableFunc(all, func(x, y Planned) int {
+		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(hash(x.Name()), hash(y.Name())))
+	})
+}
+
+// planWrites plans the faults of the writes of a step.
+func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
+	earlier := map[observe.Call]bool{}
+	for i := range step {
+		for j := range b.Steps[i].Writes {
+			earlier[observe.CallOf(&b.Steps[i].Writes[j], b.Names.Stable)] = true
+		}
+	}
+	PlanCalls(b.Steps[step].Writes, step, b.Names.Stable, earlier, b.Elects, add)
+}
+
+// PlanCalls plans the faults of some writes, of which those before have shown some. A crash
+// between a write and those that follow it is what most operators were not tried with. Only
+// an operator that elects a leader has another process that can lead.
+func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earlier map[observe.Call]bool, elects bool, add func(int, Fault)) {
+	seen := map[observe.Call]int{}
+	deleted := false
+	for i := range writes {
+		call := observe.CallOf(&writes[i], stable)
+		seen[call]++
+		value := 0
+		if i+1 < len(writes) {
+			value += 15
+		}
+		switch {
+		case call.Verb == "delete" && writes[i].Upstream == http.StatusNotFound:
+			value -= 30 // Nothing was there, so nothing comes of it.
+		case call.Verb == "delete":
+			value, deleted = value+15, true
+		case deleted:
+			// What was deleted may be what the operator would know from.
+			value += 12
+		case call.Verb == "create":
+			value -= 8 // Most operators make what is missing.
+		}
+		if strings.HasSuffix(call.Resource, "/status") {
+			value -= 10
+		}
+		if strings.Contains(call.Resource, "/") && call.Verb == "create" {
+			value -= 15 // Nothing is stored.
+		}
+		if call.Resource == "persistentvolumeclaims" {
+			value += 8 // What is lost there is lost.
+		}
+		if earlier[call] {
+			value -= 12
+		}
+		// Of many alike, the first ones tell most.
+		value -= 10 * (seen[call] - 1)
+		for _, e := range Hitting(Write) {
+			switch {
+			case e.Only == First && i > 0,
+				e.Only == Changes && call.Verb != "update" && call.Verb != "patch",
+				e.Only == Elected && !elects:
+				continue
+			}
+			add(value+e.Score, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: seen[call]})
+		}
+	}
+}
+
+// planReads plans the faults of the reads of a step that are no watches.
+func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
+	for _, call := range s.ReadCalls {
+		for _, e := range Hitting(Write) {
+			if e.ReadScore == 0 || e.Duration() > 0 && call.Verb == "watchlist" {
+				continue // Of a streamed list, the events would be late.
+			}
+			add(e.ReadScore, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: 1})
+		}
+	}
+}
+
+// planEvents plans the faults of the events of a step.
+func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
+	for resource, n := range b.Steps[step].Events {
+		if n == 0 {
+			continue
+		}
+		made := b.Interest(step, resource)
+		for _, e := range Hitting(Events) {
+			planSpans(b, e, step, last, resource, made, add)
+		}
+		planSingleEvents(step, resource, n, made, add)
+	}
+}
+
+// planSpans plans a fault of all events of a resource: until the step is over, and until each later
+// step is.
+func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, made int, add func(int, Fault)) {
+	value := e.Score
+	if e.ByInterest {
+		value += made
+	}
+	if e.Effects.Holds {
+		value += b.Expected(step, resource)
+	}
+	add(value, Fault{Kind: e.Kind, Step: step, Resource: resource})
+	if e.SpanScore == 0 {
+		return
+	}
+	// An operator that sees nothing holds up a deletion, and users would do the next step to an
+	// object that is still there. And users who wait do not go on without the operator.
+	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
+		missed := b.Missed(step, until, resource)
+		value := e.SpanScore + made - (until - step) + missed
+		if e.Effects.ListsAfter && missed > 0 {
+			value += 2 // The list at the end shows nothing of the states in between.
+		}
+		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})
+	}
+}
+
+// planSingleEvents plans the faults of each event of a resource in a step; where the operator
+// and users do not write it, of every third.
+func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
+	stride := 1
+	if made < 8 {
+		stride = 3
+	}
+	for nth := 1; nth <= n; nth += stride {
+		for _, e := range Hitting(Event) {
+			value := e.Score
+			if e.ByInterest {
+				value += made
+			}
+			f := Fault{Kind: e.Kind, Step: step, Resource: resource}
+			if nth > 1 {
+				f.Nth = nth
+			}
+			add(value-3*(nth-1), f)
+		}
+	}
+}
+
+// planStale plans starts on older lists, where the operator's lists may be that.
+func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
+	if len(b.Listed) == 0 {
+		return
+	}
+	for key, deleted := range b.Deletions {
+		if deleted <= step {
+			value := e.Score
+			if b.Roots[key] {
+				value += 20
+			}
+			if deleted < step {
+				value += 15
+			}
+			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
+			// An API server has a cache for each resource, and one may be behind the others.
+			resource, _, _ := strings.Cut(key, " ")
+			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
+		}
+	}
+	changed := map[string]bool{}
+	for moment := step; moment >= 1; moment-- {
+		for _, resource := range b.Listed {
+			changed[resource] = changed[resource] || b.Steps[moment].Events[resource] > 0
+			if b.Steps[step].Events[resource] > 0 {
+				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
+			}
+		}
+		// Otherwise no list differs from one of now.
+		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
+			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
+		}
+	}
+}

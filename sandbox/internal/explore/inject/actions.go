@@ -1,0 +1,174 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// exceptElection are all resources but those by which leaders are elected.
+var exceptElection = []string{"!" + observe.Election[0]}
+
+// deaf is the minimum time for which an operator does not hear of the writes of another client.
+const deaf = 3 * time.Second
+
+// moment gives an operator time to act on what it sees.
+const moment = time.Second
+
+// CrashTwice kills the operator, and the next process before its first write.
+func (i *Injector) CrashTwice(ctx context.Context) error {
+	if err := i.Rules.add(AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
+		return err
+	}
+	if err := i.Crash(ctx); err != nil {
+		return err
+	}
+	step := i.Settler.Step
+	for end := time.Now().Add(i.Base.Steps[0].Took + i.Base.Steps[step].Took); !i.Rules.fired(AgainRule) && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(observe.Look)
+	}
+	again := i.Rules.fired(AgainRule)
+	i.Rules.Remove(AgainRule)
+	if !again {
+		i.Reached = false // Nothing was left to write.
+		return ctx.Err()
+	}
+	return i.Crash(ctx)
+}
+
+// KillComponent kills a component of the control plane while a write is on its way, and starts it
+// again a moment later.
+func (i *Injector) KillComponent(ctx context.Context, name string) error {
+	i.Recorder.ExpectBreaks()
+	if err := i.Component(ctx, name, "kill"); err != nil {
+		return err
+	}
+	i.Notes.Add("%s is killed", name)
+	i.Rules.Remove(FaultRule)
+	pass(ctx, moment)
+	if err := i.Component(ctx, name, "start"); err != nil {
+		return err
+	}
+	if err := i.Recorder.Served(ctx); err != nil {
+		return fmt.Errorf("after %s was killed: %w", name, err)
+	}
+	i.Notes.Add("%s is there again", name)
+	i.Settler.Act()
+	return nil
+}
+
+// Overtake has another client write to the object of the write that is on its way, and to
+// those that users made. The operator hears of it a moment after its own write has arrived.
+func (i *Injector) Overtake(ctx context.Context) error {
+	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return err
+	}
+	held := i.heldWrite()
+	for _, v := range i.Recorder.Objects() {
+		if i.Base.Roots[v.Key()] || v.Key() == held {
+			if i.Rival.annotate(ctx, &v) {
+				i.Rival.annotated = append(i.Rival.annotated, v)
+			}
+		}
+	}
+	// A fault in which no other client could write is none.
+	i.Reached = len(i.Rival.annotated) > 0
+	i.Rules.Remove(FaultRule)
+	began, from := time.Now(), i.Log.Len()
+	pass(ctx, deaf)
+	// On a slow machine it takes longer to see whether the waits between tries grow.
+	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.Base.Locks, time.Now()) {
+		pass(ctx, observe.Look)
+	}
+	i.Rules.Remove(freezeRule)
+	i.Notes.Add("the events arrive")
+	i.Settler.Act()
+	return ctx.Err()
+}
+
+// heldWrite is the key of the object of the write that the fault is about, empty if its name
+// differs from run to run.
+func (i *Injector) heldWrite() string {
+	if i.Fault.Call.Name == "" {
+		return ""
+	}
+	return observe.NameKey(i.Fault.Call.Resource, i.Fault.Call.Namespace, i.Fault.Call.Name)
+}
+
+// Pause suspends the operator, which leads, and another process takes over. Then the write
+// that was on its way arrives, and the first process goes on, hears that it does not lead
+// any more, and ends.
+func (i *Injector) Pause(ctx context.Context) error {
+	first := i.Operator.Operator
+	if err := first.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	i.Notes.Add("the operator is suspended")
+	// However this ends: it could not be asked to end while it is suspended.
+	defer first.Close()
+	if err := i.Leadership.free(ctx); err != nil {
+		return err
+	}
+	second := first.Another()
+	second.Output = first.Output
+	if err := second.Start(); err != nil {
+		return err
+	}
+	i.Operator.Operator = second
+	i.Notes.Add("another process is started")
+	if !i.Leadership.await(ctx, i.Base.Steps[0].Took+faults.Late) {
+		i.Reached = false
+		i.Rules.Remove(FaultRule)
+		return ctx.Err()
+	}
+	i.Notes.Add("it leads")
+	pass(ctx, 2*moment)
+	i.Rules.Remove(FaultRule)
+	pass(ctx, moment)
+	if err := first.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	i.Notes.Add("what was on its way has arrived, and the first process goes on")
+	first.AwaitEnd(faults.Late)
+	i.Settler.Act()
+	return ctx.Err()
+}
+
+// CutOff breaks all connections of the operator until its process ends, or for longer than a
+// lease lasts.
+func (i *Injector) CutOff(ctx context.Context) error {
+	all := fault.Match{}
+	if err := i.Rules.add(AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {
+		return err
+	}
+	i.Rules.Remove(FaultRule)
+	i.Rules.Proxy.Cut(all)
+	ends := len(i.Operator.Ends())
+	for end := time.Now().Add(faults.Late); len(i.Operator.Ends()) == ends && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(observe.Look)
+	}
+	i.Rules.Remove(AgainRule)
+	if err := i.Leadership.free(ctx); err != nil {
+		return fmt.Errorf("after it was cut off: %w", err)
+	}
+	i.Notes.Add("connections last again")
+	i.Settler.Act()
+	return ctx.Err()
+}
+
+// pass waits for a time.
+func pass(ctx context.Context, while time.Duration) {
+	select {
+	case <-time.After(while):
+	case <-ctx.Done():
+	}
+}

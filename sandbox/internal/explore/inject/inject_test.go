@@ -1,0 +1,227 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
+)
+
+// injectThrough returns an injector of a fault whose proxy is in front of a server, and a client of it.
+func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Injector, *http.Client) {
+	t.Helper()
+	upstream := httptest.NewServer(server)
+	t.Cleanup(upstream.Close)
+	front, err := proxy.Start(proxy.Options{Upstream: &rest.Config{Host: upstream.URL}, Listen: "127.0.0.1:0", Log: &observe.Log{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = front.Close() })
+	config, err := clientcmd.RESTConfigFromKubeConfig(front.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Injector{Fault: &f, Rules: Rules{front}, Notes: &observe.Notes{}}, client
+}
+
+// heldBack is the status of a write that is not answered as long as there is the rule.
+const heldBack = -1
+
+// effectsOnWrites are whether a write arrives, and what the operator is answered: 0 is a
+// connection that breaks.
+var effectsOnWrites = map[faults.Kind]struct {
+	sent   bool
+	status int
+}{
+	"CrashBefore": {status: heldBack}, "CrashAfter": {sent: true, status: heldBack}, "CrashTwice": {sent: true, status: heldBack},
+	"LoseAnswer": {sent: true}, "Refuse": {}, "Late": {status: heldBack}, "CutOff": {status: heldBack},
+	"Conflict": {status: 409}, "Throttle": {status: 429}, "ServerError": {status: 500}, "Invalid": {status: 422}, "Unavailable": {status: 503},
+	"Timeout": {sent: true, status: 504}, "Overtake": {status: heldBack}, "Pause": {status: heldBack}, "KillAPIServer": {status: heldBack}, "KillEtcd": {status: heldBack},
+}
+
+// effectsOnEvents are what the operator sees of the events a and b, before which it knows nothing,
+// and the bookmark after them: while there is the rule of the fault.
+var effectsOnEvents = map[faults.Kind]string{
+	"DropEvents": "BOOKMARK", "DropEvent": "b BOOKMARK", "DuplicateEvent": "a " + "a b BOOKMARK", "LateEvent": "a b BOOKMARK",
+	"ExpireWatch": "ERROR", "CutWatch": "", "Freeze": "held", "FreezeLong": "held", "CrashEvent": "held",
+}
+
+// Each fault of a write and of events does to a request or to a watch what it is called after.
+func TestEachFaultTakesEffect(t *testing.T) {
+	for _, entry := range faults.Table {
+		kind := entry.Kind
+		_, onWrites := effectsOnWrites[kind]
+		_, onEvents := effectsOnEvents[kind]
+		switch {
+		case onWrites:
+			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testWrite(t, kind) })
+		case onEvents:
+			t.Run(string(kind), func(t *testing.T) { t.Parallel(); testEvents(t, kind) })
+		case entry.Hits != faults.Start: // They are starts.
+			t.Errorf("what %s does is not tested", kind)
+		}
+	}
+}
+
+func testWrite(t *testing.T, kind faults.Kind) {
+	want, sent := effectsOnWrites[kind], make(chan struct{}, 1)
+	call := &observe.Call{Verb: "update", Resource: "configmaps", Namespace: "shop", Name: "a"}
+	i, client := injectThrough(t, func(http.ResponseWriter, *http.Request) { sent <- struct{}{} }, faults.Fault{Kind: kind, Step: 1, Call: call, Nth: 1})
+	fired, err := i.Arm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answers := make(chan int, 1)
+	go func() {
+		request, _ := http.NewRequestWithContext(ctx, http.MethodPut, i.Rules.Proxy.URL+"/api/v1/namespaces/shop/configmaps/a", strings.NewReader("{}"))
+		response, err := client.Do(request)
+		if err != nil {
+			answers <- 0
+			return
+		}
+		defer response.Body.Close()
+		answers <- response.StatusCode
+	}()
+	<-fired
+	if want.sent {
+		<-sent
+	}
+	if want.status == heldBack {
+		select {
+		case status := <-answers:
+			t.Errorf("it is answered %d", status)
+		case <-time.After(100 * time.Millisecond):
+		}
+		cancel()
+	} else if status := <-answers; status != want.status {
+		t.Errorf("it is answered %d, want %d", status, want.status)
+	}
+	if len(sent) > 0 {
+		t.Error("it arrives")
+	}
+}
+
+func testEvents(t *testing.T, kind faults.Kind) {
+	i, client := injectThrough(t, func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for _, event := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
+			what, name, _ := strings.Cut(event, " ")
+			_, _ = fmt.Fprintf(w, `{"type":%q,"object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":%q,"resourceVersion":"5"}}}`+"\n", what, name)
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-request.Context().Done()
+	}, faults.Fault{Kind: kind, Step: 1, Until: 1, Resource: "configmaps"})
+	fired, err := i.Arm(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	response, err := client.Get(i.Rules.Proxy.URL + "/api/v1/configmaps?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	events := make(chan string, 10)
+	go func() {
+		defer close(events)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			var event struct {
+				Type   string
+				Object struct{ Metadata struct{ Name string } }
+			}
+			if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+				events <- err.Error()
+				return
+			}
+			if event.Type == "ADDED" {
+				event.Type = event.Object.Metadata.Name
+			}
+			events <- event.Type
+		}
+	}()
+	<-fired
+	want := strings.Fields(effectsOnEvents[kind])
+	if slices.Equal(want, []string{"held"}) {
+		select {
+		case event := <-events:
+			t.Errorf("%s arrives", event)
+		case <-time.After(100 * time.Millisecond):
+		}
+		i.Rules.Remove(FaultRule)
+		want = []string{"a", "b", "BOOKMARK"}
+	}
+	for _, next := range want {
+		if event := <-events; event != next {
+			t.Errorf("%s arrives, want %s", event, next)
+		}
+	}
+	if kind == "LateEvent" && time.Since(began) < 2*time.Second {
+		t.Errorf("it is only %s late", time.Since(began))
+	}
+	if kind == "CutWatch" {
+		if event, more := <-events; more {
+			t.Errorf("%s arrives", event)
+		}
+	}
+}
+
+// A fault that is not reached leaves nothing behind that waits for it.
+func TestUnreachedFaultEnds(t *testing.T) {
+	rules := fault.NewRuleSet()
+	if err := rules.Add(fault.Rule{Name: FaultRule, Fault: fault.Fault{Kind: fault.Close}}); err != nil {
+		t.Fatal(err)
+	}
+	fired, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		whenFired(context.Background(), rules, FaultRule, fired)
+	}()
+	rules.Remove(FaultRule)
+	select {
+	case <-over:
+	case <-time.After(2 * time.Minute):
+		t.Fatal("it waits for a rule that is not there any more")
+	}
+	select {
+	case <-fired:
+		t.Error("it has not fired")
+	default:
+	}
+}
+
+// A moment at which a step begins is that, also while the step is played.
+func TestMoments(t *testing.T) {
+	i := &Injector{Settler: &settle.Settler{Revisions: []int64{10, 20, 30}}, Recorder: &observe.Recorder{Versions: []observe.Version{{Revision: 40}}}}
+	for asOf, want := range map[string]int64{"step 0": 10, "step 1": 20, "step 2": 30} {
+		if got, err := i.moment(asOf); got != want || err != nil {
+			t.Errorf("%s is as of %d, %v, want %d", asOf, got, err, want)
+		}
+	}
+	if _, err := i.moment("step 3"); err == nil {
+		t.Error("there is a step 3 already")
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// Restart starts the operator again, on current lists.
+func (i *Injector) Restart(ctx context.Context) error {
+	i.Reached = true
+	return i.Crash(ctx)
+}
+
+// StartStale starts the operator again, on lists from an earlier moment.
+func (i *Injector) StartStale(ctx context.Context) error {
+	step := i.Settler.Step
+	revision, err := i.moment(i.Fault.AsOf)
+	if err != nil {
+		return err
+	}
+	match := fault.Match{Resources: i.Base.Listed}
+	if i.Fault.Resource != "" {
+		match.Resources = []string{i.Fault.Resource}
+	}
+	if len(match.Resources) == 0 {
+		return i.Crash(ctx) // It asks for no list that may be stale.
+	}
+	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.Fault.AsOf)
+	lists, begun := match, i.Log.Len()
+	lists.Verbs = []string{"list"}
+	stale := fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10), Cached: true}
+	if err := i.Rules.add(FaultRule, lists, fault.Count{}, stale); err != nil {
+		return err
+	}
+	if err := i.Rules.add(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return err
+	}
+	i.Operator.Kill()
+	if err := i.Leadership.free(ctx); err != nil {
+		return err
+	}
+	if err := i.Operator.Start(); err != nil {
+		return err
+	}
+	i.Notes.Add("the operator is killed, and started again")
+	i.Settler.Act()
+	i.restUp(ctx, step, i.Base.Steps[0].Took+i.Base.Steps[step].Took)
+	i.Reached = slices.ContainsFunc(i.Log.Since(begun), func(r observe.Request) bool { return r.Rule == FaultRule && r.Older && r.Status == http.StatusOK })
+	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(freezeRule)
+	i.Notes.Add("the events arrive")
+	i.Settler.Act()
+	return nil
+}
+
+// restUp waits until the operator watches what it does, and all is at rest, or the time is
+// over.
+func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
+	for end := time.Now().Add(limit); len(i.Settler.MissingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(observe.Look)
+	}
+	i.Settler.Rest(ctx, step, limit)
+}
+
+// moment returns the revision of a moment of this run.
+func (i *Injector) moment(asOf string) (int64, error) {
+	if text, is := strings.CutPrefix(asOf, "step "); is {
+		step, err := strconv.Atoi(text)
+		if err != nil || step < 0 || step >= len(i.Settler.Revisions) {
+			return 0, fmt.Errorf("there is no moment %q yet", asOf)
+		}
+		return i.Settler.Revisions[step], nil
+	}
+	key, is := strings.CutPrefix(asOf, "deleting ")
+	if !is {
+		return 0, fmt.Errorf("there is no moment %q: want \"step N\" or \"deleting RESOURCE NAMESPACE/NAME\"", asOf)
+	}
+	versions, err := i.Recorder.All()
+	if err != nil {
+		return 0, err
+	}
+	for n := range versions {
+		if v := &versions[n]; v.Key() == key && (v.Type == watch.Deleted || v.Object.GetDeletionTimestamp() != nil) {
+			if v.Type != watch.Deleted {
+				return v.Revision, nil
+			}
+			// It was gone at once; the moment is when it was still there.
+			return v.Revision - 1, nil
+		}
+	}
+	return 0, fmt.Errorf("%s was not deleted in this run", key)
+}

@@ -1,0 +1,233 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// Oracle is what notices that something is wrong.
+type Oracle string
+
+// Oracles.
+const (
+	// OtherState: the objects at rest are not those of the undisturbed runs.
+	OtherState Oracle = "other state"
+	// OtherEnds: undisturbed runs come to one of several ends.
+	OtherEnds Oracle = "different ends"
+	// NotReached: what a step waits for does not come.
+	NotReached Oracle = "not reached"
+	// NotAtRest: it goes on writing or reading.
+	NotAtRest Oracle = "not at rest"
+	// OtherCounts: more or fewer objects were created or deleted than undisturbed.
+	OtherCounts Oracle = "other counts"
+	// Broken: an invariant did not hold at some moment.
+	Broken Oracle = "invariant broken"
+	// Failed: the operator panicked, ended, or wrote a line that it must not.
+	Failed Oracle = "operator failed"
+)
+
+// Problem is what is wrong with a run.
+type Problem struct {
+	Oracle Oracle `json:"oracle"`
+	// Step is where it was noticed.
+	Step  int      `json:"step"`
+	Lines []string `json:"lines"`
+	// At is when, for what happens at a moment.
+	At time.Time `json:"-"`
+}
+
+// Certain reports whether one run is enough to be sure: what has happened, has. A process may
+// have ended for want of something that the machine does not have.
+func (p *Problem) Certain() bool {
+	return p.Oracle == Broken || p.Oracle == OtherEnds || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], EndedByItself)
+}
+
+// EndedByItself begins the line of a process that has.
+const EndedByItself = "the operator ended by itself: "
+
+// Judge judges a run by the undisturbed runs, and by rules that hold for each cluster.
+type Judge struct {
+	Workload *workload.Workload
+	// Base and fault are nil for an undisturbed run.
+	Base     *baseline.Baseline
+	Fault    *faults.Fault
+	Recorder *observe.Recorder
+	Rival    *inject.Rival
+}
+
+// Differences are those from what the step comes to undisturbed.
+func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
+	want, got := comparable(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
+	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
+		want, got = withoutRevisions(want), withoutRevisions(got)
+	}
+	return state.Compare(want, got, base.Mask, state.Rules{})
+}
+
+// After notes the problems of a run that only its history shows: failures and ends of the operator
+// among them.
+func (j *Judge) After(o *Outcome, failures, ends []string) {
+	last := max(len(o.Steps)-1, 0)
+	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {
+		if j.Base != nil && j.Base.Broken[p.Lines[0]] {
+			continue
+		}
+		p.Step = o.StepAt(p.At, len(j.Workload.Steps))
+		o.Problems = append(o.Problems, p)
+	}
+	if len(failures) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: Failed, Step: last, Lines: failures})
+	}
+	if len(ends) > 0 && !j.Fault.Effects().BreaksConnections && j.Fault != nil {
+		o.Problems = append(o.Problems, Problem{Oracle: Failed, Step: last, Lines: []string{EndedByItself + ends[0]}})
+	}
+	if j.Base == nil || len(o.Problems) > 0 || len(o.Steps) < len(j.Base.Steps) {
+		return
+	}
+	counts := baseline.CountOf(j.Base.Names, o.Versions, j.Base.Locks, j.Base.MakesPods, j.Fault.Effects().HidesStates)
+	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
+		counts = counts.WithoutTemplates()
+	}
+	if lines := j.Base.OtherCounts(counts, j.Fault.Effects().HidesStates); len(lines) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: OtherCounts, Step: last, Lines: lines})
+	}
+	if lines := observe.RefusedFast(knowable(j.Fault, o.Requests, o.Versions), j.Base.Locks); len(lines) > 0 {
+		o.Problems = append(o.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
+	}
+	now := o.Steps[last]
+	o.Problems = append(o.Problems, j.busy(&now, last)...)
+}
+
+// busy returns the problems of an operator that reads, or writes without a change, more often at rest
+// than undisturbed.
+func (j *Judge) busy(now *observe.StepOutcome, last int) []Problem {
+	var problems []Problem
+	for _, of := range []struct {
+		what        string
+		now, before int
+	}{
+		{"reads", now.Reads, j.Base.Steps[last].Reads},
+		{"writes that change nothing", now.Idle, j.Base.Steps[last].Idle},
+	} {
+		if of.now > of.before+int(fast*j.Base.Quiet.Seconds()) {
+			problems = append(problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
+				fmt.Sprintf("%d %s in %s at rest, and %d undisturbed", of.now, of.what, j.Base.Quiet, of.before),
+			}})
+		}
+	}
+	return problems
+}
+
+// fast is the rate of reads, per second, from which on they are a loop.
+const fast = 20
+
+// knowable returns the requests without those for an object that is not there any more, if the
+// operator cannot know that: each event of what is removed with the object has it try again.
+func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
+	if !f.Effects().HidesStates {
+		return requests
+	}
+	// ends and beginnings of each object of that name, in their order.
+	seen := map[string][]*observe.Version{}
+	for i := range versions {
+		if v := &versions[i]; v.Type == watch.Deleted || v.Type == watch.Added {
+			seen[v.Key()] = append(seen[v.Key()], v)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(requests), func(r observe.Request) bool {
+		gone := false
+		for _, v := range seen[observe.NameKey(r.Resource, r.Namespace, r.Name)] {
+			if v.Time.Before(r.Time) {
+				gone = v.Type == watch.Deleted // It may be made again later.
+			}
+		}
+		return gone
+	})
+}
+
+// Summary is a problem in one line.
+func (p *Problem) Summary() string {
+	text := string(p.Oracle)
+	if len(p.Lines) > 0 {
+		text += ": " + words.OneLine(p.Lines[0])
+	}
+	if len(p.Lines) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
+	}
+	return strings.TrimSpace(text)
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// Shows is what a problem says, without numbers and what a field is instead of what it should be:
+// what it is about in general, and each line of those that are about objects of their own.
+func (p *Problem) Shows() []string {
+	lines := p.Lines[:min(1, len(p.Lines))]
+	if p.Oracle == OtherState || p.Oracle == OtherCounts {
+		lines = p.Lines
+	}
+	var all []string
+	for _, line := range lines {
+		object, what, _ := strings.Cut(line, ": ")
+		path, _, _ := strings.Cut(what, " is ")
+		path, _, _ = strings.Cut(path, operator.LastWritten)
+		all = append(all, numbers.ReplaceAllString(string(p.Oracle)+" "+object+" "+path, "N"))
+	}
+	if len(all) == 0 {
+		return []string{string(p.Oracle)}
+	}
+	return all
+}
+
+// Same reports whether two problems say the same.
+func (p *Problem) Same(other Problem) bool {
+	return p.Oracle == other.Oracle && slices.Equal(p.Lines[:min(1, len(p.Lines))], other.Lines[:min(1, len(other.Lines))])
+}
+
+// Invalid returns those of some requests, each once.
+func Invalid(requests []observe.Request, locks map[string]bool) []string {
+	last := map[observe.Call]*observe.Request{}
+	var order []observe.Call
+	for i := range requests {
+		r := &requests[i]
+		if !r.Writes(locks) || r.Fault != "" {
+			continue
+		}
+		call := observe.Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
+		if last[call] == nil {
+			order = append(order, call)
+		}
+		last[call] = r
+	}
+	var lines []string
+	for _, call := range order {
+		if last[call].Upstream == http.StatusUnprocessableEntity {
+			lines = append(lines, last[call].String())
+		}
+	}
+	return lines
+}
+
+// Rank orders oracles by how much they tell.
+func Rank(o Oracle) int {
+	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
+}

@@ -1,0 +1,80 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"maps"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// deployed are a Deployment with its ReplicaSet and a pod, of a template with that hash, and another
+// ReplicaSet of an earlier one; with the annotation of the kit, if it is handed on.
+func deployed(hash, earlier string, replicas int64, annotations map[string]any) []observe.Version {
+	owned := func(kind, name string) map[string]any {
+		return map[string]any{"namespace": "shop", "labels": map[string]any{"pod-template-hash": hash}, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true}}}
+	}
+	version := func(resource, name string, metadata, rest map[string]any) observe.Version {
+		metadata = maps.Clone(metadata)
+		metadata["name"] = name
+		object := map[string]any{"metadata": metadata}
+		maps.Copy(object, rest)
+		return observe.Version{Resource: resource, Object: &unstructured.Unstructured{Object: object}}
+	}
+	template := map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{"image": "app:1"}}
+	pod := owned("ReplicaSet", "web-"+hash)
+	pod["generateName"], pod["annotations"] = "web-"+hash+"-", annotations
+	all := []observe.Version{
+		version("deployments.apps", "web", map[string]any{"namespace": "shop"}, map[string]any{"spec": map[string]any{"template": template}, "status": map[string]any{"message": "ReplicaSet web-" + hash + " is there"}}),
+		version("replicasets.apps", "web-"+hash, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": replicas, "template": template}}),
+		version("pods", "web-"+hash+"-x1y2z", pod, map[string]any{"spec": map[string]any{"image": "app:1"}}),
+		version("controllerrevisions.apps", "set-"+hash, owned("StatefulSet", "set"), nil),
+	}
+	if earlier != "" {
+		all = append(all, version("replicasets.apps", "web-"+earlier, owned("Deployment", "web"), map[string]any{"spec": map[string]any{"replicas": int64(0), "template": template}}),
+			version("controllerrevisions.apps", "set-"+earlier, owned("StatefulSet", "set"), nil))
+	}
+	return all
+}
+
+// What the kit wrote is not judged where an operator hands it on to a template, nor is the new
+// revision that comes of it; the content of that is, and the number of its objects.
+func TestCopiesOfTheAnnotation(t *testing.T) {
+	stable := map[string]bool{}
+	before := deployed("6bc5d9f7c8", "", 2, map[string]any{"team": "a"})
+	for i := range before {
+		stable[before[i].Key()], stable[before[i].GeneralKey()] = true, true
+	}
+	names := observe.Names{Stable: stable}
+	touched := map[string]any{"team": "a", observe.TouchedAnnotation: "2026-01-02T03:04:05Z"}
+	after := deployed("77fd8bd9c5", "6bc5d9f7c8", 2, touched)
+	if handedOn(before, nil) || !handedOn(after, nil) {
+		t.Errorf("it is handed on: %t before, %t after", handedOn(before, nil), handedOn(after, nil))
+	}
+	own := []observe.Version{{Resource: "configmaps", Object: &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "a", "annotations": touched}}}}}
+	if handedOn(own, map[string]bool{"configmaps shop/a": true}) || !handedOn(own, nil) {
+		t.Error("what the kit has annotated itself counts as handed on, or what it has not does not")
+	}
+	compare := func(got []observe.Version) []string {
+		return state.Lines(state.Compare(withoutRevisions(names.State(before, nil)), withoutRevisions(names.State(got, nil)), nil, state.Rules{}))
+	}
+	if lines := compare(after); len(lines) > 0 {
+		t.Errorf("what the kit wrote is judged: %q", lines)
+	}
+	if lines := compare(deployed("77fd8bd9c5", "6bc5d9f7c8", 3, touched)); len(lines) != 1 {
+		t.Errorf("one replica more: %q", lines)
+	}
+	if lines := compare(append(after, after[2])); len(lines) != 1 {
+		t.Errorf("one pod more: %q", lines)
+	}
+	counts := baseline.Counts{Created: map[string]int{"replicasets.apps shop/* of Deployment web": 1, "secrets shop/a": 2}, Deleted: map[string]int{"pods shop/*": 1}}.WithoutTemplates()
+	if len(counts.Created) != 1 || counts.Created["secrets shop/a"] != 2 || len(counts.Deleted) != 0 {
+		t.Errorf("counted is %v", counts)
+	}
+}

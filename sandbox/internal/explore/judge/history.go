@@ -1,0 +1,97 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+)
+
+// comparable returns a state that should be, and one that is, without what a fault may rightly
+// change.
+func comparable(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
+	if f.Effects().HidesStates {
+		want, got = withoutHistory(want), withoutHistory(got)
+		// Claims are kept when those that have them are gone: where they never were, there is
+		// nothing to keep. Each that is deleted is counted.
+		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
+			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
+		})
+	}
+	if f.Effects().OtherClientWrites {
+		want, got = withoutDigests(want), withoutDigests(got)
+	}
+	return want, got
+}
+
+// each returns a state with other fields.
+func each(s observe.State, change func(observe.Fields) observe.Fields) observe.State {
+	state := make(observe.State, len(s))
+	for key, group := range s {
+		for _, f := range group {
+			state[key] = append(state[key], change(f))
+		}
+	}
+	return state
+}
+
+// withoutHistory returns a state without what only reports states before: the revisions of a
+// template, ReplicaSets of earlier ones, which have no pods, volumes, which claims keep, and
+// conditions that are false, and are missing where they were never true, and of which generation a
+// condition has last become what it is. A controller that never
+// sees a state in between has none of them.
+func withoutHistory(s observe.State) observe.State {
+	state := make(observe.State, len(s))
+	for key, group := range s {
+		resource, _, _ := strings.Cut(key, " ")
+		group = slices.DeleteFunc(slices.Clone(group), func(f observe.Fields) bool { return isHistory(resource, f) })
+		if len(group) > 0 {
+			state[key] = group
+		}
+	}
+	return each(state, func(f observe.Fields) observe.Fields {
+		fields := maps.Clone(f)
+		maps.DeleteFunc(fields, func(path, _ string) bool {
+			match := ofCondition.FindStringSubmatch(path)
+			return match != nil && (f[match[1]+".status"] == "False" || path == match[1]+".observedGeneration")
+		})
+		return fields
+	})
+}
+
+// ofCondition is a field of one of an object's conditions.
+var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
+
+// withoutDigests returns a state in which the digests in annotations and labels are all the same:
+// an operator may have made them of an object with the annotation of another client.
+func withoutDigests(s observe.State) observe.State {
+	return each(s, func(f observe.Fields) observe.Fields {
+		fields := maps.Clone(f)
+		for path, value := range fields {
+			if digest.MatchString(value) && (strings.Contains(path, "annotations.") || strings.Contains(path, "labels.")) {
+				fields[path] = "DIGEST"
+			}
+		}
+		return fields
+	})
+}
+
+var digest = regexp.MustCompile(`^([a-z0-9]+[:-])?([0-9a-f]{8,}|[0-9]{8,})$`)
+
+func isHistory(resource string, f observe.Fields) bool {
+	switch resource {
+	case "controllerrevisions.apps", "persistentvolumes":
+		return true
+	case "replicasets.apps":
+		return f["spec.replicas"] == "0" && slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(path string) bool {
+			return strings.HasPrefix(path, "metadata.ownerReferences[") && strings.HasSuffix(path, "].controller")
+		})
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+)
+
+// Strangers is an error if someone has a part in a run that it did not give one: by a rule of the
+// proxy, or by writing to the sandbox. Then it says nothing about the operator.
+func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline) error {
+	for _, rule := range rules {
+		if !slices.Contains(inject.OwnRules, rule.Name) {
+			return fmt.Errorf("the proxy has a rule that this run did not add, %q: nothing else may steer it while this plays", rule.Name)
+		}
+	}
+	if b == nil {
+		return nil
+	}
+	// The kit itself writes by the name of this program.
+	kit, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
+	written := map[string]bool{}
+	for i := range o.Requests {
+		if r := &o.Requests[i]; slices.Contains(observe.WriteVerbs, r.Verb) {
+			written[observe.NameKey(r.Resource, r.Namespace, r.Name)] = true
+		}
+	}
+	for i := range o.Versions {
+		v := &o.Versions[i]
+		// What is made with a generated name has none in its request.
+		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
+			continue
+		}
+		for _, by := range v.Object.GetManagedFields() {
+			if by.Manager != kit && !b.Managers[by.Manager] && !slices.Contains(observe.ControlPlane, by.Manager) {
+				return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: nothing else may write to a sandbox while this plays", by.Manager, v.Key())
+			}
+		}
+	}
+	return nil
+}

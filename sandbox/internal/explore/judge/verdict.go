@@ -1,0 +1,27 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+)
+
+// Outcome is the record of a run with the verdict on it.
+type Outcome struct {
+	observe.Record
+	// Reached: the fault was injected.
+	Reached  bool
+	Problems []Problem
+}
+
+// FirstLines returns the first lines of the problems of runs.
+func FirstLines(runs ...*Outcome) []string {
+	var lines []string
+	for _, o := range runs {
+		for _, p := range o.Problems {
+			lines = append(lines, p.Lines[0])
+		}
+	}
+	return lines
+}

@@ -1,0 +1,388 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
+)
+
+// Lab has sandboxes that all begin in the same state. One that is over is put back to it for
+// the next run, which takes a fraction of the time of a new one.
+type Lab struct {
+	dir      string
+	workload *workload.Workload
+	// prepared is that state.
+	prepared *snapshot.Snapshot
+	// bin is a directory in which kubectl is.
+	bin string
+	// account is the ServiceAccount that the operator has, empty for all rights; why says
+	// which that is.
+	account, Why string
+	// from is the Deployment or StatefulSet that has it, empty for none; environment is what its
+	// container declares, hostName the name of the operator's Pod, and served are the Services
+	// whose webhooks the operator serves.
+	from        string
+	environment []string
+	hostName    string
+	served      map[types.NamespacedName]bool
+	// Warnings are about what was installed.
+	Warnings []string
+	// Alone: this machine does not permit that a program believes it is in a pod.
+	Alone bool
+	// idled, unless it is nil, is called when a sandbox has become idle.
+	idled func()
+
+	mu sync.Mutex
+	// idle are sandboxes whose run is over, and made is how many there ever were.
+	idle []*Sandbox
+	made int
+}
+
+// Sandbox is one that runs.
+type Sandbox struct {
+	dir    cluster.Dir
+	Config *rest.Config
+	stop   context.CancelFunc
+	// running is over when it has stopped, and ended says why.
+	running sync.WaitGroup
+	ended   chan error
+	// Crashed has the components that crashed.
+	Crashed chan error
+	lab     *Lab
+	// runs is how many there were in it, and since is when the last one was over; spoilt: there are
+	// to be no more.
+	runs   int
+	since  time.Time
+	spoilt bool
+}
+
+func New(dir string, w *workload.Workload) (*Lab, error) {
+	l := &Lab{dir: dir, workload: w, bin: filepath.Join(dir, "bin")}
+	if err := os.Mkdir(l.bin, 0o700); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{component.Kubectl, component.ControllerManager, component.Scheduler} {
+		if err := os.Symlink(self, filepath.Join(l.bin, name)); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// path is the PATH of commands: kubectl first.
+func (l *Lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
+
+// prepare makes the state that all runs begin with: what is to be installed is, and all is
+// at rest, and the operator, a command, has its Pod. Unless it is nil, installed is called with what then is there, and may refuse it.
+func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
+	s, err := l.up(ctx, l.base(), true)
+	if err != nil {
+		return err
+	}
+	defer s.down()
+	r, err := observe.Start(ctx, s.Config, &observe.Habits{}, func(string) {})
+	if err != nil {
+		return err
+	}
+	for _, path := range l.workload.Install {
+		if err := l.install(ctx, s, r, path); err != nil {
+			return fmt.Errorf("install %s: %w", path, err)
+		}
+	}
+	if installed != nil {
+		if err := installed(ctx, r.Client); err != nil {
+			return err
+		}
+	}
+	for time.Since(r.Habits.Since()) < 2*time.Second {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if l.account, l.from, l.Why, err = accountFor(ctx, s.Config, l.workload.ServiceAccount); err != nil {
+		return err
+	}
+	if l.account == "" {
+		if err := makeAdministrator(ctx, s.Config); err != nil {
+			return err
+		}
+	}
+	if err := incluster.Permitted(); err != nil {
+		l.Alone = true
+		l.Why += " It only finds the API server by KUBECONFIG, not as in a pod, and has the network of this machine: " + err.Error() + "."
+	} else if err := l.makePod(ctx, s, command); err != nil {
+		return err
+	}
+	if err := l.unserved(ctx, r.Client); err != nil {
+		return err
+	}
+	if _, apis, err := observe.ResourcesOf(s.Config); err != nil {
+		return err
+	} else if len(apis) > 0 {
+		l.Warnings = append(l.Warnings, fmt.Sprintf("%s: an APIService is installed for it, which nothing serves here, so its objects are not looked at", strings.Join(apis, ", ")))
+	}
+	return s.withEtcd(ctx, func(etcd *clientv3.Client) (err error) {
+		l.prepared, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+		return err
+	})
+}
+
+func (l *Lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }
+
+// mostRuns is how many runs a sandbox has before it is given up: its control plane remembers
+// some of each.
+const mostRuns = 40
+
+// Begin returns a sandbox in the prepared state: one that is idle, or a new one.
+func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
+	for s := l.take(); s != nil; s = l.take() {
+		if s.putBack(ctx) == nil {
+			return s, nil
+		}
+		s.remove()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return l.another(ctx)
+}
+
+// Fresh starts a sandbox that had no run, in place of one that is idle.
+func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
+	if s := l.takeFirst(); s != nil {
+		s.remove()
+	}
+	return l.another(ctx)
+}
+
+// another starts a sandbox in the prepared state.
+func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
+	l.mu.Lock()
+	l.made++
+	dir := cluster.Dir(filepath.Join(l.dir, fmt.Sprintf("sandbox-%d", l.made)))
+	l.mu.Unlock()
+	if err := l.base().CopyTo(dir); err != nil {
+		return nil, err
+	}
+	return l.up(ctx, dir, false)
+}
+
+// take takes an idle sandbox, nil if there is none.
+func (l *Lab) take() *Sandbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	s := l.idle[len(l.idle)-1]
+	l.idle = l.idle[:len(l.idle)-1]
+	return s
+}
+
+// Over keeps a sandbox whose run is over, for the next one.
+func (s *Sandbox) Over() {
+	if s.runs++; s.spoilt || s.runs >= mostRuns {
+		s.remove()
+		return
+	}
+	s.since = time.Now()
+	s.lab.mu.Lock()
+	s.lab.idle = append(s.lab.idle, s)
+	s.lab.mu.Unlock()
+	if s.lab.idled != nil {
+		s.lab.idled()
+	}
+}
+
+// resting returns how many sandboxes are idle, and since when that is which is idle for longest.
+func (l *Lab) resting() (int, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return 0, time.Time{}
+	}
+	return len(l.idle), l.idle[0].since
+}
+
+// takeFirst takes the sandbox that is idle for longest, nil if none is.
+func (l *Lab) takeFirst() *Sandbox {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) == 0 {
+		return nil
+	}
+	s := l.idle[0]
+	l.idle = slices.Delete(l.idle, 0, 1)
+	return s
+}
+
+// Close removes all idle sandboxes.
+func (l *Lab) Close() {
+	var removing sync.WaitGroup
+	for s := l.take(); s != nil; s = l.take() {
+		removing.Go(s.remove)
+	}
+	removing.Wait()
+}
+
+// putBack makes the state the prepared one. It is an error if something in the sandbox has
+// crashed, or if what was installed has been deleted or replaced: what serves those kinds may
+// not follow at once.
+func (s *Sandbox) putBack(ctx context.Context) error {
+	select {
+	case err := <-s.Crashed:
+		return err
+	default:
+	}
+	prepared := s.lab.prepared
+	return s.withEtcd(ctx, func(etcd *clientv3.Client) error {
+		now, err := snapshot.Take(ctx, etcd, cluster.KubernetesVersion())
+		if err != nil {
+			return err
+		}
+		if !prepared.SameKinds(now) {
+			return errors.New("there are other kinds of objects")
+		}
+		if !now.Has(prepared) {
+			// The controllers may remember that what comes again is gone.
+			return s.dir.Control().Without(ctx, func() error {
+				_, err := prepared.Restore(ctx, etcd)
+				return err
+			})
+		}
+		// They see the objects of the last run go, and may still act for some of them.
+		ctx, cancel := context.WithTimeout(ctx, leaving)
+		defer cancel()
+		for {
+			if _, err := prepared.Restore(ctx, etcd); err != nil {
+				return err
+			}
+			if err := snapshot.Quiet(ctx, etcd, left); err != nil {
+				return err
+			}
+			if now, err = snapshot.Take(ctx, etcd, cluster.KubernetesVersion()); err != nil {
+				return err
+			}
+			if prepared.Has(now) && now.Has(prepared) {
+				return nil
+			}
+		}
+	})
+}
+
+// patient is how long a sandbox may take to start: no verdict depends on how busy the machine is, and
+// one that cannot start says so by a component that crashes.
+const patient = 15 * time.Minute
+
+// When nothing is written for as long as left, no controller acts for the objects of the last run any
+// more. That may take as long as leaving.
+const (
+	left    = 300 * time.Millisecond
+	leaving = 5 * time.Second
+)
+
+func (s *Sandbox) withEtcd(ctx context.Context, do func(*clientv3.Client) error) error {
+	etcd, err := s.dir.Etcd(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(etcd), etcd.Close())
+}
+
+func (l *Lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*Sandbox, error) {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Sandbox{dir: dir, stop: stop, ended: make(chan error, 1), Crashed: make(chan error, 8), lab: l}
+	ready := make(chan struct{})
+	s.running.Go(func() {
+		s.ended <- cluster.Run(running, cluster.Options{
+			Dir: dir, Nodes: *l.workload.Nodes, Fresh: fresh, Delays: kubelet.DefaultDelays(), PodEvents: true,
+			WithoutControllers: l.workload.WithoutControllers, StartTimeout: patient,
+			Ready:   func(cluster.Status) { close(ready) },
+			Crashed: func(e supervisor.Exit) { s.Crashed <- errors.New(cluster.Describe(e)) },
+		})
+	})
+	select {
+	case <-ready:
+	case err := <-s.ended:
+		stop()
+		if err == nil {
+			err = errors.New("it has stopped")
+		}
+		return nil, fmt.Errorf("the sandbox: %w", err)
+	case <-ctx.Done():
+		s.down()
+		return nil, ctx.Err()
+	}
+	var err error
+	if s.Config, err = dir.RESTConfig(); err != nil {
+		s.down()
+		return nil, err
+	}
+	s.Config.QPS = -1
+	return s, nil
+}
+
+// down stops the sandbox. Its directory stays.
+func (s *Sandbox) down() {
+	s.stop()
+	s.running.Wait()
+}
+
+// remove stops the sandbox and removes its directory.
+func (s *Sandbox) remove() {
+	s.down()
+	_ = os.RemoveAll(string(s.dir))
+}
+
+// Kubectl runs kubectl as the administrator.
+func (s *Sandbox) Kubectl(ctx context.Context, input string, args ...string) error {
+	return s.Command(ctx, input, filepath.Join(s.lab.bin, component.Kubectl), args...)
+}
+
+func (s *Sandbox) Command(ctx context.Context, input, name string, args ...string) error {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.dir.Kubeconfig(), "PATH="+s.lab.path())
+	command.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	// What a script has started ends with it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = time.Second
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(out.String()))
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
+)
+
+// Operator makes an operator that reaches the API server of a sandbox through a proxy, and has a
+// kubeconfig and the files of a pod whose names begin with path. It is not started. Its surroundings
+// last until end is called, also if there is an error.
+func (s *Sandbox) Operator(ctx context.Context, path string, command []string, front *proxy.Server, fail *regexp.Regexp) (_ *operator.Operator, end func(), err error) {
+	var undo []func()
+	end = func() {
+		for _, do := range slices.Backward(undo) {
+			do()
+		}
+	}
+	l := s.lab
+	kubeconfig, files, err := access(ctx, s.Config, front.Kubeconfig, l.account)
+	if err != nil {
+		return nil, end, err
+	}
+	file := path + ".kubeconfig"
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+		return nil, end, err
+	}
+	undo = append(undo, func() { _ = os.Remove(file) })
+	made := &operator.Operator{Command: command, Kubeconfig: file, Bin: l.bin, Path: l.path(), Output: &operator.Output{Fail: fail}}
+	if l.Alone {
+		return made, end, nil
+	}
+	made.Environment, made.Serve, made.Networks = l.environment, front.Serve, &operator.Networks{}
+	if made.Pod, err = l.pod(path+".pod", files, front.URL); err != nil {
+		return nil, end, err
+	}
+	undo = append(undo, func() { _ = os.RemoveAll(made.Pod.Files) })
+	if len(l.served) > 0 && !l.workload.HostNetwork {
+		served, err := made.Networks.Serve(ctx, s.dir.ProgramSocket())
+		if err != nil {
+			return nil, end, err
+		}
+		undo = append(undo, served)
+	}
+	return made, end, nil
+}
+
+// Act acts on a component of the control plane. There are no more runs in the sandbox: the component
+// may have forgotten some of the state.
+func (s *Sandbox) Act(ctx context.Context, name, action string) error {
+	s.spoilt = true
+	return s.dir.Control().Act(ctx, name, action)
+}

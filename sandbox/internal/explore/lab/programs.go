@@ -1,0 +1,48 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+)
+
+// Programs are the programs that run beside the operator.
+type Programs struct {
+	commands []string
+	running  []*operator.Operator
+}
+
+// StartPrograms starts the programs that run beside the operator. They reach the API server as
+// the administrator, and not through the proxy: no fault is theirs.
+func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
+	p = &Programs{commands: commands}
+	for _, text := range commands {
+		o := &operator.Operator{Command: []string{"sh", "-c", text}, Kubeconfig: s.dir.Kubeconfig(), Bin: s.lab.bin, Path: s.lab.path(), Output: &operator.Output{}}
+		if err := o.Start(); err != nil {
+			return p, fmt.Errorf("the program %q: %w", words.OneLine(text), err)
+		}
+		p.running = append(p.running, o)
+	}
+	return p, nil
+}
+
+// End ends them, and what they have started.
+func (p *Programs) End() {
+	for _, o := range p.running {
+		o.Close()
+	}
+}
+
+// Ended is an error if one has ended by itself.
+func (p *Programs) Ended() error {
+	for i, o := range p.running {
+		if ends := o.Ends(); len(ends) > 0 {
+			return fmt.Errorf("the program %q ended (%s), though nothing was disturbed; its output ends with\n%s", words.OneLine(p.commands[i]), ends[0], words.Indent(o.Output.Tail(10)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
+)
+
+// programsOf is a run with programs, and no more.
+func programsOf(t *testing.T, dir string, commands ...string) *Programs {
+	t.Helper()
+	p, err := StartPrograms(&Sandbox{dir: cluster.Dir(dir), lab: &Lab{}}, commands)
+	t.Cleanup(p.End)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// soon waits until something is so.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	if err := client.Wait(t.Context(), 2*time.Minute, what, func() error {
+		if !is() {
+			return errors.New("it is not")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A program has the administrator's KUBECONFIG, and ends with the run, as does what it has started.
+func TestProgramsEndWithTheRun(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out")
+	p := programsOf(t, dir, `sleep 600 & echo $! $KUBECONFIG > `+file+`; wait`)
+	var words []string
+	soon(t, "started", func() bool {
+		text, _ := os.ReadFile(filepath.Clean(file))
+		words = strings.Fields(string(text))
+		return len(words) == 2
+	})
+	if want := cluster.Dir(dir).Kubeconfig(); words[1] != want {
+		t.Errorf("its KUBECONFIG is %q, want %q", words[1], want)
+	}
+	if err := p.Ended(); err != nil {
+		t.Error(err)
+	}
+	child, err := strconv.Atoi(words[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.End()
+	soon(t, "over", func() bool {
+		// It may be left as a zombie.
+		state, err := os.ReadFile(filepath.Join("/proc", words[0], "stat"))
+		return syscall.Kill(child, 0) != nil || err == nil && strings.Contains(string(state), ") Z ")
+	})
+}
+
+func TestProgramsThatEndAreToldOf(t *testing.T) {
+	p := programsOf(t, t.TempDir(), "sleep 600", "echo no such flag; exit 3")
+	soon(t, "over", func() bool { return p.Ended() != nil })
+	err := p.Ended().Error()
+	for _, want := range []string{`the program "echo no such flag; exit 3" ended (exit status 3)`, "    no such flag\n"} {
+		if !strings.Contains(err, want) {
+			t.Errorf("%q is not in\n%s", want, err)
+		}
+	}
+}

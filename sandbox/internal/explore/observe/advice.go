@@ -1,0 +1,67 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// mostAdvised is how many fields may be advised not to be judged: where more change, something
+	// else is wrong.
+	mostAdvised = 3
+	// leastQuiet is the shortest --quiet that is advised.
+	leastQuiet = 500 * time.Millisecond
+)
+
+// Advice says how all may come to rest though some objects change all the time, by what has changed
+// since a moment: with which fields that are not judged, which unjudge writes as users do, and
+// with which --quiet.
+func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge func(resource, path string) string) []string {
+	var fields []string
+	var times []time.Time
+	for i := range versions {
+		v := &versions[i]
+		if v.Initial || v.Habit || v.Heartbeat() || !v.Time.After(since) {
+			continue
+		}
+		if v.Type != watch.Modified || v.Old == nil {
+			return nil // Objects come and go, and neither a field nor patience changes that.
+		}
+		times = append(times, v.Time)
+		for _, path := range v.changedPaths() {
+			if text := unjudge(v.Resource, path); !slices.Contains(fields, text) {
+				fields = append(fields, text)
+			}
+		}
+	}
+	if len(times) < 2 || len(fields) > mostAdvised {
+		return nil
+	}
+	var lines []string
+	if len(fields) > 0 {
+		lines = append(lines, "if that may be so, no run need be judged by what changes; add:")
+		for _, field := range fields {
+			lines = append(lines, "  "+field)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	between := times[1].Sub(times[0])
+	for i := 2; i < len(times); i++ {
+		between = min(between, times[i].Sub(times[i-1]))
+	}
+	if shorter := (between * 3 / 4).Truncate(100 * time.Millisecond); shorter >= leastQuiet && shorter < quiet {
+		lines = append(lines, fmt.Sprintf("or, as nothing happens for at least %s in between: --quiet %s", between.Round(100*time.Millisecond), shorter))
+	}
+	return lines
+}
+
+// UnjudgedLine is a line for a workload by which no run is judged by a field.
+func UnjudgedLine(resource, path string) string {
+	return fmt.Sprintf("unjudged: [{resource: %s, path: '%s'}]", resource, path)
+}

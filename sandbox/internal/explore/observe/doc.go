@@ -1,0 +1,18 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe records a run: each version of each object, and each request of the operator.
+//
+//	recorder.go    the versions of all objects
+//	requests.go    the requests of the operator, from the log of the proxy
+//	resources.go   the resources of an API server
+//	outcome.go     the record of a run, step by step
+//	patience.go    whether a refused write is tried again without waits that grow
+//	notes.go       the actions of the kit
+//	state.go       the state of all objects, without fields that differ between equal runs
+//	owners.go      the field managers of an object
+//	locks.go       the objects by which an operator elects its leader
+//	habits.go      changes that come again and again while all is at rest
+//	restless.go    changes that keep a cluster from coming to rest
+//	advice.go      flags with which a cluster comes to rest
+package observe

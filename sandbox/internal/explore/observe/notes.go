@@ -1,0 +1,22 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"time"
+)
+
+// note is something that the kit did.
+type note struct {
+	Time time.Time
+	Text string
+}
+
+// Notes are the actions of the kit in a run.
+type Notes struct{ All []note }
+
+func (n *Notes) Add(format string, args ...any) {
+	n.All = append(n.All, note{time.Now(), fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,70 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// ControlPlane are the field managers of what neither users nor operators write: the control
+// plane, kubelets and the kit itself.
+var ControlPlane = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubelets", "sandbox"}
+
+// byControlPlane reports whether no one else has written to an object.
+func byControlPlane(o *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(o.GetManagedFields(), func(by metav1.ManagedFieldsEntry) bool { return !slices.Contains(ControlPlane, by.Manager) })
+}
+
+// writtenByOthers returns the paths below a field of an object, such as status, that others than
+// the control plane wrote last: managedFields say so. [] in them is any item.
+func writtenByOthers(o *unstructured.Unstructured, field string) []string {
+	paths := map[string]bool{}
+	for _, by := range o.GetManagedFields() {
+		if slices.Contains(ControlPlane, by.Manager) || by.FieldsV1 == nil {
+			continue
+		}
+		var fields map[string]any
+		if json.Unmarshal(by.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if below, has := fields["f:"+field]; has {
+			addManaged(paths, field, below)
+		}
+	}
+	return slices.Sorted(maps.Keys(paths))
+}
+
+// addManaged adds the leaves of a set of managed fields. Their form is that of FieldsV1: f:NAME is
+// a field, k:KEYS an item with these, v:VALUE and i:NUMBER any other item.
+func addManaged(paths map[string]bool, path string, below any) {
+	fields, _ := below.(map[string]any)
+	leaf := true
+	for name, next := range fields {
+		kind, rest, _ := strings.Cut(name, ":")
+		switch kind {
+		case "f":
+			addManaged(paths, path+"."+state.Anonymous(rest), next)
+		case "k":
+			var keys map[string]any
+			_ = json.Unmarshal([]byte(rest), &keys)
+			addManaged(paths, path+"["+state.ItemKey(keys)+"]", next)
+		case "v", "i":
+			addManaged(paths, path+"[]", next)
+		default: // It stands for the field itself, beside those in it.
+			continue
+		}
+		leaf = false
+	}
+	if leaf {
+		paths[path] = true
+	}
+}

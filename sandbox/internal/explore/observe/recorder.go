@@ -1,0 +1,384 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// Version is one version of an object, or its deletion.
+type Version struct {
+	Time time.Time
+	// Type is ADDED, MODIFIED or DELETED; for what was there at first, ADDED with Initial.
+	Type    watch.EventType
+	Initial bool
+	// Prepared: the object was there at first.
+	Prepared bool
+	Resource string
+	Object   *unstructured.Unstructured
+	// Old is the version before, nil if there was none.
+	Old *unstructured.Unstructured
+	// Revision is that of the whole cluster.
+	Revision int64
+	// Habit: it changes only what changes again and again while all is at rest.
+	Habit bool
+}
+
+// Recorder watches every resource of a cluster, and keeps every version of every object.
+type Recorder struct {
+	Client dynamic.Interface
+
+	Mu       sync.Mutex
+	Versions []Version
+	Current  map[types.UID]*Version
+	// Habits tell which versions are unrest.
+	Habits  *Habits
+	err     error
+	Watched map[string]schema.GroupVersionResource
+	// Never are the resources that are not recorded.
+	Never []string
+	// lock is called for each object by which old clients elect a leader, which they write
+	// all the time.
+	lock func(key string)
+	// changed is closed and replaced with each version.
+	changed chan struct{}
+	// breaks: watches may break off.
+	breaks atomic.Bool
+}
+
+// Start begins to record until the context ends. What exists is recorded when it returns.
+func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(key string)) (*Recorder, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // Some resources are old, and watched like all.
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{Client: client, Habits: habits, lock: lock, Current: map[types.UID]*Version{}, changed: make(chan struct{})}
+	if r.Watched, r.Never, err = recorded(config); err != nil {
+		return nil, err
+	}
+	var listing sync.WaitGroup
+	errs := make(chan error, len(r.Watched))
+	for name, resource := range r.Watched {
+		listing.Go(func() { errs <- r.begin(ctx, name, resource) })
+	}
+	listing.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return r, errors.Join(all...)
+}
+
+// begin lists a resource, and follows it from there.
+func (r *Recorder) begin(ctx context.Context, name string, resource schema.GroupVersionResource) error {
+	list, err := r.Client.Resource(resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", name, err)
+	}
+	for i := range list.Items {
+		r.saw(name, watch.Added, &list.Items[i], true)
+	}
+	version := list.GetResourceVersion()
+	go func() {
+		for ctx.Err() == nil {
+			next, err := r.follow(ctx, name, resource, version)
+			if err != nil && r.breaks.Load() {
+				next, err = r.listAgain(ctx, name, resource)
+			}
+			if err != nil && ctx.Err() == nil {
+				r.fail(fmt.Errorf("watch %s: %w", name, err))
+				return
+			}
+			version = next
+		}
+	}()
+	return nil
+}
+
+// Kinds are the resources that are recorded.
+func (r *Recorder) Kinds() []string { return slices.Sorted(maps.Keys(r.Watched)) }
+
+// ExpectBreaks: from now on the API server may be away for a while.
+func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
+
+// comesBack is how long the API server may be away.
+const comesBack = time.Minute
+
+// Served waits until the API server and etcd answer.
+func (r *Recorder) Served(ctx context.Context) error {
+	return r.eventually(ctx, func() error {
+		_, err := r.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		return err
+	})
+}
+
+// eventually does something until it succeeds, for as long as the API server may be away.
+func (r *Recorder) eventually(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(comesBack); ; {
+		err := do()
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(Look)
+	}
+}
+
+// listAgain lists a resource after a watch has broken off, and returns where to go on. Versions
+// in between are not seen.
+func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.GroupVersionResource) (string, error) {
+	var list *unstructured.UnstructuredList
+	err := r.eventually(ctx, func() (err error) {
+		list, err = r.Client.Resource(resource).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	gone := map[types.UID]*unstructured.Unstructured{}
+	for _, v := range r.Objects() {
+		if v.Resource == name {
+			gone[v.Object.GetUID()] = v.Object
+		}
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
+		before, was := gone[object.GetUID()]
+		delete(gone, object.GetUID())
+		switch {
+		case !was:
+			r.saw(name, watch.Added, object, false)
+		case before.GetResourceVersion() != object.GetResourceVersion():
+			r.saw(name, watch.Modified, object, false)
+		}
+	}
+	for _, object := range gone {
+		r.saw(name, watch.Deleted, object, false)
+	}
+	return list.GetResourceVersion(), nil
+}
+
+// follow watches until the API server ends the watch, and returns where to go on.
+func (r *Recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (string, error) {
+	events, err := r.Client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+	if err != nil {
+		return version, err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		object, is := event.Object.(*unstructured.Unstructured)
+		if event.Type == watch.Error || !is {
+			return version, fmt.Errorf("it ended with %v", event.Object)
+		}
+		version = object.GetResourceVersion()
+		if event.Type != watch.Bookmark {
+			r.saw(name, event.Type, object, false)
+		}
+	}
+	return version, nil
+}
+
+func (r *Recorder) fail(err error) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *Recorder) saw(resource string, kind watch.EventType, object *unstructured.Unstructured, initial bool) {
+	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	v := Version{Time: time.Now(), Type: kind, Initial: initial, Prepared: initial, Resource: resource, Object: object, Revision: revision}
+	if before := r.Current[object.GetUID()]; before != nil {
+		v.Old, v.Prepared = before.Object, before.Prepared
+	}
+	r.Versions = append(r.Versions, v)
+	if kind == watch.Deleted {
+		delete(r.Current, object.GetUID())
+	} else {
+		r.Current[object.GetUID()] = &v
+	}
+	_, isLock := object.GetAnnotations()[LeaderAnnotation]
+	switch {
+	case isLock:
+		r.lock(v.Key())
+	case !v.Heartbeat() && r.Habits != nil:
+		v.Habit = !r.Habits.changed(&v)
+		r.Versions[len(r.Versions)-1].Habit = v.Habit
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Heartbeat reports whether nothing but the report of a node has changed.
+func (v *Version) Heartbeat() bool {
+	if v.Resource != "nodes" || v.Type != watch.Modified || v.Old == nil {
+		return false
+	}
+	report := func(path string) bool {
+		return path == "status" || path == "metadata.resourceVersion" || path == "metadata.managedFields"
+	}
+	return maps.Equal(state.Flatten(v.Old.Object, report), state.Flatten(v.Object.Object, report))
+}
+
+// Key names the object of a version.
+func (v *Version) Key() string {
+	return NameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
+}
+
+// All returns all versions so far, in the order of their revisions, and why some may be
+// missing.
+func (r *Recorder) All() ([]Version, error) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	versions := slices.Clone(r.Versions)
+	slices.SortStableFunc(versions, func(a, b Version) int { return int(a.Revision - b.Revision) })
+	return versions, r.err
+}
+
+// Forget forgets all versions but those of the objects that there are.
+func (r *Recorder) Forget() {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Versions = make([]Version, 0, len(r.Current))
+	for _, v := range r.Current {
+		v.Type, v.Initial, v.Old = watch.Added, true, nil
+		r.Versions = append(r.Versions, *v)
+	}
+}
+
+// Objects returns the objects that there are.
+func (r *Recorder) Objects() []Version {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	objects := make([]Version, 0, len(r.Current))
+	for _, v := range r.Current {
+		objects = append(objects, *v)
+	}
+	slices.SortFunc(objects, func(a, b Version) int { return strings.Compare(a.Key(), b.Key()) })
+	return objects
+}
+
+// Unfinished reports whether there is a pod that is about to start or to end, or a claim that is
+// not bound.
+func (r *Recorder) Unfinished() bool {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	for _, v := range r.Current {
+		phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
+		waits := v.Object.GetDeletionTimestamp() != nil || phase == "Pending" || phase == ""
+		if (v.Resource == "pods" || v.Resource == "persistentvolumeclaims") && waits {
+			return true
+		}
+	}
+	return false
+}
+
+// Revision returns the latest revision that was seen.
+func (r *Recorder) Revision() int64 {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	var latest int64
+	for i := range r.Versions {
+		latest = max(latest, r.Versions[i].Revision)
+	}
+	return latest
+}
+
+// Find returns an object of that resource, which may be written without its group.
+func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	for _, v := range r.Current {
+		if v.Object.GetName() == t.Name && v.Object.GetNamespace() == t.Namespace && ResourceIs(v.Resource, t.Resource) {
+			return v.Object
+		}
+	}
+	return nil
+}
+
+// ResourceIs reports whether a resource is the one that is named like deployments or
+// deployments.apps.
+func ResourceIs(resource, named string) bool {
+	short, _, _ := strings.Cut(resource, ".")
+	return resource == named || short == named
+}
+
+// Next returns a channel that is closed when there is another version.
+func (r *Recorder) Next() <-chan struct{} {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	return r.changed
+}
+
+// Patch applies a JSON merge patch, and again if it lost to another write.
+func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource string, patch []byte) error {
+	resource, err := r.Resource(t.Resource)
+	if err != nil {
+		return err
+	}
+	var subresources []string
+	if subresource != "" {
+		subresources = []string{subresource}
+	}
+	for {
+		_, err := r.Client.Resource(resource).Namespace(t.Namespace).Patch(ctx, t.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresources...)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// Resource finds a resource by what it is called.
+func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
+	for name, resource := range r.Watched {
+		if ResourceIs(name, named) {
+			return resource, nil
+		}
+	}
+	if slices.Contains(unrecorded, named) {
+		return schema.GroupVersionResource{}, fmt.Errorf("%s are not recorded: they change all the time, or follow from other objects", named)
+	}
+	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
+}
+
+// Look is how often it is looked whether all is at rest.
+const Look = 50 * time.Millisecond
+
+// Whole stands for all fields of an object: it is made or deleted.
+const Whole = "*"
+
+// Edits returns the fields that a version has changed, beside metadata and status.
+func (v *Version) Edits() []string {
+	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
+		return []string{Whole}
+	}
+	skip := func(path string) bool { return path == "metadata" || path == "status" }
+	return state.Flatten(v.Old.Object, skip).Differ(state.Flatten(v.Object.Object, skip))
+}

@@ -1,0 +1,207 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Request is a request of the operator, as the proxy logs it.
+type Request struct {
+	Time     time.Time `json:"time"`
+	ID       int64     `json:"id"`
+	Verb     string    `json:"verb"`
+	Resource string    `json:"resource,omitempty"`
+	// Path is that of a request for no resource, such as /version.
+	Path      string `json:"path,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Event is set for the fault of an event of a watch.
+	Event string `json:"event,omitempty"`
+	// Status is what the operator was answered, Upstream what the API server answered.
+	Status   int     `json:"status,omitempty"`
+	Upstream int     `json:"upstream,omitempty"`
+	Fault    string  `json:"fault,omitempty"`
+	Rule     string  `json:"rule,omitempty"`
+	Seconds  float64 `json:"seconds"`
+	// Older: a stale list was another than the current one.
+	Older bool `json:"older,omitempty"`
+	// ResourceVersion is what a list or a watch was asked to be as of.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// election are resources by which leaders are elected, and unheeded are notes that nobody
+// acts on. Neither counts as work.
+var (
+	Election = []string{"leases.coordination.k8s.io"}
+	unheeded = []string{"events", "events.events.k8s.io"}
+	// questions are answered at once, and change nothing.
+	questions = []string{
+		"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
+		"selfsubjectaccessreviews.authorization.k8s.io", "localsubjectaccessreviews.authorization.k8s.io",
+		"selfsubjectrulesreviews.authorization.k8s.io", "selfsubjectreviews.authentication.k8s.io",
+	}
+)
+
+// readVerbs are those of reads that end. A watchlist is a watch that begins with a list.
+var readVerbs = []string{"get", "list", "watchlist"}
+
+var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// Writes reports whether a request changes what others act on. Those by which an operator
+// elects its leader do not.
+func (r *Request) Writes(locks map[string]bool) bool {
+	return slices.Contains(WriteVerbs, r.Verb) && r.matters(locks)
+}
+
+// reads reports whether a request asks for objects that are no notes, and not for a watch of
+// what changes. Those by which an operator elects its leader do not.
+func (r *Request) reads(locks map[string]bool) bool {
+	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
+}
+
+// matters reports whether a request is one for objects that are neither notes, questions nor for
+// the election of a leader.
+func (r *Request) matters(locks map[string]bool) bool {
+	resource, _, _ := strings.Cut(r.Resource, "/")
+	return r.Event == "" && !slices.Contains(Election, resource) && !slices.Contains(unheeded, resource) && !slices.Contains(questions, resource) &&
+		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
+}
+
+// Succeeded reports whether the API server did it, whatever the operator was answered.
+func (r *Request) Succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
+
+// DeletesNothing reports whether there was nothing to delete.
+func (r *Request) DeletesNothing() bool {
+	return r.Verb == "delete" && r.Upstream == http.StatusNotFound
+}
+
+// String describes the request in a line.
+func (r *Request) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Name != "" || r.Namespace != "" {
+		text += " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+	}
+	switch {
+	case r.Event != "":
+		text = fmt.Sprintf("event %s of %s %s", r.Event, r.Resource, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+	case r.Upstream == 0 && r.Status == 0:
+		text += ": not sent"
+	case r.Upstream != r.Status:
+		text += fmt.Sprintf(": %s, and the operator was answered %s", code(r.Upstream), code(r.Status))
+	default:
+		text += fmt.Sprintf(": %d", r.Status)
+	}
+	if r.Fault != "" {
+		text += " [" + r.Fault + "]"
+	}
+	return text
+}
+
+func code(status int) string {
+	if status == 0 {
+		return "nothing"
+	}
+	return fmt.Sprint(status)
+}
+
+// Log keeps the lines of the proxy's log. It is the writer of that log.
+type Log struct {
+	mu       sync.Mutex
+	requests []Request
+	locks    map[string]bool
+	// Habits tell which writes are unrest.
+	Habits *Habits
+}
+
+// Write takes a line.
+func (l *Log) Write(line []byte) (int, error) {
+	var r Request
+	if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
+		return len(line), nil // The proxy writes nothing else.
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(l.requests, r)
+	if r.Writes(l.locks) && l.Habits != nil {
+		l.Habits.wrote(&r, time.Now())
+	}
+	return len(line), nil
+}
+
+// AddLock names an object, beside Leases, by which the operator elects its leader.
+func (l *Log) AddLock(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.locks == nil {
+		l.locks = map[string]bool{}
+	}
+	l.locks[key] = true
+}
+
+// Since returns the requests from the n-th on, in the order of their arrival.
+func (l *Log) Since(n int) []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	requests := slices.Clone(l.requests[min(n, len(l.requests)):])
+	slices.SortStableFunc(requests, func(a, b Request) int { return a.Time.Compare(b.Time) })
+	return requests
+}
+
+func (l *Log) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests)
+}
+
+// Call identifies a kind of request.
+type Call struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	// Namespace and Name are empty if they differ from run to run.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+func (c Call) String() string {
+	name := strings.TrimPrefix(c.Namespace+"/"+c.Name, "/")
+	if c.Name == "" {
+		return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Verb, c.Resource, c.Namespace))
+	}
+	return fmt.Sprintf("%s %s %s", c.Verb, c.Resource, name)
+}
+
+// CallOf returns the kind of a request. Names that are not in the given set, which are
+// those that all undisturbed runs have, are left out.
+func CallOf(r *Request, stable map[string]bool) Call {
+	c := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace}
+	if stable[NameKey(r.Resource, r.Namespace, r.Name)] {
+		c.Name = r.Name
+	}
+	return c
+}
+
+// NameKey identifies the object of a request, without the subresource.
+func NameKey(resource, namespace, name string) string {
+	main, _, _ := strings.Cut(resource, "/")
+	return main + " " + namespace + "/" + name
+}
+
+// LockKeys returns the objects by which the operator elects its leader, beside Leases.
+func (l *Log) LockKeys() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := make(map[string]bool, len(l.locks))
+	for key := range l.locks {
+		keys[key] = true
+	}
+	return keys
+}

@@ -1,0 +1,81 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// unrecorded are resources that no operator is judged by: they are notes, leases, and what
+// the control plane derives from others.
+var unrecorded = []string{
+	"events", "events.events.k8s.io", "leases.coordination.k8s.io",
+	"componentstatuses", "leasecandidates.coordination.k8s.io", "csinodes.storage.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
+	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "apiservices.apiregistration.k8s.io", "ipaddresses.networking.k8s.io",
+	"servicecidrs.networking.k8s.io",
+}
+
+// recorded returns the resources of an API server of which every version is recorded, and those
+// that have objects and are not recorded.
+func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResource, never []string, err error) {
+	lists, _, err := ResourcesOf(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded = map[string]schema.GroupVersionResource{}
+	for _, list := range lists {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, resource := range list.APIResources {
+			name := schema.GroupResource{Group: group.Group, Resource: resource.Name}.String()
+			switch {
+			case !slices.Contains(resource.Verbs, "list"):
+				// It has no objects: it is a question, or a part of another.
+			case !slices.Contains(resource.Verbs, "watch") || slices.Contains(unrecorded, name):
+				never = append(never, name)
+			default:
+				recorded[name] = group.WithResource(resource.Name)
+			}
+		}
+	}
+	slices.Sort(never)
+	return recorded, slices.Compact(never), nil
+}
+
+// ResourcesOf returns the resources that the API server has, and the versions of APIs that an
+// APIService names and nothing serves.
+func ResourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved []string, err error) {
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	lists, err = discoverer.ServerPreferredResources()
+	if unserved, err = UnservedGroups(err); err != nil {
+		return nil, nil, fmt.Errorf("ask the API server for its resources: %w", err)
+	}
+	return lists, unserved, nil
+}
+
+// UnservedGroups returns the versions of APIs that cannot be asked for their resources, as what
+// serves them does not run: there are no objects of theirs. Any other error is returned.
+func UnservedGroups(err error) ([]string, error) {
+	failed, is := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if !is {
+		return nil, err
+	}
+	groups := make([]string, 0, len(failed))
+	for group := range failed {
+		groups = append(groups, group.String())
+	}
+	slices.Sort(groups)
+	return groups, nil
+}

@@ -1,0 +1,66 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// RestlessFor is over which time it is looked what happens all the time.
+const RestlessFor = 10 * time.Second
+
+// Standing are the differences that do not come and go: of objects that have not changed since a
+// moment, nor been made again.
+func Standing(all []state.Difference, names Names, versions []Version, since time.Time) []state.Difference {
+	moving := map[string]bool{}
+	for i := range versions {
+		if v := &versions[i]; !v.Initial && v.Time.After(since) && v.Type != watch.Deleted {
+			moving[names.Key(v)] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
+}
+
+// Restless says what happens all the time, in a while before now: of the operator's writes that
+// changed something or were refused, or else of all that changed.
+func Restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
+	often, last := map[string]int{}, ""
+	since := now.Add(-while)
+	note := func(text string) {
+		if often[text]++; last == "" || often[text] > often[last] || often[text] == often[last] && text < last {
+			last = text
+		}
+	}
+	changed := map[string]bool{}
+	for i := range versions {
+		if v := &versions[i]; !v.Initial && !v.Habit && v.Time.After(since) {
+			changed[v.Key()] = true
+		}
+	}
+	for i := range requests {
+		r := &requests[i]
+		if r.Writes(locks) && r.Time.After(since) && (changed[NameKey(r.Resource, r.Namespace, r.Name)] || !r.Succeeded() && !r.DeletesNothing()) {
+			note("the operator's " + Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}.String())
+		}
+	}
+	if last == "" { // It is not the operator that writes.
+		for i := range versions {
+			if v := &versions[i]; !v.Initial && !v.Habit && !v.Heartbeat() && v.Time.After(since) {
+				note(strings.ToLower(string(v.Type)) + " " + v.Key())
+			}
+		}
+	}
+	if last == "" {
+		return "it does not come to rest; the last writes are"
+	}
+	return fmt.Sprintf("it does not come to rest: %s, %s in the last %s; the last writes are", last, words.Times(often[last]), while)
+}

@@ -1,0 +1,224 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// State is all objects at a moment.
+type State = state.State
+
+// Fields are the leaves of an object.
+type Fields = state.Fields
+
+// Names replaces what differs between two equal runs.
+type Names struct {
+	// Stable are the objects, by nameKey, whose names all undisturbed runs have, and the
+	// beginnings of generated names; nil: all.
+	Stable map[string]bool
+	// Unjudged are the fields that the workload says no run is judged by.
+	Unjudged []workload.Unjudged
+}
+
+// TouchedAnnotation is what touch writes.
+const TouchedAnnotation = "sandbox.tidekeeper.dev/touched"
+
+// ignored are paths, or beginnings of them, that no run is judged by, in all objects.
+var ignored = []string{
+	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
+	"metadata.generateName", "metadata.name",
+	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
+}
+
+// ignoredOf are more of them, of one resource.
+var ignoredOf = map[string][]string{
+	"nodes":                           {"metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
+	"pods":                            {"spec.nodeName", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
+	"persistentvolumeclaims":          {"spec.volumeName", "metadata.annotations"},
+	"persistentvolumes":               {"metadata", "spec.claimRef", "spec.hostPath", "spec.csi", "spec.local", "spec.nodeAffinity"},
+	"services":                        {"spec.clusterIP", "spec.clusterIPs", "spec.ports[].nodePort", "spec.healthCheckNodePort"},
+	"namespaces":                      {"status.conditions"},
+	"endpoints":                       {lastChange, "subsets[].addresses[].nodeName", "subsets[].addresses[].targetRef.name"},
+	"endpointslices.discovery.k8s.io": {lastChange, "endpoints[].nodeName", "endpoints[].zone", "endpoints[].hints", "endpoints[].hostname", "endpoints[].targetRef.name"},
+}
+
+// lastChange is when the pods of a Service last changed.
+const lastChange = "metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"
+
+// ofKubelets are resources whose status kubelets write. It is judged as far as others have written it.
+var ofKubelets = []string{"nodes", "pods"}
+
+// systemNamespaces are those of the control plane.
+var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
+
+// OfControlPlane is why an object of a system namespace is left out.
+const OfControlPlane = "the control plane's own"
+
+// LeftOut reports whether an object is not part of a state.
+func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
+
+// WhyLeftOut says why an object is not part of a state, empty if it is: one by which leaders are
+// elected is not, nor what is the control plane's own.
+func WhyLeftOut(v *Version, locks map[string]bool) string {
+	switch {
+	case locks[v.Key()]:
+		return "the operator elects its leader by them"
+	case v.Resource == "endpoints" && byControlPlane(v.Object):
+		return "the control plane makes them of the pods, and slices as well"
+	case v.Resource != "endpoints" && v.Prepared && slices.Contains(systemNamespaces, v.Object.GetNamespace()) && byControlPlane(v.Object):
+		return OfControlPlane
+	}
+	return ""
+}
+
+// State describes objects.
+func (a Names) State(objects []Version, locks map[string]bool) State {
+	s := State{}
+	for i := range objects {
+		v := &objects[i]
+		if LeftOut(v, locks) {
+			continue
+		}
+		key := a.Key(v)
+		s[key] = append(s[key], a.Fields(v))
+	}
+	return s
+}
+
+// Key names an object, or all those of a kind that belong to the same owner, if the name
+// differs from run to run.
+func (a Names) Key(v *Version) string {
+	o := v.Object
+	key := v.GeneralKey()
+	if a.Stable == nil || a.Stable[key] {
+		return key
+	}
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.Controller != nil && *owner.Controller {
+			return NameKey(v.Resource, o.GetNamespace(), "* of "+owner.Kind+" "+a.ownerName(owner.Name))
+		}
+	}
+	if v.Resource == "persistentvolumes" {
+		return v.Resource + " *"
+	}
+	return key
+}
+
+// GeneralKey names an object, or all those whose names were generated from the same text, or have
+// a UID in the same place, as volumes that are provided for claims.
+func (v *Version) GeneralKey() string {
+	if prefix := v.Object.GetGenerateName(); prefix != "" && strings.HasPrefix(v.Object.GetName(), prefix) {
+		return NameKey(v.Resource, v.Object.GetNamespace(), prefix+"*")
+	}
+	return NameKey(v.Resource, v.Object.GetNamespace(), state.WithoutUIDs(v.Object.GetName()))
+}
+
+// ownerName leaves out the hash at the end of the names of ReplicaSets, Jobs and the like,
+// that an owner with another template has.
+func (a Names) ownerName(name string) string {
+	for key := range a.Stable {
+		if strings.HasSuffix(key, "/"+name) {
+			return name
+		}
+	}
+	return "*"
+}
+
+// counter is an annotation with the number of a rollout, which one that is repeated adds to.
+var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
+
+// Fields flattens an object.
+func (a Names) Fields(v *Version) Fields {
+	paths := slices.Concat(ignored, ignoredOf[v.Resource])
+	for _, u := range a.Unjudged {
+		if ResourceIs(v.Resource, u.Resource) {
+			paths = append(paths, u.Path)
+		}
+	}
+	object := v.Object.Object
+	if v.Resource == "endpointslices.discovery.k8s.io" {
+		object = sortedEndpoints(v.Object)
+	}
+	f := state.Flatten(object, func(path string) bool {
+		// An operator may hand the annotations of its custom resource on to all that it makes.
+		return strings.HasSuffix(path, "annotations."+TouchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
+			rest, is := strings.CutPrefix(path, p)
+			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	})
+	if slices.Contains(ofKubelets, v.Resource) {
+		others := writtenByOthers(v.Object, "status")
+		maps.DeleteFunc(f, func(path, _ string) bool {
+			return state.Within("status", path) && !slices.ContainsFunc(others, func(written string) bool { return state.Within(written, path) })
+		})
+	}
+	observed(f, v.Object.GetGeneration())
+	if v.Object.GetDeletionTimestamp() != nil {
+		f["metadata.deletionTimestamp"] = "set"
+	}
+	return f
+}
+
+// sortedEndpoints returns an EndpointSlice whose endpoints, which have no names, are in an order
+// that is the same in every run.
+func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
+	object := maps.Clone(slice.Object)
+	endpoints, _ := object["endpoints"].([]any)
+	endpoints = slices.Clone(endpoints)
+	slices.SortStableFunc(endpoints, func(a, b any) int { return strings.Compare(conditionsOf(a), conditionsOf(b)) })
+	object["endpoints"] = endpoints
+	return object
+}
+
+// conditionsOf is what does not differ from run to run of an endpoint.
+func conditionsOf(endpoint any) string {
+	fields, _ := endpoint.(map[string]any)
+	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])
+}
+
+// observed replaces what an operator says of generations in a status: how many there were depends
+// on how often others wrote, and only whether it is the present one means something.
+func observed(f Fields, generation int64) {
+	for path, value := range f {
+		if !strings.HasPrefix(path, "status.") || !strings.HasSuffix(path, ".observedGeneration") {
+			continue
+		}
+		switch seen, err := strconv.ParseInt(value, 10, 64); {
+		case err != nil || generation == 0:
+		case seen == generation:
+			f[path] = "the present one"
+		default:
+			f[path] = "another one"
+		}
+	}
+}
+
+// WhyIgnored says to what a field belongs that is not compared, and why it is not.
+func (a Names) WhyIgnored(resource, path string) (what, why string) {
+	for _, u := range a.Unjudged {
+		if ResourceIs(resource, u.Resource) && state.Within(u.Path, path) {
+			return resource + " " + u.Path, "the workload says so (unjudged)"
+		}
+	}
+	switch {
+	case strings.HasSuffix(path, "annotations."+TouchedAnnotation):
+		return "annotations " + TouchedAnnotation, "explore wrote them"
+	case slices.Contains(ofKubelets, resource) && state.Within("status", path):
+		return "the status of " + resource, "what kubelets and the control plane write of it"
+	case slices.ContainsFunc(ignored, func(p string) bool { return state.Within(p, path) }):
+		return "metadata of all objects", "UIDs, times, versions, generations and names are others in each run"
+	}
+	return "fields of " + resource, "the control plane sets them, or they are others in each run"
+}

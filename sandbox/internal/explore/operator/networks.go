@@ -1,0 +1,95 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
+)
+
+// Networks are those of the operator's processes that run, the last one started last.
+type Networks struct {
+	mu  sync.Mutex
+	all []*incluster.Network
+}
+
+func (n *Networks) add(network *incluster.Network) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, network)
+}
+
+func (n *Networks) remove(network *incluster.Network) {
+	network.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = slices.DeleteFunc(n.all, func(other *incluster.Network) bool { return other == network })
+}
+
+// answering is how long a process that is called has to listen, such as one that has just been
+// started: less than an API server waits for a webhook.
+const answering = 8 * time.Second
+
+// dial connects to a port of the process that was started last of those that listen there. A
+// Service would lead to one that is ready, so one is waited for.
+func (n *Networks) dial(ctx context.Context, port int) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
+	for {
+		n.mu.Lock()
+		all := slices.Clone(n.all)
+		n.mu.Unlock()
+		for _, network := range slices.Backward(all) {
+			if connection, err := network.Dial(ctx, port); err == nil {
+				return connection, nil
+			}
+		}
+		select {
+		case <-time.After(observe.Look):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the operator does not listen on port %d", port)
+		}
+	}
+}
+
+// ServeHTTP opens tunnels to the operator (HTTP CONNECT), for the API server.
+func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, text, err := net.SplitHostPort(r.Host)
+	port, notNumber := strconv.Atoi(text)
+	if r.Method != http.MethodConnect || err != nil || notNumber != nil {
+		http.Error(w, "want CONNECT to HOST:PORT", http.StatusBadRequest)
+		return
+	}
+	program, err := n.dial(r.Context(), port)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer program.Close()
+	realnode.Tunnel(w, program)
+}
+
+// Serve lets the API server of a sandbox reach the operator, until what it returns is called.
+func (n *Networks) Serve(ctx context.Context, path string) (end func(), _ error) {
+	_ = os.Remove(path)
+	listener, err := socket.Listen(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: n, ReadHeaderTimeout: answering}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }, nil
+}

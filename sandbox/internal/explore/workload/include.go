@@ -1,0 +1,91 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// include adds what the files say that it includes. What it says itself comes last, or
+// counts more.
+func (w *Workload) include(dir string) error {
+	for i, name := range slices.Backward(w.Include) {
+		name = within(dir, name)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("include[%d]: %w", i, err)
+		}
+		common := &Workload{}
+		if err := errors.Join(common.parse(text), common.expand()); err != nil {
+			return fmt.Errorf("include[%d]: %s: %w", i, name, err)
+		}
+		if len(common.Steps)+len(common.Include) > 0 {
+			return fmt.Errorf("include[%d]: %s: it has steps or an include: want only what workloads have in common", i, name)
+		}
+		for j, path := range common.Install {
+			if filepath.IsAbs(path) {
+				continue
+			}
+			if common.Install[j], err = filepath.Rel(dir, filepath.Join(filepath.Dir(name), path)); err != nil {
+				return fmt.Errorf("include[%d]: %s: install[%d]: %w", i, name, j, err)
+			}
+		}
+		if err := errors.Join(common.check(), installable(common.Install, dir)); err != nil {
+			return fmt.Errorf("include[%d]: %s: %w", i, name, err)
+		}
+		w.Install = append(common.Install, w.Install...)
+		w.Programs = append(common.Programs, w.Programs...)
+		w.Invariants = append(common.Invariants, w.Invariants...)
+		w.Unjudged = append(common.Unjudged, w.Unjudged...)
+		w.WithoutControllers = append(common.WithoutControllers, w.WithoutControllers...)
+		w.ServiceAccount = cmp.Or(w.ServiceAccount, common.ServiceAccount)
+		w.HostNetwork = w.HostNetwork || common.HostNetwork
+		if w.Nodes == nil {
+			w.Nodes = common.Nodes
+		}
+	}
+	w.Include = nil
+	return nil
+}
+
+// expand replaces the variables of the environment in the names of what is to be installed.
+func (w *Workload) expand() error {
+	var problems []error
+	for i, path := range w.Install {
+		w.Install[i] = os.Expand(path, func(name string) string {
+			value := os.Getenv(name)
+			if value == "" {
+				problems = append(problems, fmt.Errorf("install[%d]: %s: the environment has no %s", i, path, name))
+			}
+			return value
+		})
+	}
+	return errors.Join(problems...)
+}
+
+// installable says which of what is to be installed is not there.
+func installable(paths []string, dir string) error {
+	for i, path := range paths {
+		file := within(dir, path)
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) {
+			return fmt.Errorf("install[%d]: there is no %s: names are relative to the directory of the file that has them, so this one is looked for at %s", i, path, file)
+		} else if err != nil {
+			return fmt.Errorf("install[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// within is a path that may be relative to a directory.
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}

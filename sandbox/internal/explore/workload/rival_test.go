@@ -1,0 +1,31 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+)
+
+// Only a command, and a patch of annotations, may remove what another client has written there: the
+// operator has lost what is gone after any other step.
+func TestMayRemoveAnnotations(t *testing.T) {
+	w, err := Parse([]byte(`
+steps:
+- run: kubectl replace -f thing.yaml
+- patch: {resource: configmaps, namespace: default, name: a, merge: {metadata: {annotations: null}}}
+- patch: {resource: configmaps, namespace: default, name: a, merge: {metadata: {labels: {a: b}}}}
+- patch: {resource: configmaps, namespace: default, name: a, merge: {data: {annotations: two}}}
+- apply: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, false, false, false} {
+		if got := w.Steps[i].MayRemoveAnnotations(); got != want {
+			t.Errorf("%s: %t, want %t", words.OneLine(w.Steps[i].Name), got, want)
+		}
+	}
+}

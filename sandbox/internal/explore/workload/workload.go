@@ -1,0 +1,376 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"sigs.k8s.io/yaml"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
+)
+
+// Workload is what users do while an operator runs.
+type Workload struct {
+	// Include are files of the same form, without steps: what workloads have in common.
+	Include []string `json:"include,omitempty"`
+	// Install is applied before the operator starts: files and directories of
+	// manifests, in this order. A directory with a kustomization is built. $NAME in it is
+	// replaced by a variable of the environment.
+	Install []string `json:"install,omitempty"`
+	// Programs are commands that run beside the operator, from before it starts until the run
+	// is over, by sh -c, as the administrator. One that ends is started again.
+	Programs []string `json:"programs,omitempty"`
+	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or
+	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
+	// is installed names, if it is the only one.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// HostNetwork: the operator has the network of this machine, and not one of its own.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+	// Nodes is how many simulated nodes there are. Default 3.
+	Nodes *int `json:"nodes,omitempty"`
+	// WithoutControllers are those of the sandbox's own controller manager that do not
+	// run, by the names of its --controllers, as the operator does their work.
+	WithoutControllers []string `json:"withoutControllers,omitempty"`
+	Steps              []Step   `json:"steps"`
+	// Invariants must hold at any moment.
+	Invariants []Invariant `json:"invariants,omitempty"`
+	// Unjudged are fields that no run is judged by, beside those that differ between the
+	// undisturbed runs, as they may differ by chance.
+	Unjudged []Unjudged `json:"unjudged,omitempty"`
+}
+
+// Unjudged is a field, with all that is below it, of all objects of a resource.
+type Unjudged struct {
+	Resource string `json:"resource"`
+	// Path is written like status.history[].message, for all items of a list.
+	Path string `json:"path"`
+}
+
+// Step is one thing that users do. It has exactly one of the fields, beside Name; and Wait
+// may come with another, after which it waits.
+type Step struct {
+	// Name is what reports call the step. Absent: what it does.
+	Name string `json:"name,omitempty"`
+	// Apply is a manifest of one or several objects, or the name of a file of them.
+	Apply string `json:"apply,omitempty"`
+	// Patch changes an object by a JSON merge patch.
+	Patch *Patch `json:"patch,omitempty"`
+	// Delete deletes an object and does not wait until it is gone.
+	Delete *Target `json:"delete,omitempty"`
+	// Wait waits until a condition holds.
+	Wait *Wait `json:"wait,omitempty"`
+	// Run runs a command by sh -c, as the administrator: KUBECONFIG is set, and kubectl
+	// is in the PATH.
+	Run string `json:"run,omitempty"`
+}
+
+// Target names an object as kubectl does.
+type Target struct {
+	// Resource is written like deployments.apps.
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+func (t Target) String() string {
+	if t.Namespace == "" {
+		return t.Resource + " " + t.Name
+	}
+	return t.Resource + " " + t.Namespace + "/" + t.Name
+}
+
+// Patch is a JSON merge patch of an object, or of its status.
+type Patch struct {
+	Target      `json:",inline"`
+	Subresource string `json:"subresource,omitempty"`
+	Merge       any    `json:"merge"`
+}
+
+// Wait waits for an object.
+type Wait struct {
+	Target `json:",inline"`
+	// For is an expression in CEL over object, which must become true; or "deleted".
+	For string `json:"for"`
+	// Timeout is how long that may take in an undisturbed run. Default 60s.
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+
+	Condition *condition.Condition
+}
+
+// Deleted is what a Wait for the end of an object is for.
+const Deleted = "deleted"
+
+// Invariant is an expression in CEL that must be true for each version of each object of
+// a resource. It sees object, old, which is the version before, or null, and objects: the
+// lists of all objects there were at that moment, by resource, like
+// objects["deployments.apps"].
+type Invariant struct {
+	Name     string `json:"name"`
+	Resource string `json:"resource"`
+	Rule     string `json:"rule"`
+	// Deleted: it must be true for the last version of each object that is deleted, and for
+	// no other.
+	Deleted bool `json:"deleted,omitempty"`
+
+	Condition *condition.Condition
+}
+
+// ObjectsVariable is what invariants call all objects.
+const ObjectsVariable = "objects"
+
+// Administrator is the ServiceAccount of a workload whose operator has all rights.
+const Administrator = "none"
+
+// defaultNodes is how many nodes there are.
+const defaultNodes = 3
+
+// defaultWait is how long a condition may take.
+const defaultWait = time.Minute
+
+// Read reads a file. Names of files in it are relative to it.
+func Read(file string) (*Workload, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return nil, fmt.Errorf("--workload: %w", err)
+	}
+	w := &Workload{}
+	if err = w.parse(text); err == nil {
+		err = w.expand()
+	}
+	if err == nil {
+		err = w.include(filepath.Dir(file))
+	}
+	if err == nil {
+		err = w.Compile()
+	}
+	if err == nil {
+		err = w.inline(filepath.Dir(file))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--workload %s: %w", file, err)
+	}
+	return w, nil
+}
+
+// Parse reads a workload and says what is wrong with it, a line for each mistake.
+func Parse(text []byte) (*Workload, error) {
+	w := &Workload{}
+	if err := w.parse(text); err != nil {
+		return nil, err
+	}
+	return w, w.Compile()
+}
+
+func (w *Workload) parse(text []byte) error {
+	if err := yaml.UnmarshalStrict(text, w); err != nil {
+		text := err.Error()
+		for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+			text = strings.TrimPrefix(text, prefix)
+		}
+		return errors.New(text)
+	}
+	return nil
+}
+
+// Compile checks everything that can be checked without a cluster.
+func (w *Workload) Compile() error {
+	var none error
+	if len(w.Steps) == 0 {
+		none = errors.New("steps: there are none: a workload needs at least one, such as {apply: FILE}")
+	}
+	if w.Nodes == nil {
+		w.Nodes = new(defaultNodes)
+	}
+	return errors.Join(none, w.check())
+}
+
+// check checks all but that there are steps, and compiles what is to be compiled.
+func (w *Workload) check() error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if namespace, name, _ := strings.Cut(w.ServiceAccount, "/"); w.ServiceAccount != "" && w.ServiceAccount != Administrator &&
+		(namespace == "" || name == "" || strings.Contains(name, "/")) {
+		problem("serviceAccount: %q: want NAMESPACE/NAME, or %s for the rights of an administrator", w.ServiceAccount, Administrator)
+	}
+	if w.Nodes != nil && *w.Nodes < 0 {
+		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
+	}
+	for i, name := range w.WithoutControllers {
+		if !slices.Contains(app.KnownControllers(), name) {
+			problem("withoutControllers[%d]: there is no controller %q: want a name as in --controllers of the controller manager, such as replicaset-controller", i, name)
+		}
+	}
+	for i := range w.Steps {
+		if err := w.Steps[i].compile(); err != nil {
+			problem("steps[%d]: %w", i, err)
+		}
+	}
+	for i, u := range w.Unjudged {
+		if u.Resource == "" || u.Path == "" {
+			problem("unjudged[%d]: resource and path are required", i)
+		}
+	}
+	for i := range w.Invariants {
+		v := &w.Invariants[i]
+		var err error
+		switch {
+		case v.Name == "" || v.Resource == "":
+			problem("invariants[%d]: name and resource are required", i)
+		default:
+			if v.Condition, err = condition.Compile(v.Rule, ObjectsVariable); err != nil {
+				problem("invariants[%d] (%s): %w", i, v.Name, err)
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// compile checks a step and names it.
+func (s *Step) compile() error {
+	given, what := 0, ""
+	note := func(is bool, name string) {
+		if is {
+			given++
+			what = name
+		}
+	}
+	note(s.Apply != "", "apply")
+	note(s.Patch != nil, "patch")
+	note(s.Delete != nil, "delete")
+	note(s.Run != "", "run")
+	if given == 0 {
+		note(s.Wait != nil, "wait")
+	}
+	if given != 1 {
+		return fmt.Errorf("has %d of apply, patch, delete, wait and run: want exactly one, and wait may come with another", given)
+	}
+	var target *Target
+	switch what {
+	case "patch":
+		if target = &s.Patch.Target; s.Patch.Merge == nil {
+			return errors.New("patch: merge is required: the fields to change, as in the object")
+		}
+	case "delete":
+		target = s.Delete
+	case "wait":
+		target = &s.Wait.Target
+	}
+	if target != nil && !target.isNamed() {
+		return fmt.Errorf("%s: resource and name are required", what)
+	}
+	if s.Name == "" {
+		s.Name = s.describe(what, target)
+	}
+	if s.Wait == nil {
+		return nil
+	}
+	return s.Wait.compile()
+}
+
+func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
+
+// compile checks what is waited for.
+func (w *Wait) compile() (err error) {
+	if !w.isNamed() {
+		return errors.New("wait: resource and name are required")
+	}
+	if w.Timeout.Duration < 0 {
+		return fmt.Errorf("wait: timeout: %s: it must be more than 0", w.Timeout.Duration)
+	}
+	if w.Timeout.Duration == 0 {
+		w.Timeout.Duration = defaultWait
+	}
+	if w.For == Deleted {
+		return nil
+	}
+	if w.Condition, err = condition.Compile(w.For); err != nil {
+		return fmt.Errorf("wait: for: %w", err)
+	}
+	return nil
+}
+
+func (s *Step) describe(what string, target *Target) string {
+	switch what {
+	case "apply":
+		return "apply " + s.Apply
+	case "run":
+		return s.Run
+	case "wait":
+		return fmt.Sprintf("wait for %s: %s", target, s.Wait.For)
+	}
+	return what + " " + target.String()
+}
+
+// inline makes the workload one that needs no other file, other than what is installed,
+// whose names become relative to the working directory, unless they are absolute.
+func (w *Workload) inline(dir string) error {
+	if err := installable(w.Install, dir); err != nil {
+		return err
+	}
+	for i, name := range w.Install {
+		w.Install[i] = within(dir, name)
+	}
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		if s.Apply == "" {
+			continue
+		}
+		if !strings.Contains(s.Apply, ":") { // A manifest has fields.
+			text, err := os.ReadFile(within(dir, s.Apply))
+			if err != nil {
+				return fmt.Errorf("steps[%d]: apply: %w", i, err)
+			}
+			s.Apply = string(text)
+		}
+		names, err := objectNames(s.Apply)
+		if err != nil {
+			return fmt.Errorf("steps[%d]: apply: %w", i, err)
+		}
+		if strings.HasPrefix(s.Name, "apply ") && strings.Contains(s.Name, "\n") {
+			s.Name = "apply " + strings.Join(names, ", ")
+		}
+	}
+	return nil
+}
+
+// objectNames returns the objects of a manifest, like Deployment web.
+func objectNames(manifest string) ([]string, error) {
+	var names []string
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(manifest), 4096)
+	for {
+		var object metav1.PartialObjectMetadata
+		if err := decoder.Decode(&object); err != nil {
+			if len(names) > 0 && strings.Contains(err.Error(), "EOF") {
+				return names, nil
+			}
+			return nil, fmt.Errorf("it is not a manifest: %w", err)
+		}
+		if object.Kind == "" {
+			continue
+		}
+		names = append(names, object.Kind+" "+object.Name)
+	}
+}
+
+// MayRemoveAnnotations reports whether users may remove an annotation of another client in a step.
+func (s *Step) MayRemoveAnnotations() bool {
+	if s.Patch == nil {
+		return s.Run != ""
+	}
+	merge, _ := s.Patch.Merge.(map[string]any)
+	metadata, _ := merge["metadata"].(map[string]any)
+	_, is := metadata["annotations"]
+	return is
+}
