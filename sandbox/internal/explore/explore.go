@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Plan says what of all faults to play.
+// Plan chooses the faults to play.
 type Plan struct {
 	// For is how long to play; 0 is until all is played.
 	For time.Duration
@@ -33,13 +33,13 @@ type Plan struct {
 	// Shrink leaves out the steps of the workload that a finding does not need: in the
 	// last fifth of For, if that is limited.
 	Shrink bool
-	// Fresh forgets what was played and found before.
+	// Fresh forgets the faults and findings of earlier runs.
 	Fresh bool
 	// Progress gets a line for each run.
 	Progress io.Writer
 }
 
-// Result is what came of exploring.
+// Result is the result of exploring.
 type Result struct {
 	*results.Result[*Finding]
 	// Streamed are the resources with lists that cannot be stale.
@@ -114,7 +114,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	return result, err
 }
 
-// Judging is by what runs are judged, beside the workload.
+// Judging returns the settings by which runs are judged, beside the workload.
 func (e *Explorer) Judging() []string {
 	judging := []string{e.Quiet.String(), e.Settle.String(), e.Patience.String(), e.Hold.String()}
 	if e.FailOnLog != nil {
@@ -165,7 +165,7 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	return nil
 }
 
-// OneAtATime reports whether operators share the network of this machine, where only one of them
+// OneAtATime reports whether operators share the network of this machine, where a single operator
 // has a port. Prepare must have been called.
 func (e *Explorer) OneAtATime() bool { return e.lab.Alone || e.Workload.HostNetwork }
 
@@ -213,7 +213,7 @@ func ids(all []faults.Planned) []string {
 	return ids
 }
 
-// Replay plays a finding again, once, and returns what came of it: nil if it is not found
+// Replay plays a finding again, once, and returns the finding: nil if it is not found
 // any more.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
 	if err := e.Prepare(ctx, progress); err != nil {

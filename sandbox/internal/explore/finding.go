@@ -73,7 +73,7 @@ func (f *Finding) Possible() string {
 // Title implements [results.Finding].
 func (f *Finding) Title() string { return f.Problems[0].Summary() }
 
-// Where implements [results.Finding]: it says what the fault was.
+// Where implements [results.Finding]: it describes the fault.
 func (f *Finding) Where() string {
 	if f.Fault == nil {
 		return "without any fault"
@@ -81,11 +81,11 @@ func (f *Finding) Where() string {
 	return f.Fault.Describe(f.Workload)
 }
 
-// Kind implements [results.Finding]: findings of one kind say the same, whatever the fault is.
+// Kind implements [results.Finding]: findings of a kind say the same, whatever the fault is.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
-// different says what was different when a fault was played again, empty if one of the problems
-// is one of the finding.
+// different describes the difference when a fault was played again, empty if a problem
+// is a problem of the finding as well.
 func (f *Finding) different(again *judge.Outcome) string {
 	var before []string
 	for i := range f.Problems {
@@ -127,7 +127,7 @@ func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Bas
 	return found
 }
 
-// undisturbed is the ID of what is found without a fault.
+// undisturbed is the ID of a finding without a fault.
 const undisturbed = "undisturbed"
 
 // id is that of its fault.
@@ -141,7 +141,7 @@ func (f *Finding) id() string {
 // mostMoments bounds a timeline.
 const mostMoments = 60
 
-// timeline merges what the kit, the operator and the rest of the cluster did.
+// timeline merges the actions of the kit, the operator and the rest of the cluster.
 func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	var all []results.Moment
 	var injected time.Time
@@ -189,7 +189,7 @@ func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	if len(all) <= mostMoments {
 		return all
 	}
-	// What is near the fault tells most, and the kit's own lines always do.
+	// Lines near the fault tell most, and the kit's own lines always do.
 	middle := injected.Sub(o.Began).Seconds()
 	if injected.IsZero() {
 		middle = all[len(all)-1].Seconds

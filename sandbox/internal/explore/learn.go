@@ -76,7 +76,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 }
 
 // withProblems returns the first run that has a problem, with the problems of the others as well:
-// what happens in one of several runs is as wrong as what happens in each.
+// a mistake in a single run is as wrong as a mistake in each.
 func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	first := max(0, slices.IndexFunc(runs, func(o *judge.Outcome) bool { return len(o.Problems) > 0 }))
 	together := *runs[first]

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// queue plays faults, some side by side. Those that wait for minutes have sandboxes of
+// queue plays faults, some side by side. Faults that wait for minutes have sandboxes of
 // their own, because they need no processor meanwhile.
 type queue struct {
 	explorer *Explorer
@@ -131,11 +131,11 @@ func (q *queue) run(ctx context.Context) error {
 		lane(fmt.Sprintf("long-%d", i+1), long)
 	}
 	lanes.Wait()
-	// If it was interrupted, the report has what was played.
+	// If it was interrupted, the report has the played faults.
 	return q.err
 }
 
-// playOne plays a fault, again if that makes a finding certain, and notes what came of it.
+// playOne plays a fault, again if that makes a finding certain, and notes the result.
 func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	begun := time.Now()
 	o, err := q.explorer.play(q.over, lane, &f, q.base, setting{})
@@ -235,7 +235,7 @@ func (q *queue) like(f *Finding) string {
 	return ""
 }
 
-// progress says what came of a fault, and how long the rest takes.
+// progress prints the result of a fault, and how long the rest takes.
 func (q *queue) progress(played results.Played, found *Finding) {
 	came := "ok"
 	switch {

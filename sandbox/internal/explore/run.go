@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// run is one run of the workload.
+// run is a run of the workload.
 type run struct {
 	*Explorer
 	setting
@@ -50,7 +50,7 @@ type run struct {
 }
 
 // open makes a run in a sandbox for itself: all is there but the operator's process, which is
-// not started. It lasts until what it returns is called.
+// not started. It lasts until end is called.
 func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (opened *run, end func(), err error) {
 	var undo []func()
 	undoAll := func() {
@@ -141,7 +141,7 @@ func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *ba
 		return nil, err
 	}
 	defer end()
-	// What waits for something in this run does not outlive it.
+	// Goroutines of this run do not outlive it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return r.play(ctx)
@@ -185,7 +185,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	return r.outcome, err
 }
 
-// playSteps plays all steps, or those up to the first problem.
+// playSteps plays all steps, or the steps up to the first problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
 		if _, err := r.recorder.Resource(v.Resource); err != nil {
@@ -246,7 +246,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
 		}
-		// A command may wait for what only comes when the fault is over.
+		// A command may wait for a change that only comes when the fault is over.
 		if err := r.injector.Inject(ctx, step, injected, doing.done); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	}
 	switch {
 	case r.fault.Lasting(step):
-		// The objects of now are not those that the step comes to.
+		// The present objects are not the end of the step.
 		r.settler.Rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {
@@ -291,7 +291,7 @@ func (r *run) problem(oracle judge.Oracle, lines ...string) {
 type Explorer struct {
 	Workload *workload.Workload
 	Command  []string
-	// Of are the files that say what to play, as they are named.
+	// Of are the names of the files with the workload.
 	Of []string
 	// Dir is where results are kept, and sandboxes while they run.
 	Dir string
@@ -307,7 +307,7 @@ type Explorer struct {
 	// Unjudge, unless it is nil, is how users say that no run is judged by a field; nil: as in a
 	// workload.
 	Unjudge func(resource, path string) string
-	// Installed, unless it is nil, looks at what was installed, and may refuse it.
+	// Installed, unless it is nil, looks at the installed objects, and may refuse them.
 	Installed func(context.Context, dynamic.Interface) error
 
 	// Labs are shared with others; nil: it has a lab of its own.
@@ -315,6 +315,6 @@ type Explorer struct {
 
 	scratch *lab.Scratch
 	lab     *lab.Lab
-	// sweep ends what operators, programs and commands of steps have left behind.
+	// sweep ends processes that operators, programs and commands of steps have left behind.
 	sweep func()
 }

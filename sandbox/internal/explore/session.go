@@ -32,7 +32,7 @@ type Session struct {
 	began time.Time
 	// excused is how many ends of the operator's process were rightly so.
 	excused int
-	// fault disturbs what the operator does now; nil: none.
+	// fault disturbs the present work of the operator; nil: none.
 	fault *faults.Fault
 }
 
@@ -55,7 +55,7 @@ func (s *Session) End() { s.end() }
 // Client reaches the API server as the administrator, not through the proxy.
 func (s *Session) Client() dynamic.Interface { return s.run.recorder.Client }
 
-// Start starts the operator, or another process of it if there was one.
+// Start starts the operator, or another process of it.
 func (s *Session) Start() error {
 	s.run.operator.Close()
 	s.run.operator.Operator, s.excused = s.run.operator.Another(), 0
@@ -98,7 +98,7 @@ func (s *Session) Act(format string, args ...any) {
 	s.run.settler.Act()
 }
 
-// Activity is what has happened since the mark.
+// Activity is the recent activity of the operator.
 type Activity struct {
 	// Quiet is for how long nothing but habits has changed anything. A write that changes nothing
 	// does not count.
@@ -133,7 +133,7 @@ func (s *Session) Activity(while time.Duration) Activity {
 	return a
 }
 
-// State describes all objects, but those that are left out.
+// State describes all objects that are not left out.
 func (s *Session) State(leaveOut func(resource string, object *unstructured.Unstructured) bool) observe.State {
 	objects := slices.DeleteFunc(s.run.recorder.Objects(), func(v observe.Version) bool { return leaveOut(v.Resource, v.Object) })
 	return observe.Names{}.State(objects, s.run.log.LockKeys())
@@ -161,7 +161,7 @@ func (s *Session) Failures() []string {
 	return lines
 }
 
-// Standing are those of some differences that do not come and go.
+// Standing are the differences that do not come and go.
 func (s *Session) Standing(all []state.Difference) []state.Difference {
 	versions, _ := s.run.recorder.All()
 	return observe.Standing(all, observe.Names{}, versions, time.Now().Add(-observe.RestlessFor))
@@ -228,7 +228,7 @@ func (s *Session) Broken() ([]string, error) {
 // Output returns how the output of the operator ends.
 func (s *Session) Output(lines int) []string { return s.run.operator.Output.Tail(lines) }
 
-// Timeline returns what has happened since the mark.
+// Timeline returns the events since the mark.
 func (s *Session) Timeline() []results.Moment {
 	o := &judge.Outcome{Record: observe.Record{Began: s.began, Notes: s.run.notes.All, Requests: s.run.log.Since(s.from)}}
 	versions, _ := s.run.recorder.All()

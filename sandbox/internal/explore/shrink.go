@@ -18,7 +18,7 @@ import (
 )
 
 // toShrink returns the findings that a report shows and whose workload may have steps that
-// are not needed. What differs between runs is not seen in one.
+// are not needed. A single run does not show the differences between runs.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()

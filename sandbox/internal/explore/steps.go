@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// waitError says that what a step waits for did not come true.
+// waitError says that the condition of a step did not come true.
 type waitError struct {
 	step   *workload.Step
 	after  time.Duration
@@ -30,7 +30,7 @@ func (e *waitError) Error() string {
 // later steps.
 var errStuck = errors.New("a command waits for what does not come")
 
-// untilStuck waits until what a step does is done, or until a fault has to be injected for it to
+// untilStuck waits until a step is performed, or until a fault has to be injected for it to
 // go on.
 func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
 	f := r.fault
@@ -66,7 +66,7 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	return s.Wait.Timeout.Duration + r.Patience
 }
 
-// failed judges an error of a step: without a fault it ends all, with one it is a problem.
+// failed judges an error of a step: without a fault it ends all, with a fault it is a problem.
 func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {

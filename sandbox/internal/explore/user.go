@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// user does what users do in the steps of a workload, as the administrator.
+// user performs the steps of a workload, as the administrator.
 type user struct {
 	sandbox  *lab.Sandbox
 	recorder *observe.Recorder
@@ -28,21 +28,21 @@ type user struct {
 // that says nothing leaves it behind, as it does that of Jobs.
 var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 
-// doing is what a step does, while it does it. The error is there when it is done.
+// doing is a step that is being performed. The error is set when that is done.
 type doing struct {
 	done   chan struct{}
 	err    error
 	cancel context.CancelFunc
 }
 
-// closed is what is done already.
+// closed is a channel for work that is done already.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// begin begins to do what a step does.
+// begin begins to perform a step.
 func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &doing{done: make(chan struct{}), cancel: cancel}
@@ -54,7 +54,7 @@ func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	return d
 }
 
-// perform does what a step does, and does not wait for what it waits for.
+// perform performs a step, without the wait after it.
 func (u *user) perform(ctx context.Context, s *workload.Step) error {
 	switch {
 	case s.Apply != "":

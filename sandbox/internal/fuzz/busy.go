@@ -12,7 +12,7 @@ import (
 )
 
 // whileBusy makes a new object of the sample, makes an edit as soon as the operator has begun to
-// do something about it, and takes that back at once. All must come to what the sample comes to.
+// do something about it, and takes that back at once. All must come to the state of the sample.
 func (w *world) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	w.session.Act("the object is deleted, and the sample made again")
 	if problem, err := w.replace(ctx, w.Sample); err != nil || problem != nil {
@@ -34,7 +34,7 @@ func (w *world) whileBusy(ctx context.Context, content map[string]any, meant boo
 	return problem.when("after a new object was edited and the sample restored, both at once"), err
 }
 
-// begun waits until the operator does something about what was done last. It is at rest if
+// begun waits until the operator reacts to the last action. It is at rest if
 // there is nothing to do.
 func (w *world) begun(ctx context.Context) error {
 	since := time.Now()

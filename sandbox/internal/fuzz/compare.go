@@ -21,7 +21,7 @@ type Difference = state.Difference
 
 func lines(differences []Difference) []string { return state.Lines(differences) }
 
-// Mask is what does not count: because it differs without any edit, or because the user says so.
+// Mask has the differences that do not count: they are there without any edit, or the user says so.
 type Mask struct {
 	*state.Mask
 	// own are given by the user: a resource, or a resource and a path.
@@ -47,7 +47,7 @@ func (m *Mask) isOwn(object, path string) bool {
 	return false
 }
 
-// Compare returns in what a state differs from the one that it should be.
+// Compare returns the differences of a state from the wanted state.
 func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
 		s = maps.Clone(s)
@@ -64,12 +64,12 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 }
 
 // written is the content of the edited object as users wrote it. When an operator writes an object
-// back, such as with its finalizer, its types drop what they do not know, add what they always
+// back, such as with its finalizer, its types drop unknown fields, add fields that they always
 // have, and write quantities and durations in their own way.
 type written struct {
 	object string
 	fields state.Fields
-	// isNew: the object that is compared was just made, so it is that one that is written back.
+	// isNew: the compared object was just made, so that object is written back.
 	isNew bool
 }
 
@@ -93,7 +93,7 @@ func (w written) isBack(object, path, want, got string) bool {
 	return want == own && sameAmount(got, own) || got == own && sameAmount(want, own)
 }
 
-// isZero reports whether a value is what a type has without one being set.
+// isZero reports whether a value is the zero value of a type.
 func isZero(value string) bool {
 	return slices.Contains([]string{"", "0", "false", "{}", "<nil>"}, value)
 }
@@ -122,7 +122,7 @@ func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
-// keptOnPurpose reports whether objects of a kind are kept when no one needs them any more,
+// keptOnPurpose reports whether objects of a kind are kept when nobody needs them any more,
 // because of the data in them.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)
@@ -152,7 +152,7 @@ func leftOut(resource string, o *unstructured.Unstructured) bool {
 	return false
 }
 
-// changing returns those of some differences that are about fields with another value each
+// changing returns the differences in fields with another value each
 // time, such as counters: again is the state after the same was done once more.
 func changing(differences []Difference, again state.State) []Difference {
 	var all []Difference

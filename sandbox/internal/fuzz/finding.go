@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Finding is an edit, one with a fault, or a sequence of edits, after which something is
+// Finding is an edit, an edit with a fault, or a sequence of edits, after which something is
 // wrong. As a file it can be replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
@@ -37,7 +37,7 @@ type Finding struct {
 	// Object is the sample.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
-	// Fault disturbs what the operator does about the edit; nil if it needs none.
+	// Fault disturbs the operator's reaction to the edit; nil if the finding needs none.
 	Fault   *faults.Fault `json:"fault,omitempty"`
 	Outcome outcome       `json:"outcome"`
 	Problem Problem       `json:"problem"`
@@ -45,7 +45,7 @@ type Finding struct {
 	Like string `json:"like,omitempty"`
 }
 
-// object is one whose whole numbers stay whole when it is read.
+// object is an object whose whole numbers stay whole when it is read.
 type object map[string]any
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -72,7 +72,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.trial().id() }
 
-// trial is what plays it.
+// trial is the trial of the finding.
 func (f *Finding) trial() trial { return trial{edits: f.Edits, fault: f.Fault} }
 
 // Confirmed implements [results.Finding].
@@ -84,7 +84,7 @@ func (f *Finding) Title() string { return f.Problem.summary() }
 // Where implements [results.Finding]: it says which edits it takes.
 func (f *Finding) Where() string { return f.trial().name() }
 
-// What is what the operator does not survive, in a word or two.
+// What names the finding in a word or two.
 func (f *Finding) What() string {
 	switch {
 	case f.Fault != nil:
@@ -98,11 +98,11 @@ func (f *Finding) What() string {
 // Details implements [results.Finding].
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
-// oracles are all of them, those that tell most first.
+// oracles are all oracles, the most telling first.
 var oracles = []judge.Oracle{judge.Failed, judge.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, judge.OtherState, judge.NotReached, judge.NotAtRest}
 
-// Rank implements [results.Finding]: the fewest edits come first, those without a fault
-// before those with one.
+// Rank implements [results.Finding]: the fewest edits come first, edits without a fault
+// before edits with a fault.
 func (f *Finding) Rank() []int {
 	faults := 0
 	if f.Fault != nil {

@@ -32,7 +32,7 @@ import (
 type Fuzzer struct {
 	// Explorer has the sandboxes, the operator, and how long to wait.
 	Explorer *explore.Explorer
-	// Sample is the object, and Others a manifest of what it needs.
+	// Sample is the object, and Others a manifest of the objects that it needs.
 	Sample map[string]any
 	Others string
 	// Ignore are resources and fields that do not count: see NewMask.
@@ -43,13 +43,13 @@ type Fuzzer struct {
 
 	target *target
 	base   *baseline
-	// progress is where it is said what does not count.
+	// progress gets a line for each difference that does not count.
 	progress io.Writer
 }
 
-// baseline is what was learnt without an edit.
+// baseline is the behaviour of the operator without an edit.
 type baseline struct {
-	// before are all objects without the sample, and state those with it.
+	// before and state are all objects without and with the sample.
 	before, state state.State
 	mask          *Mask
 	// quiet is how long nothing happens when all is at rest, and took how long the sample
@@ -61,19 +61,19 @@ type baseline struct {
 	observed bool
 	// fresh: the sample can be deleted and made again.
 	fresh bool
-	// watched are what the operator watches from its start on.
+	// watched are the resources that the operator watches from its start on.
 	watched []string
 	// idle: the operator wrote nothing when there was the sample.
 	idle bool
-	// reports is what the operator says of the sample.
+	// reports is the operator's report in the status of the sample.
 	reports string
-	// habits are what is done again and again while all is at rest.
+	// habits are changes that come again and again while all is at rest.
 	habits map[observe.Habit]bool
 	// managers are by whom objects are written.
 	managers map[string]bool
 }
 
-// Plan says what to play.
+// Plan chooses the edits to play.
 type Plan struct {
 	// For is how long to play; 0 is until all is played.
 	For time.Duration
@@ -86,16 +86,16 @@ type Plan struct {
 	Shard, Shards int
 	// Jobs is how many sandboxes play side by side.
 	Jobs int
-	// Fresh forgets what was played and found before.
+	// Fresh forgets the trials and findings of earlier runs.
 	Fresh bool
 	// Progress gets a line for each edit.
 	Progress io.Writer
 }
 
-// Result is what came of it.
+// Result is the result of fuzzing.
 type Result struct{ *results.Result[*Finding] }
 
-// Run learns what the sample comes to, and plays edits of it.
+// Run learns the state of the sample, and plays edits of it.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	began := time.Now()
 	over := ctx
@@ -170,14 +170,14 @@ func noEdits(p Plan) error {
 	return errors.New("no edit to play: the schema describes nothing that can be edited")
 }
 
-// chooses reports whether a trial is among those with a name that is to be played.
+// chooses reports whether a trial has a name that is to be played.
 func (p Plan) chooses(t trial) bool {
 	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool {
 		return strings.Contains(t.name(), part) || t.id() == part
 	})
 }
 
-// describe says what was learnt.
+// describe describes the baseline in a line.
 func (b *baseline) describe() string {
 	text := fmt.Sprintf("the sample comes to %d more objects in %s, and all is at rest when nothing happens for %s",
 		len(b.state)-len(b.before)-1, b.took.Round(100*time.Millisecond), b.quiet.Round(100*time.Millisecond))
@@ -204,7 +204,7 @@ func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 // ignoreFlag is how the user says that a field does not count.
 func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
 
-// prepare installs what is needed.
+// prepare installs the objects that the sample needs.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	judged := *f.Explorer.Workload
 	judged.Unjudged = slices.Concat(judged.Unjudged, f.ignoredFields())
@@ -229,7 +229,7 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	return f.Explorer.Prepare(ctx, progress)
 }
 
-// learn plays the sample without an edit: twice, as what differs then does not count.
+// learn plays the sample without an edit: twice, as differences between the two do not count.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
 	f.progress = progress
 	if err := f.prepare(ctx, progress); err != nil {
@@ -278,7 +278,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learnNext waits until what was done has settled.
+// learnNext waits until the last action has settled.
 func (w *world) learnNext(ctx context.Context, what string) (state.State, error) {
 	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
@@ -302,7 +302,7 @@ func (w *world) learnNext(ctx context.Context, what string) (state.State, error)
 	return state, err
 }
 
-// learnSample creates the sample, and returns what it comes to.
+// learnSample creates the sample, and returns the state then.
 func (w *world) learnSample(ctx context.Context) (state.State, error) {
 	w.session.Mark()
 	if err := w.create(ctx, w.Sample); err != nil {
@@ -339,10 +339,10 @@ func (w *world) learnAgain(ctx context.Context) error {
 	return nil
 }
 
-// limit is how long what comes of an edit may take.
+// limit is how long the reaction to an edit may take.
 func (w *world) limit() time.Duration { return w.base.took + w.Explorer.Patience }
 
-// Replay plays a finding again, and returns what came of it: nil if it is not found any
+// Replay plays a finding again, and returns the new finding: nil if it is not found any
 // more.
 func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer) (*Finding, error) {
 	w, err := f.learn(ctx, progress)

@@ -84,7 +84,7 @@ func textOf(fields map[string]any, name string) string {
 	return text
 }
 
-// target is what is edited.
+// target is the kind of the edited object.
 type target struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -93,7 +93,7 @@ type target struct {
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// find finds the definition of the sample among what is installed.
+// find finds the definition of the sample in the cluster.
 func find(ctx context.Context, client dynamic.Interface, sample *unstructured.Unstructured) (*target, error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -26,16 +26,16 @@ const (
 	NotUndone judge.Oracle = "not undone"
 	// NotHealed: the same, of an edit that is wrong.
 	NotHealed judge.Oracle = "does not heal"
-	// OtherThanFresh: an edited object comes to something else than a new one.
+	// OtherThanFresh: an edited object comes to another state than a new object.
 	OtherThanFresh judge.Oracle = "other than a new one"
 	// Changed: the API server refused an edit, and yet something has changed.
 	Changed judge.Oracle = "refused, and yet changed"
 )
 
-// Problem is what is wrong.
+// Problem is a mistake that a trial shows.
 type Problem struct {
 	Oracle judge.Oracle `json:"oracle"`
-	// When is what had been done.
+	// When describes the actions before the problem.
 	When  string   `json:"when,omitempty"`
 	Lines []string `json:"lines"`
 
@@ -58,7 +58,7 @@ func (p *Problem) because(refused []string) *Problem {
 	return &with
 }
 
-// summary is the problem in one line.
+// summary is the problem in a line.
 func (p *Problem) summary() string {
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
@@ -70,7 +70,7 @@ func (p *Problem) summary() string {
 	return text
 }
 
-// outcome is what came of edits.
+// outcome is the result of edits.
 type outcome string
 
 // Outcomes.
@@ -135,7 +135,7 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 	return came, nil, err
 }
 
-// describe says what was done.
+// describe names the edits.
 func (w *world) describe(all []edits.Edit) string {
 	names := make([]string, 0, len(all))
 	for _, e := range all {
@@ -144,7 +144,7 @@ func (w *world) describe(all []edits.Edit) string {
 	return "after " + strings.Join(names, ", then ")
 }
 
-// when returns the problem with what had been done.
+// when returns the problem with the actions before it.
 func (p *Problem) when(text string) *Problem {
 	if p != nil {
 		p.When = text
@@ -163,7 +163,7 @@ func meant(all []edits.Edit) bool {
 }
 
 // edit makes an edit, if the API server allows it. While others are under way, it does not
-// matter if one changes nothing.
+// matter if an edit changes nothing.
 func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
 	was, would, err := w.put(ctx, content, true)
 	switch {
@@ -214,7 +214,7 @@ func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*
 	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
 		return problem.when("after the sample was restored"), err
 	}
-	// What is another each time, such as a counter, is not what an edit has left behind.
+	// A value that changes each time, such as a counter, is not left behind by an edit.
 	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
 		if repeated, err := w.again(ctx, content); err == nil && repeated != nil {
 			w.excuse(changing(problem.differences, repeated), anotherEachTime)
@@ -297,7 +297,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want state.St
 		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
 			problem = nil // A new one is refused by the operator, which says so.
 		} else {
-			// What was compared with is the edited object: it is the one that is wrong.
+			// The edited object was compared with, and is wrong.
 			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
 		}
 	}
@@ -311,7 +311,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want state.St
 	return problem.when("after a new object with the edit became the sample"), err
 }
 
-// reversed describes differences from the side of what they were compared with.
+// reversed describes differences from the other side.
 func reversed(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
@@ -325,7 +325,7 @@ func reversed(differences []Difference) []string {
 	return all
 }
 
-// reports returns what an operator says of how an object is: its conditions, and its
+// reports returns the operator's report in a status: the conditions, and the
 // phase or state.
 func reports(o *unstructured.Unstructured) string {
 	if o == nil {

@@ -31,13 +31,13 @@ type queue struct {
 	// were survived one by one.
 	edits     []edits.Edit
 	sequences [][]edits.Edit
-	// survived are the last ones, of which sequences are made.
+	// survived are the last edits that were survived, of which sequences are made.
 	survived []edits.Edit
-	// known are the kinds of what was confirmed, with the ID of the finding.
+	// known are the kinds of confirmed findings, with their IDs.
 	known map[string]string
 	// variety chooses the faults with which edits are played that were survived.
 	variety *faults.Variety
-	// faults is how many trials with one were played here.
+	// faults is how many trials with a fault were played here.
 	faults int
 	err    error
 }
@@ -80,7 +80,7 @@ func (q *queue) played(id string) bool {
 	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id && p.Done() })
 }
 
-// take returns what is played next: sequences as soon as there are some.
+// take returns the next trial: sequences as soon as there are some.
 func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +103,7 @@ func (q *queue) take() (trial, bool) {
 	return trial{}, false
 }
 
-// inSequence is how many edits of one property are played for one of several.
+// inSequence is how many single edits are played for each sequence.
 const inSequence = 4
 
 // survive notes an edit that was survived, and makes a sequence of the last ones that do
@@ -149,11 +149,11 @@ func (q *queue) run(first *world) error {
 		})
 	}
 	lanes.Wait()
-	// If it was interrupted, the report has what was played.
+	// If it was interrupted, the report has the played trials.
 	return q.err
 }
 
-// lane plays edits one after the other.
+// lane plays edits in a row.
 type lane struct {
 	*queue
 	name  string
@@ -184,8 +184,8 @@ func (l *lane) ready(ctx context.Context) error {
 	return err
 }
 
-// play plays a trial, again if that makes a finding certain, and notes what came of it. It
-// returns what is to be played then.
+// play plays a trial, again if that makes a finding certain, and notes the result. It
+// returns the trials that follow from it.
 func (l *lane) play(ctx context.Context, t trial) []trial {
 	begun := time.Now()
 	played := results.Played{ID: t.id(), Name: t.name()}
@@ -295,7 +295,7 @@ func (l *lane) disturb(t trial) []trial {
 	return all
 }
 
-// note notes what came of a trial, and says it. It returns what is to be played then.
+// note notes what came of a trial, and says it. It returns the trials that follow from it.
 func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,7 +63,7 @@ func (f *Finding) Describe(w io.Writer) {
 	results.Lines(w, f.Problem.Lines)
 }
 
-// Made says what the edits set, a line each, and what the fault does.
+// Made describes the edits, a line each, and the fault.
 func (f *Finding) Made() []string {
 	var lines []string
 	for _, e := range f.Edits {
@@ -96,7 +96,7 @@ func (r *Result) JSON(dir string) error { return tool.JSON(dir, r.Result) }
 // IsResult reports whether a directory has the results of this package.
 func IsResult(dir string) bool { return tool.Is(dir) }
 
-// Merge reads the results of several directories as one.
+// Merge merges the results of several directories.
 func Merge(dirs []string) (*Result, error) {
 	merged, err := tool.Merge(dirs)
 	return &Result{merged}, err

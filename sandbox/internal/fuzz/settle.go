@@ -13,11 +13,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// goal is what must be true, beside that nothing happens, for all to be settled.
+// goal is the condition under which all is settled, beside that nothing happens.
 type goal struct {
-	// state is what all objects must be like; nil: anything.
+	// state is the wanted state of all objects; nil: any.
 	state state.State
-	// written is what users wrote of the edited object, and an operator may have written back.
+	// written is the users' content of the edited object, which an operator may have written back.
 	written written
 	// gone: the edited object must be gone.
 	gone bool
@@ -109,7 +109,7 @@ func (w *world) standing(g goal) *Problem {
 	return p
 }
 
-// missing returns what is not as it should be when nothing happens.
+// missing returns the first unmet condition of the goal when nothing happens.
 func (w *world) missing(g goal, state state.State) *Problem {
 	object := w.find()
 	switch {
@@ -133,7 +133,7 @@ func (w *world) missing(g goal, state state.State) *Problem {
 	return nil
 }
 
-// unwatched returns what the operator always watches, and does not watch now: it is not up.
+// unwatched returns the resources that the operator always watches, and does not watch now: it is not up.
 func (w *world) unwatched() []string {
 	now := w.session.Watched()
 	return slices.DeleteFunc(slices.Clone(w.base.watched), func(resource string) bool { return slices.Contains(now, resource) })

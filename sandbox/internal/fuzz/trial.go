@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// trial is what is played: edits, or one with a fault.
+// trial is a sequence of edits, or an edit with a fault.
 type trial struct {
 	edits []edits.Edit
-	// fault disturbs what the operator does about the edit; nil: none.
+	// fault disturbs the operator's reaction to the edit; nil: none.
 	fault *faults.Fault
-	// want is what the edit comes to without the fault.
+	// want is the state after the edit without the fault.
 	want state.State
 }
 
@@ -53,14 +53,14 @@ const (
 	notReached outcome = results.NotReached
 )
 
-// try plays a trial, of which it is known what it comes to without its fault.
+// try plays a trial whose state without its fault is known.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	if t.fault == nil {
 		came, problem, err = w.play(ctx, t.edits)
 	} else {
 		came, problem, err = w.disturb(ctx, t)
 	}
-	// What someone else has a part in says nothing about the operator.
+	// A run in which another client has a part says nothing about the operator.
 	if err == nil {
 		if err = w.session.Strangers(w.base.managers); err != nil {
 			problem = nil
@@ -85,7 +85,7 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 	return t, came, problem, err
 }
 
-// disturb makes an edit, with a fault that disturbs what the operator does about it. All
+// disturb makes an edit, with a fault that disturbs the operator's reaction. All
 // must come to where it does without the fault, and back. The world is as before if there
 // is no problem and no error.
 func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {

@@ -33,8 +33,8 @@ type world struct {
 	// quiet is how long nothing must happen for all to be at rest, gap the longest time
 	// in which nothing happened before something did.
 	quiet, gap time.Duration
-	// edited is what the edits that were last played came to, and faults are those that may
-	// disturb what the operator wrote then.
+	// edited is the state after the last played edits, and faults are the faults that may
+	// disturb the operator's writes then.
 	edited state.State
 	faults faults.Faults
 	// objects is how many there are with the sample; 0: not known yet.
@@ -43,7 +43,7 @@ type world struct {
 
 func (w *world) state() state.State { return w.session.State(leftOut) }
 
-// scope says by what edits are judged.
+// scope describes the objects and fields by which edits are judged.
 func (w *world) scope() *results.Scope {
 	s := w.session.Scope(leftOut, "the history of others", w.base.mask.Mask)
 	for _, own := range w.Ignore {
@@ -67,7 +67,7 @@ func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// written is what users wrote of the edited object with that content.
+// written is the users' part of the edited object with that content.
 func (w *world) written(content map[string]any, isNew bool) written {
 	o := w.sample(content)
 	return written{
@@ -103,7 +103,7 @@ func (w *world) create(ctx context.Context, content map[string]any) error {
 	return err
 }
 
-// put replaces what users write of the object, and returns what the API server makes of it.
+// put replaces the users' part of the object, and returns the API server's version of it.
 // In a dry run, nothing is changed.
 func (w *world) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
 	options := metav1.UpdateOptions{}
@@ -121,7 +121,7 @@ func (w *world) put(ctx context.Context, content map[string]any, dryRun bool) (b
 	}
 }
 
-// with returns an object with other content: all but what is common to all objects.
+// with returns an object with other content: all fields that not every object has.
 func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	maps.DeleteFunc(o.Object, func(field string, _ any) bool { return !slices.Contains(common, field) })
@@ -133,7 +133,7 @@ func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Un
 	return o
 }
 
-// sameContent reports whether two objects are the same but for what is common to all.
+// sameContent reports whether two objects are equal but for the fields that every object has.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
 		fields := maps.Clone(o.Object)
@@ -226,7 +226,7 @@ func (w *world) excuse(differences []Difference, why string) {
 	}
 }
 
-// undisturbed says what went wrong though nothing was edited.
+// undisturbed is the error of a problem without any edit.
 func undisturbed(when string, problem *Problem, err error) error {
 	if err != nil || problem == nil {
 		return err
@@ -241,7 +241,7 @@ func (w *world) renew(ctx context.Context) error {
 	if err := w.remove(ctx); err != nil {
 		return err
 	}
-	// What the operator has to do before the object may go, it does not do any more.
+	// The operator, which is gone, does not remove its finalizers any more.
 	_, err := w.client().Patch(ctx, w.sample(w.Sample).GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err

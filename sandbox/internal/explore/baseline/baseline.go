@@ -16,10 +16,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Baseline is what was learnt from undisturbed runs.
+// Baseline is the behaviour of an operator in undisturbed runs.
 type Baseline struct {
 	Steps []BaseStep
-	// Locks are the objects by which the operator elects its leader, Roots those that it
+	// Locks are the objects by which the operator elects its leader, Roots the objects that it
 	// watches and that users made.
 	Locks, Roots map[string]bool
 	// Elects: it elects its leader by Leases, so there may be several processes.
@@ -29,7 +29,7 @@ type Baseline struct {
 	// from its cache.
 	Watched []string
 	Listed  []string
-	// AtStart are those that it watches as soon as it has started.
+	// AtStart are the resources that it watches as soon as it has started.
 	AtStart []string
 	// MakesPods: the operator creates pods itself.
 	MakesPods bool
@@ -53,7 +53,7 @@ type Baseline struct {
 // ShortQuiet is how long nothing happens when all is at rest, where nothing slower was seen.
 const ShortQuiet = time.Second
 
-// BaseStep is what a step comes to undisturbed.
+// BaseStep is the undisturbed end of a step.
 type BaseStep struct {
 	State observe.State
 	Mask  *state.Mask
@@ -62,7 +62,7 @@ type BaseStep struct {
 	Reads, Idle int
 	// Quiet is how long nothing happens in this step when all is at rest.
 	Quiet time.Duration
-	// Writes are those of the operator in this step.
+	// Writes are the operator's writes in this step.
 	Writes []observe.Request
 	// ReadCalls are the kinds of its reads in this step that are no watches.
 	ReadCalls []observe.Call
@@ -154,7 +154,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	return base, nil
 }
 
-// learnHabits takes over the habits of runs, and masks what changes with them.
+// learnHabits takes over the habits of runs, and masks the fields that change with them.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {
 		for i := range o.Habits {
@@ -175,7 +175,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
-		// What differs once may be equal by chance the next time.
+		// A field that differs once may be equal by chance the next time.
 		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.WritesIn(i, b.Locks)
@@ -189,7 +189,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	return s
 }
 
-// lastOfBoth returns the last kind of write in one that is in two as well, and how many
+// lastOfBoth returns the last kind of write that both lists have, and how many
 // of that kind both have.
 func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Call, int) {
 	counts := [2]map[observe.Call]int{{}, {}}

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// census counts what is judged of objects, and what is not.
+// census counts the judged and the unjudged fields of objects.
 type census struct {
 	names  observe.Names
 	locks  map[string]bool
@@ -26,7 +26,7 @@ func NewCensus(names observe.Names, locks map[string]bool) *census {
 	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
-// Add counts an object. What is masked of it is counted with what it is masked by.
+// Add counts an object. Masked fields are counted with the mask.
 func (c *census) Add(v *observe.Version, mask *state.Mask) {
 	if why := observe.WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
@@ -77,7 +77,7 @@ func (c *census) Leave(what, why string, fields int) {
 	c.left[key].Fields += fields
 }
 
-// Scope is what was counted: of kinds recorded and never recorded, and with what is masked.
+// Scope is the result of the census: kinds, fields and masks.
 func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	s := &results.Scope{Never: never, Masked: mask.All()}
 	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {
@@ -98,7 +98,7 @@ func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 }
 
 // Scope says by what faults are judged: by the objects that there were in the steps of an
-// undisturbed run, but for what differs between such runs.
+// undisturbed run, except fields that differ between such runs.
 func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	mask := state.NewMask()
 	mask.Add(b.Masked()...)

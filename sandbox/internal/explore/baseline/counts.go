@@ -55,7 +55,7 @@ func unite(a, b map[string]int) map[string]int {
 	return all
 }
 
-// WithoutTemplates leaves out of counts what is made of templates, once more with each revision.
+// WithoutTemplates leaves out of counts the objects made of templates, of which each revision has more.
 func (c Counts) WithoutTemplates() Counts {
 	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
 	for _, counts := range []map[string]int{left.Created, left.Deleted} {

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// want is a field of what is wanted that differs between undisturbed runs.
+// want is a wanted field that differs between undisturbed runs.
 type want struct {
 	step int
 	state.Difference
@@ -73,12 +73,12 @@ func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]str
 	return ends, nil
 }
 
-// fieldsOf returns what a mask has of fields.
+// fieldsOf returns the masked fields of a mask.
 func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
 
-// Masked returns what no run is judged by because it differs undisturbed.
+// Masked returns the fields by which no run is judged, as they differ undisturbed.
 func (b *Baseline) Masked() []state.Masked {
 	all := state.NewMask()
 	for i := range b.Steps {
@@ -87,10 +87,10 @@ func (b *Baseline) Masked() []state.Masked {
 	return all.All()
 }
 
-// mostMasked bounds how much of what is masked is said while it plays.
+// mostMasked bounds the number of masked fields that are printed.
 const mostMasked = 10
 
-// SayMasked says what is not judged.
+// SayMasked prints the fields that are not judged.
 func SayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
@@ -101,7 +101,7 @@ func SayMasked(w io.Writer, all []state.Masked) {
 	}
 }
 
-// Describe says what was learnt.
+// Describe describes the baseline in a line.
 func (b *Baseline) Describe() string {
 	writes, took := 0, time.Duration(0)
 	for i := range b.Steps {
@@ -112,7 +112,7 @@ func (b *Baseline) Describe() string {
 		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
-// OtherCounts compares counts with those of the undisturbed runs.
+// OtherCounts compares counts with the counts of the undisturbed runs.
 func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {

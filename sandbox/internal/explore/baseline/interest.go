@@ -23,8 +23,8 @@ func (b *Baseline) Missed(step, until int, resource string) int {
 	return missed
 }
 
-// Interest says how promising the events of a resource are: most for what users write and
-// the operator reads, much for what the operator makes, and little for the rest.
+// Interest says how promising the events of a resource are: most for objects that users write and
+// the operator reads, much for objects that the operator makes, and little for the rest.
 func (b *Baseline) Interest(step int, resource string) int {
 	for key := range b.Roots {
 		if main, _, _ := strings.Cut(key, " "); main == resource {
@@ -37,7 +37,7 @@ func (b *Baseline) Interest(step int, resource string) int {
 			interest = 8
 		}
 	}
-	// Their state is what most operators wait for.
+	// Most operators wait for their state.
 	if resource == "pods" || strings.HasSuffix(resource, ".apps") {
 		interest += 3
 	}

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Fault is what goes wrong in a run, and where.
+// Fault is the fault of a run, and the place where it is injected.
 type Fault struct {
 	Kind Kind `json:"kind"`
 	// Step is the number of the step, from 1 on; 0 is the start of the operator.
@@ -20,7 +20,7 @@ type Fault struct {
 	// Call and Nth choose a write: the Nth such one since the step began, from 1 on.
 	Call *observe.Call `json:"call,omitempty"`
 	Nth  int           `json:"nth,omitempty"`
-	// Resource is that of the events. Nth chooses one of them, too; 0 is the first.
+	// Resource is the resource of the events. Nth chooses an event, too; 0 is the first.
 	Resource string `json:"resource,omitempty"`
 	// Until is the step at whose end the fault ends, if it lasts; never before Step.
 	Until int `json:"until,omitempty"`
@@ -29,7 +29,7 @@ type Fault struct {
 	AsOf string `json:"asOf,omitempty"`
 }
 
-// Name identifies a fault among those of a workload.
+// Name identifies a fault among all faults of a workload.
 func (f Fault) Name() string {
 	text := fmt.Sprintf("%s at step %d", f.Kind, f.Step)
 	switch {
@@ -61,7 +61,7 @@ func hash(text string) uint32 {
 	return h
 }
 
-// Describe says what the fault is, to a person.
+// Describe describes the fault to a person.
 func (f Fault) Describe(w *workload.Workload) string {
 	step := "while the operator starts"
 	if f.Step > 0 && f.Step <= len(w.Steps) {
@@ -108,7 +108,7 @@ func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 // Possible says when such a fault happens to an operator in a real cluster.
 func (f Fault) Possible() string { return f.Entry().Possible }
 
-// CheckWrite says what is wrong with a fault that is to be one of a write in a session.
+// CheckWrite checks that a fault is the fault of a write in a session.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:
@@ -128,8 +128,8 @@ func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
 
-// Means says what such a fault is.
+// Means is the effect of the fault.
 func (f Fault) Means() string { return f.Entry().Text }
 
-// Disturbed is the step of the faults in a session: what is done there is the only one.
+// Disturbed is the step of the faults in a session, which has no other.
 const Disturbed = 1

@@ -11,7 +11,7 @@ type Planned struct {
 	Score int
 }
 
-// Subject is what a fault is injected into.
+// Subject is the request, the moment or the resource that a fault hits.
 func (f *Fault) Subject() string {
 	switch {
 	case f.Call != nil:
@@ -22,9 +22,9 @@ func (f *Fault) Subject() string {
 	return f.Resource
 }
 
-// History is what was played, as far as it says what to play next.
+// History is the history of played faults, from which the next follows.
 type History struct {
-	// played counts what faults have in common with those that were played.
+	// played counts the traits of the played faults.
 	played map[string]int
 	// found are places at which something was found.
 	found map[string]bool
@@ -32,7 +32,7 @@ type History struct {
 
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
-// traits are what faults can have in common, and how much less promising one is for each
+// traits are the traits of a fault, and how much less promising it is for each
 // that was played and has it.
 func (f *Fault) traits() map[string]int {
 	family := f.Entry().Family
@@ -88,13 +88,13 @@ func (h *History) Next(left []Planned) int {
 	return best
 }
 
-// Faults are those of some writes, with how promising each is.
+// Faults are the faults of some writes, with how promising each is.
 type Faults []Planned
 
-// Variety chooses faults that are unlike those that it has chosen before.
+// Variety chooses faults that are unlike its earlier choices.
 type Variety struct{ history *History }
 
-// NewVariety returns one that has chosen nothing.
+// NewVariety returns a Variety without earlier choices.
 func NewVariety() *Variety { return &Variety{NewHistory()} }
 
 // Choose returns the most promising faults, at most that many.

@@ -76,7 +76,7 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		case call.Verb == "delete":
 			value, deleted = value+15, true
 		case deleted:
-			// What was deleted may be what the operator would know from.
+			// The operator may have known from the deleted object.
 			value += 12
 		case call.Verb == "create":
 			value -= 8 // Most operators make what is missing.
@@ -196,7 +196,7 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
-			// An API server has a cache for each resource, and one may be behind the others.
+			// An API server has a cache for each resource, and a cache may be behind the others.
 			resource, _, _ := strings.Cut(key, " ")
 			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
@@ -209,7 +209,7 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
 		}
-		// Otherwise no list differs from one of now.
+		// Otherwise no list differs from a present list.
 		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
 			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}

@@ -274,7 +274,7 @@ var byKind = func() map[Kind]*Entry {
 	return entries
 }()
 
-// Entry returns the entry of a kind, an empty one if there is no such kind.
+// Entry returns the entry of a kind, an empty entry if there is no such kind.
 func (k Kind) Entry() *Entry {
 	if e := byKind[k]; e != nil {
 		return e

@@ -15,13 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// exceptElection are all resources but those by which leaders are elected.
+// exceptElection are all resources except the Leases of leaders.
 var exceptElection = []string{"!" + observe.Election[0]}
 
 // deaf is the minimum time for which an operator does not hear of the writes of another client.
 const deaf = 3 * time.Second
 
-// moment gives an operator time to act on what it sees.
+// moment gives an operator time to act on an event.
 const moment = time.Second
 
 // CrashTwice kills the operator, and the next process before its first write.
@@ -67,7 +67,7 @@ func (i *Injector) KillComponent(ctx context.Context, name string) error {
 }
 
 // Overtake has another client write to the object of the write that is on its way, and to
-// those that users made. The operator hears of it a moment after its own write has arrived.
+// the objects that users made. The operator hears of it a moment after its own write has arrived.
 func (i *Injector) Overtake(ctx context.Context) error {
 	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return err

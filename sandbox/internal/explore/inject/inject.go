@@ -78,7 +78,7 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return fired, nil
 }
 
-// Inject does what belongs to the fault beside its rule, while users do what the step does, and
+// Inject completes the fault beside its rule, while users perform the step, and
 // after that is done.
 func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.Fault
@@ -103,7 +103,7 @@ func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan s
 	return i.Strike(ctx, injected, done, i.Base.Steps[step].Took+2*i.Base.Quiet+3*time.Second, calm)
 }
 
-// Strike waits until the fault was injected, as reaches does, and does what belongs to it.
+// Strike waits until the fault was injected, as reaches does, and completes it.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
 	f := i.Fault
 	if !i.reaches(ctx, injected, done, limit, calm) {
@@ -131,7 +131,7 @@ func (i *Injector) ListAgain(ctx context.Context) error {
 }
 
 // reaches waits until the fault was injected, and reports whether that came: within the
-// limit after what users do is done, and not after nothing has happened for long. All is calm when
+// limit after users have performed the step, and not after nothing has happened for long. All is calm when
 // nothing happens for that time undisturbed; 0 is while the operator starts, when that says nothing.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
 	select {

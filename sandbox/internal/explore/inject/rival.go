@@ -49,7 +49,7 @@ func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	return true
 }
 
-// Lost returns what another client wrote, and is not there any more though its object is.
+// Lost returns the lost annotations of another client, where their objects still exist.
 func (r *Rival) Lost() []string {
 	var lines []string
 	for i := range r.annotated {

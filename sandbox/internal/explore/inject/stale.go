@@ -67,7 +67,7 @@ func (i *Injector) StartStale(ctx context.Context) error {
 	return nil
 }
 
-// restUp waits until the operator watches what it does, and all is at rest, or the time is
+// restUp waits until the operator has its watches, and all is at rest, or the time is
 // over.
 func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
 	for end := time.Now().Add(limit); len(i.Settler.MissingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {

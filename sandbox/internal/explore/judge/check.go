@@ -24,16 +24,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracle is what notices that something is wrong.
+// Oracle is the rule that notices a problem.
 type Oracle string
 
 // Oracles.
 const (
-	// OtherState: the objects at rest are not those of the undisturbed runs.
+	// OtherState: the objects at rest differ from the undisturbed runs.
 	OtherState Oracle = "other state"
-	// OtherEnds: undisturbed runs come to one of several ends.
+	// OtherEnds: undisturbed runs come to different ends.
 	OtherEnds Oracle = "different ends"
-	// NotReached: what a step waits for does not come.
+	// NotReached: the condition of a step does not come true.
 	NotReached Oracle = "not reached"
 	// NotAtRest: it goes on writing or reading.
 	NotAtRest Oracle = "not at rest"
@@ -45,13 +45,13 @@ const (
 	Failed Oracle = "operator failed"
 )
 
-// Problem is what is wrong with a run.
+// Problem is a mistake that a run shows.
 type Problem struct {
 	Oracle Oracle `json:"oracle"`
 	// Step is where it was noticed.
 	Step  int      `json:"step"`
 	Lines []string `json:"lines"`
-	// At is when, for what happens at a moment.
+	// At is the moment of the mistake, if it has a moment.
 	At time.Time `json:"-"`
 }
 
@@ -74,7 +74,7 @@ type Judge struct {
 	Rival    *inject.Rival
 }
 
-// Differences are those from what the step comes to undisturbed.
+// Differences are the differences from the undisturbed end of the step.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	want, got := comparable(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
@@ -140,8 +140,8 @@ func (j *Judge) busy(now *observe.StepOutcome, last int) []Problem {
 // fast is the rate of reads, per second, from which on they are a loop.
 const fast = 20
 
-// knowable returns the requests without those for an object that is not there any more, if the
-// operator cannot know that: each event of what is removed with the object has it try again.
+// knowable returns the requests without requests for an object that is gone already, if the
+// operator cannot know that: each event of its dependents has it try again.
 func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
 	if !f.Effects().HidesStates {
 		return requests
@@ -178,8 +178,8 @@ func (p *Problem) Summary() string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Shows is what a problem says, without numbers and what a field is instead of what it should be:
-// what it is about in general, and each line of those that are about objects of their own.
+// Shows is the problem in general, without numbers and the values of fields:
+// its subject, and a line for each object of its own.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
 	if p.Oracle == OtherState || p.Oracle == OtherCounts {
@@ -203,7 +203,7 @@ func (p *Problem) Same(other Problem) bool {
 	return p.Oracle == other.Oracle && slices.Equal(p.Lines[:min(1, len(p.Lines))], other.Lines[:min(1, len(other.Lines))])
 }
 
-// Invalid returns those of some requests, each once.
+// Invalid returns the requests that the API server has refused at last (422), each once.
 func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	last := map[observe.Call]*observe.Request{}
 	var order []observe.Call

@@ -14,7 +14,7 @@ import (
 )
 
 // handedOn reports whether an operator has copied the annotation of the kit to an object that the
-// kit did not annotate, or into one, such as into the template of its pods.
+// kit did not annotate, or into an object, such as into the template of its pods.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -28,13 +28,13 @@ func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	return false
 }
 
-// templateHash is that by which a controller names what it makes of a template, such as a
+// templateHash is the hash in the names of objects made of a template, such as a
 // ReplicaSet, in the alphabet in which Kubernetes writes hashes.
 var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
-// withoutRevisions returns a state without what only the revision of a template makes another: where
+// withoutRevisions returns a state without differences that follow from a revision of a template: where
 // an operator hands the annotation of the kit on to a template, there is a new one of all that is
 // made of it. Its content and the number of objects still count.
 func withoutRevisions(s observe.State) observe.State {

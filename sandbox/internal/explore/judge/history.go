@@ -13,12 +13,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparable returns a state that should be, and one that is, without what a fault may rightly
+// comparable returns the wanted and the present state, without differences that a fault may rightly
 // change.
 func comparable(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
-		// Claims are kept when those that have them are gone: where they never were, there is
+		// Claims are kept when their owners are gone: where these never were, there is
 		// nothing to keep. Each that is deleted is counted.
 		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
@@ -41,7 +41,7 @@ func each(s observe.State, change func(observe.Fields) observe.Fields) observe.S
 	return state
 }
 
-// withoutHistory returns a state without what only reports states before: the revisions of a
+// withoutHistory returns a state without reports of earlier states: the revisions of a
 // template, ReplicaSets of earlier ones, which have no pods, volumes, which claims keep, and
 // conditions that are false, and are missing where they were never true, and of which generation a
 // condition has last become what it is. A controller that never
@@ -65,7 +65,7 @@ func withoutHistory(s observe.State) observe.State {
 	})
 }
 
-// ofCondition is a field of one of an object's conditions.
+// ofCondition is a field of a condition of an object.
 var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
 
 // withoutDigests returns a state in which the digests in annotations and labels are all the same:

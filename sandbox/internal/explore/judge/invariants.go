@@ -24,12 +24,12 @@ import (
 )
 
 // brokenInvariants goes through all that happened, and returns each invariant that did not
-// hold, for each object once. The resources are those that there may be objects of.
+// hold, for each object once. The resources are all that may have objects.
 func brokenInvariants(own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	return BrokenSince(time.Time{}, own, versions, resources...)
 }
 
-// BrokenSince returns the invariants that did not hold at a moment or later, also those that did
+// BrokenSince returns the invariants that did not hold at a moment or later, also invariants that did
 // not hold before.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
@@ -103,8 +103,8 @@ type podCounter struct {
 	// wanted is the largest number that an owner ever asked for: its controller may see a
 	// smaller one later.
 	wanted map[types.UID]int64
-	// active are the pods of each owner, and owners those of the pods: one may be released, and
-	// then belongs to no one or to another.
+	// active are the pods of each owner, and owners the owners of the pods: a pod may be released, and
+	// then belongs to nobody or to another owner.
 	active map[types.UID]map[types.UID]bool
 	owners map[types.UID]types.UID
 }
@@ -116,7 +116,7 @@ func newPodCounter() *podCounter {
 // replicated are the kinds that never have more pods than replicas.
 var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
 
-// saw returns what is wrong with a version: a pod too many was made.
+// saw reports a pod that is one more than its owner ever asked for.
 func (c *podCounter) saw(v *observe.Version) string {
 	if slices.Contains(replicated, v.Resource) {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
@@ -153,9 +153,9 @@ func (c *podCounter) saw(v *observe.Version) string {
 	return ""
 }
 
-// owners knows which objects exist, and by what each is controlled.
+// owners knows which objects exist, and the controller of each.
 type owners struct {
-	// objects are those that exist, and controllers what each has, or had when it went.
+	// objects are all that exist, and controllers the controllers of each, also after it has gone.
 	objects     map[types.UID]*unstructured.Unstructured
 	controllers map[types.UID]types.UID
 }
@@ -176,7 +176,7 @@ func (o *owners) saw(v *observe.Version) {
 	}
 }
 
-// stays reports whether an object exists and is to stay: neither it nor what controls it is
+// stays reports whether an object exists and is to stay: neither it nor its controller is
 // gone or is being deleted.
 func (o *owners) stays(uid types.UID) bool {
 	for seen := 0; ; seen++ {
@@ -192,8 +192,8 @@ func (o *owners) stays(uid types.UID) bool {
 	}
 }
 
-// taken reports an object that was taken from a controller that still exists. One may hand it on
-// to what it controls, and take it back, as a StatefulSet does with claims that go with a pod.
+// taken reports an object that was taken from a controller that still exists. A controller may hand it on
+// to an object of its own, and take it back, as a StatefulSet does with claims that go with a pod.
 func (o *owners) taken(v *observe.Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
@@ -210,7 +210,7 @@ func (o *owners) taken(v *observe.Version) string {
 // replicas and their maxSurge.
 type surge map[types.UID]*rollout
 
-// rollout is what a Deployment wants, and for how many pods its ReplicaSets are.
+// rollout is the wanted size of a Deployment, and the sizes of its ReplicaSets.
 type rollout struct {
 	// deployment is its name, empty as long as it was not seen.
 	deployment string
@@ -229,7 +229,7 @@ func (s surge) of(deployment types.UID) *rollout {
 	return s[deployment]
 }
 
-// saw returns what is wrong with a version: a ReplicaSet is for too many.
+// saw reports a ReplicaSet whose replicas exceed the Deployment's replicas and surge.
 func (s surge) saw(v *observe.Version) string {
 	switch v.Resource {
 	case "deployments.apps":
@@ -287,7 +287,7 @@ func replicasOf(object *unstructured.Unstructured) int64 {
 }
 
 // claims finds claims that are deleted though they are wanted: by a StatefulSet that has them in
-// its templates, or by a pod that has them as volumes, unless those go, too.
+// its templates, or by a pod that has them as volumes, unless these go, too.
 type claims struct {
 	owners *owners
 	// users are the StatefulSets and pods of each namespace.
@@ -296,7 +296,7 @@ type claims struct {
 
 func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
 
-// saw returns what is wrong with a version: the deletion of a claim has begun.
+// saw reports a claim whose deletion has begun though it is wanted.
 func (c claims) saw(v *observe.Version) string {
 	namespace := v.Object.GetNamespace()
 	switch v.Resource {

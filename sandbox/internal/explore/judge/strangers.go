@@ -37,7 +37,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		// What is made with a generated name has none in its request.
+		// An object with a generated name has no name in its request.
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}

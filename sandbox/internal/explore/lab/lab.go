@@ -51,7 +51,7 @@ type Lab struct {
 	environment []string
 	hostName    string
 	served      map[types.NamespacedName]bool
-	// Warnings are about what was installed.
+	// Warnings are about the installed objects.
 	Warnings []string
 	// Alone: this machine does not permit that a program believes it is in a pod.
 	Alone bool
@@ -64,7 +64,7 @@ type Lab struct {
 	made int
 }
 
-// Sandbox is one that runs.
+// Sandbox is a running sandbox.
 type Sandbox struct {
 	dir    cluster.Dir
 	Config *rest.Config
@@ -165,7 +165,7 @@ func (l *Lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base
 // some of each.
 const mostRuns = 40
 
-// Begin returns a sandbox in the prepared state: one that is idle, or a new one.
+// Begin returns a sandbox in the prepared state: an idle or a new sandbox.
 func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	for s := l.take(); s != nil; s = l.take() {
 		if s.putBack(ctx) == nil {
@@ -179,7 +179,7 @@ func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// Fresh starts a sandbox that had no run, in place of one that is idle.
+// Fresh starts a sandbox that had no run, in place of an idle sandbox.
 func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	if s := l.takeFirst(); s != nil {
 		s.remove()
@@ -211,7 +211,7 @@ func (l *Lab) take() *Sandbox {
 	return s
 }
 
-// Over keeps a sandbox whose run is over, for the next one.
+// Over keeps a sandbox whose run is over, for the next run.
 func (s *Sandbox) Over() {
 	if s.runs++; s.spoilt || s.runs >= mostRuns {
 		s.remove()
@@ -377,7 +377,7 @@ func (s *Sandbox) Command(ctx context.Context, input, name string, args ...strin
 	command.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	// What a script has started ends with it.
+	// The children of a script end with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second

@@ -92,7 +92,7 @@ func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, err
 	return made, nil
 }
 
-// show has an explorer look at what is installed, which it may refuse.
+// show has an explorer look at the installed objects, which it may refuse.
 func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	if installed == nil {
 		return nil

@@ -30,14 +30,14 @@ func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
 	return p, nil
 }
 
-// End ends them, and what they have started.
+// End ends the programs, and their children.
 func (p *Programs) End() {
 	for _, o := range p.running {
 		o.Close()
 	}
 }
 
-// Ended is an error if one has ended by itself.
+// Ended is an error if a program has ended by itself.
 func (p *Programs) Ended() error {
 	for i, o := range p.running {
 		if ends := o.Ends(); len(ends) > 0 {

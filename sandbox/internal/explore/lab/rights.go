@@ -166,7 +166,7 @@ func tokenOf(ctx context.Context, config *rest.Config, namespace, name string) (
 	return []byte(granted.Status.Token), nil
 }
 
-// Forbidden returns what the operator asked for and may not, each once.
+// Forbidden returns the requests for which the operator lacks the rights, each once.
 func Forbidden(requests []observe.Request) []string {
 	asked := map[string]bool{}
 	for i := range requests {
@@ -183,7 +183,7 @@ func Forbidden(requests []observe.Request) []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// MayNot says what the operator may not, and what to do.
+// MayNot says which rights the operator lacks, and how to give them.
 func MayNot(asked []string) string {
 	return strings.Join(asked, ", ") + ": what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"
 }

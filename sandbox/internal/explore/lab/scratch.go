@@ -61,7 +61,7 @@ func (s *Scratch) Remove() {
 	}
 }
 
-// removeLeft removes what runs in a directory have left behind that were killed.
+// removeLeft removes the directories of killed runs.
 func removeLeft(in string) {
 	found, _ := filepath.Glob(filepath.Join(in, scratchPrefix+"*"))
 	for _, dir := range found {

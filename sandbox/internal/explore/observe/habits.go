@@ -27,13 +27,13 @@ type Habit struct {
 // Learnt is a habit that was seen in an undisturbed run.
 type Learnt struct {
 	Habit
-	// version is one of the object, nil for a write, and values are those of the field.
+	// version is a version of the object, nil for a write, and values are the values of the field.
 	version *Version
 	values  []string
 }
 
-// Habits tell what is unrest from what is a habit. In an undisturbed run they are learnt; in
-// others those count that are known. What was learnt undisturbed is no unrest.
+// Habits tell unrest from habits. In an undisturbed run they are learnt; in
+// other runs only known habits count, which are no unrest.
 type Habits struct {
 	Unjudged []workload.Unjudged
 
@@ -41,7 +41,7 @@ type Habits struct {
 	// Learns: habits are looked for.
 	Learns bool
 	known  map[Habit]bool
-	// fields and refused are what has happened since the last mark.
+	// fields and refused count the changes and refused writes since the last mark.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
 	// any is when anything happened, and last when something else than a habit did.
@@ -49,18 +49,18 @@ type Habits struct {
 	// pace is how long it was between the last two changes of what changed last, 0 for what
 	// changed for the first time.
 	pace time.Duration
-	// recent are those that may be habits, since something else happened.
+	// recent are possible habits, since something else happened.
 	recent map[Habit]*again
 }
 
-// tally counts what happens to a field, or to a write.
+// tally counts the changes of a field, or the refusals of a write.
 type tally struct {
 	times, returns int
 	values         []string
 	last           time.Time
 }
 
-// again is what may be a habit.
+// again is a possible habit.
 type again struct {
 	version     *Version
 	values      []string
@@ -75,12 +75,12 @@ const (
 	mostRefused = 3
 	// mostValues bounds the values that are kept of a field.
 	mostValues = 8
-	// slow is the least time between two changes that may be a period: what comes faster is over
+	// slow is the least time between two changes that may be a period: faster changes are over
 	// when all is at rest.
 	slow = 500 * time.Millisecond
 )
 
-// Mark forgets what has happened, as something new begins.
+// Mark forgets all changes, as a new step begins.
 func (h *Habits) Mark() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *Habits) changed(v *Version) bool {
 	return false
 }
 
-// note notes a change, and returns how long after the one before it is.
+// note notes a change, and returns the time since the change before.
 func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	if t.times++; t.times > 1 {
 		between = at.Sub(t.last)
@@ -186,7 +186,7 @@ func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...stri
 	}
 }
 
-// change is one of a field.
+// change is a change of a field.
 type change struct{ path, old, new string }
 
 // changes returns which fields a version has changed: one without a path if none. It is not judged
@@ -256,7 +256,7 @@ func (h *Habits) wrote(r *Request, now time.Time) {
 	h.comesAgain(what, now, nil)
 }
 
-// habit is what a write that is refused is called.
+// habit names a refused write.
 func (r *Request) habit() Habit {
 	return Habit{What: fmt.Sprintf("%s: %d", Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Upstream)}
 }

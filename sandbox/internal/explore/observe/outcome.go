@@ -14,14 +14,14 @@ type Record struct {
 	Steps    []StepOutcome
 	Versions []Version
 	Requests []Request
-	// Notes are what the kit did.
+	// Notes are the actions of the kit.
 	Notes []note
-	// Habits are what was done again and again while all was at rest.
+	// Habits are changes that came again and again while all was at rest.
 	Habits []Learnt
 	// Watches are the resources that the operator watches at the end.
 	Watches []string
 	Output  []string
-	// Kinds are the resources of which all versions are recorded, and Never those of which none is.
+	// Kinds are the resources of which all versions are recorded, and Never the resources without any.
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
@@ -29,7 +29,7 @@ type Record struct {
 	StepBegan time.Time
 }
 
-// StepOutcome is what there was when a step had settled. The first is the operator's start.
+// StepOutcome is the cluster when a step had settled. The first is the operator's start.
 type StepOutcome struct {
 	Objects []Version
 	// Began is when, and Revision as of which the step began.

@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// ControlPlane are the field managers of what neither users nor operators write: the control
+// ControlPlane are the field managers that are neither users nor operators: the control
 // plane, kubelets and the kit itself.
 var ControlPlane = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubelets", "sandbox"}
 
-// byControlPlane reports whether no one else has written to an object.
+// byControlPlane reports whether nobody else has written to an object.
 func byControlPlane(o *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(o.GetManagedFields(), func(by metav1.ManagedFieldsEntry) bool { return !slices.Contains(ControlPlane, by.Manager) })
 }

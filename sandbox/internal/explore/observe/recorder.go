@@ -28,10 +28,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Version is one version of an object, or its deletion.
+// Version is a version of an object, or its deletion.
 type Version struct {
 	Time time.Time
-	// Type is ADDED, MODIFIED or DELETED; for what was there at first, ADDED with Initial.
+	// Type is ADDED, MODIFIED or DELETED; for an initial object, ADDED with Initial.
 	Type    watch.EventType
 	Initial bool
 	// Prepared: the object was there at first.
@@ -42,7 +42,7 @@ type Version struct {
 	Old *unstructured.Unstructured
 	// Revision is that of the whole cluster.
 	Revision int64
-	// Habit: it changes only what changes again and again while all is at rest.
+	// Habit: the version only changes fields that change again and again while all is at rest.
 	Habit bool
 }
 
@@ -68,7 +68,7 @@ type Recorder struct {
 	breaks atomic.Bool
 }
 
-// Start begins to record until the context ends. What exists is recorded when it returns.
+// Start begins to record until the context ends. All existing objects are recorded when it returns.
 func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(key string)) (*Recorder, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // Some resources are old, and watched like all.
@@ -262,7 +262,7 @@ func (r *Recorder) All() ([]Version, error) {
 	return versions, r.err
 }
 
-// Forget forgets all versions but those of the objects that there are.
+// Forget forgets all versions except the present versions of existing objects.
 func (r *Recorder) Forget() {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -355,7 +355,7 @@ func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource str
 	}
 }
 
-// Resource finds a resource by what it is called.
+// Resource finds a resource by its name.
 func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
 	for name, resource := range r.Watched {
 		if ResourceIs(name, named) {

@@ -26,15 +26,15 @@ type Request struct {
 	Name      string `json:"name,omitempty"`
 	// Event is set for the fault of an event of a watch.
 	Event string `json:"event,omitempty"`
-	// Status is what the operator was answered, Upstream what the API server answered.
+	// Status is the operator's answer, Upstream the API server's.
 	Status   int     `json:"status,omitempty"`
 	Upstream int     `json:"upstream,omitempty"`
 	Fault    string  `json:"fault,omitempty"`
 	Rule     string  `json:"rule,omitempty"`
 	Seconds  float64 `json:"seconds"`
-	// Older: a stale list was another than the current one.
+	// Older: a stale list differed from the current list.
 	Older bool `json:"older,omitempty"`
-	// ResourceVersion is what a list or a watch was asked to be as of.
+	// ResourceVersion is the requested version of a list or a watch.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// readVerbs are those of reads that end. A watchlist is a watch that begins with a list.
+// readVerbs are the verbs of reads that end. A watchlist is a watch that begins with a list.
 var readVerbs = []string{"get", "list", "watchlist"}
 
 var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// RestlessFor is over which time it is looked what happens all the time.
+// RestlessFor is the time over which changes are counted that happen all the time.
 const RestlessFor = 10 * time.Second
 
 // Standing are the differences that do not come and go: of objects that have not changed since a

@@ -23,7 +23,7 @@ type State = state.State
 // Fields are the leaves of an object.
 type Fields = state.Fields
 
-// Names replaces what differs between two equal runs.
+// Names replaces names that differ between two equal runs.
 type Names struct {
 	// Stable are the objects, by nameKey, whose names all undisturbed runs have, and the
 	// beginnings of generated names; nil: all.
@@ -32,7 +32,7 @@ type Names struct {
 	Unjudged []workload.Unjudged
 }
 
-// TouchedAnnotation is what touch writes.
+// TouchedAnnotation is the annotation that the kit writes as another client.
 const TouchedAnnotation = "sandbox.tidekeeper.dev/touched"
 
 // ignored are paths, or beginnings of them, that no run is judged by, in all objects.
@@ -60,7 +60,7 @@ const lastChange = "metadata.annotations.endpoints.kubernetes.io/last-change-tri
 // ofKubelets are resources whose status kubelets write. It is judged as far as others have written it.
 var ofKubelets = []string{"nodes", "pods"}
 
-// systemNamespaces are those of the control plane.
+// systemNamespaces are the namespaces of the control plane.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
 // OfControlPlane is why an object of a system namespace is left out.
@@ -136,7 +136,7 @@ func (a Names) ownerName(name string) string {
 	return "*"
 }
 
-// counter is an annotation with the number of a rollout, which one that is repeated adds to.
+// counter is an annotation with the number of a rollout, which grows with each.
 var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
 
 // Fields flattens an object.
@@ -182,7 +182,7 @@ func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	return object
 }
 
-// conditionsOf is what does not differ from run to run of an endpoint.
+// conditionsOf returns the conditions of an endpoint, which are equal in each run.
 func conditionsOf(endpoint any) string {
 	fields, _ := endpoint.(map[string]any)
 	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])

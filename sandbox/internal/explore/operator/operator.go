@@ -64,7 +64,7 @@ func (o *Operator) Start() error {
 	return o.launch()
 }
 
-// OwnProgram reports whether a program is one in this binary.
+// OwnProgram reports whether a program is in this binary.
 func OwnProgram(name string) bool {
 	return name == component.ControllerManager || name == component.Scheduler
 }
@@ -80,7 +80,7 @@ func (o *Operator) launch() error {
 	}
 	command.Env = append(append(os.Environ(), o.Environment...), "KUBECONFIG="+o.Kubeconfig, "PATH="+o.Path)
 	command.Stdout, command.Stderr = o.Output, o.Output
-	// What it starts ends with it.
+	// Its children end with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
 	network, err := o.begin(command)
@@ -180,7 +180,7 @@ func (o *Operator) Close() {
 	o.Kill()
 }
 
-// AllLastWords returns how it has ended by itself, and what it has written last, each time.
+// AllLastWords returns each end of a process by itself, with its last lines of output.
 func (o *Operator) AllLastWords() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

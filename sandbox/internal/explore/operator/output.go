@@ -21,7 +21,7 @@ type Output struct {
 	failed []string
 	// trace looks for the place of the failure that came last; nil: it is not looked for.
 	trace *trace
-	// line is what has been written since the last end of a line, at most longestLine.
+	// line is the output since the last end of a line, at most longestLine.
 	line []byte
 	Fail *regexp.Regexp
 }
@@ -112,10 +112,10 @@ func (o *Output) Tail(lines int) []string {
 // lastWords is how many lines a process has written last that tell why it has ended.
 const lastWords = 3
 
-// LastWritten is between how a process has ended and what it has written last.
+// LastWritten is between the end of a process and its last output.
 const LastWritten = ", after it wrote: "
 
-// lastOf says how a process has ended, and what it has written last.
+// lastOf describes the end of a process, with its last output.
 func (o *Output) lastOf(end string) string {
 	lines := slices.DeleteFunc(o.Tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
 	if len(lines) == 0 {

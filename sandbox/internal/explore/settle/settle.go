@@ -80,7 +80,7 @@ func (s *Settler) Quiet(step int) time.Duration {
 	return base.Quiet
 }
 
-// lastWriteCame reports whether the operator has written in this step what it writes last.
+// lastWriteCame reports whether the operator has sent the last kind of write of this step.
 func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	if base.Lasts == 0 {
 		return false
@@ -151,7 +151,7 @@ func (s *Settler) locks() map[string]bool {
 	return s.Base.Locks
 }
 
-// Restless says what happens all the time.
+// Restless names the change that happens all the time.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
 	return observe.Restless(s.Log.Since(s.first), versions, s.locks(), while, time.Now())

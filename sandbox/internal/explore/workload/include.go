@@ -69,7 +69,7 @@ func (w *Workload) expand() error {
 	return errors.Join(problems...)
 }
 
-// installable says which of what is to be installed is not there.
+// installable says which file to install does not exist.
 func installable(paths []string, dir string) error {
 	for i, path := range paths {
 		file := within(dir, path)

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// Workload is what users do while an operator runs.
+// Workload is a list of steps that users do while an operator runs.
 type Workload struct {
 	// Include are files of the same form, without steps: what workloads have in common.
 	Include []string `json:"include,omitempty"`
@@ -36,7 +36,7 @@ type Workload struct {
 	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
 	// is installed names, if it is the only one.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// HostNetwork: the operator has the network of this machine, and not one of its own.
+	// HostNetwork: the operator has the network of this machine, and not its own.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 	// Nodes is how many simulated nodes there are. Default 3.
 	Nodes *int `json:"nodes,omitempty"`
@@ -109,7 +109,7 @@ type Wait struct {
 	Condition *condition.Condition
 }
 
-// Deleted is what a Wait for the end of an object is for.
+// Deleted is the condition of a Wait for the end of an object.
 const Deleted = "deleted"
 
 // Invariant is an expression in CEL that must be true for each version of each object of
@@ -127,7 +127,7 @@ type Invariant struct {
 	Condition *condition.Condition
 }
 
-// ObjectsVariable is what invariants call all objects.
+// ObjectsVariable is the name of all objects in invariants.
 const ObjectsVariable = "objects"
 
 // Administrator is the ServiceAccount of a workload whose operator has all rights.
@@ -164,7 +164,7 @@ func Read(file string) (*Workload, error) {
 	return w, nil
 }
 
-// Parse reads a workload and says what is wrong with it, a line for each mistake.
+// Parse reads a workload. The error has a line for each mistake.
 func Parse(text []byte) (*Workload, error) {
 	w := &Workload{}
 	if err := w.parse(text); err != nil {
@@ -281,7 +281,7 @@ func (s *Step) compile() error {
 
 func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
 
-// compile checks what is waited for.
+// compile checks the condition of a wait.
 func (w *Wait) compile() (err error) {
 	if !w.isNamed() {
 		return errors.New("wait: resource and name are required")
