@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// completer is the program that kubectl asks what may follow "kubectl tide".
+// completer is the program that kubectl asks for the completions of "kubectl tide".
 const completer = "kubectl_complete-tide"
 
-// completionOptions are those of completion.
+// completionOptions are the arguments of completion.
 type completionOptions struct {
 	*cmdutil.Env
 	root  *cobra.Command

@@ -4,11 +4,11 @@
 // Package cli is the kubectl plugin, kubectl tide.
 //
 //   - root.go: the process and the root command
-//   - completion.go: what the shell completes
+//   - completion.go: completions of the shell
 //   - pools/, restarts/, pods/, migrate/, dashboard/: the commands, a package per family
-//   - cmdutil/: what the commands share
+//   - cmdutil/: shared by the commands
 //   - term/: tables, bars and colors
 //
-// What is shown is computed in internal/view, without a cluster and a terminal;
-// a command reads objects, hands them over, and draws what it gets back.
+// internal/view computes the shown values, without a cluster and a terminal;
+// a command reads objects, hands them over, and draws the result.
 package cli

@@ -121,7 +121,7 @@ interrupted.`,
 	return cmd
 }
 
-// help is what a command does that only has commands below it.
+// help is the function of a command that only has subcommands.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // setLogging lets the client libraries log, if -v asks for it.

@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Right is what an access review asks for: a verb on an object of Tidekeeper's.
+// Right is a verb on an object of Tidekeeper's, as access reviews name it.
 type Right struct{ Verb, Resource, Namespace, Name string }
 
-// Actions are what may be done, with --allow-actions. Each but the first returns what it did,
+// Actions are the actions of --allow-actions. Each except Allowed returns its result,
 // in a sentence.
 type Actions interface {
 	// Allowed reports whether the user has a right, by an access review.
@@ -46,18 +46,18 @@ const (
 	actThaw    = "thaw"
 )
 
-// action is a button, with what its dialog asks and what is sent after a yes.
+// action is a button, with the question of its dialog and the object that is sent after a yes.
 type action struct {
 	Name, Text, Question string
 	// Object names the object, as JSON.
 	Object string
-	// Asks says that the dialog asks for the fields of a freeze, and Namespaces what is in the
-	// field of that name first.
+	// Asks says that the dialog asks for the fields of a freeze, and Namespaces is the first text of the
+	// field of that name.
 	Asks       bool
 	Namespaces string
 }
 
-// asked is what a dialog was confirmed for.
+// asked is a confirmed action.
 type asked struct {
 	Action    string    `json:"action"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -135,7 +135,7 @@ func (b *buttons) thaw(f *view.Freeze) []action {
 	}}
 }
 
-// do returns what is to be done, and the right that it needs.
+// do returns the function of the action, and the right that it needs.
 func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error), error) {
 	restarts := map[string]func(context.Context, string, string) (string, error){
 		actNow: actions.RestartNow, actSuspend: actions.Suspend, actResume: actions.Resume,

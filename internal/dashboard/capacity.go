@@ -17,15 +17,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// whatIf is the data of the page about what fits, and what would be lost.
+// whatIf is the data of the page about copies that fit, and losses.
 type whatIf struct {
 	Problems []string
 	Fields   []field
-	// Like is the workload whose copies are meant, and Workloads those that can be chosen.
+	// Like is the workload whose copies are meant, and Workloads can be chosen.
 	Like      string
 	Workloads []string
 	Mistake   string
-	// Lacks says what the copy of a workload is evaluated without.
+	// Lacks names parts that the copy of a workload is evaluated without.
 	Lacks    string
 	Requests string
 	Fits     []fitRow
@@ -38,13 +38,13 @@ type whatIf struct {
 // field is a field of the form.
 type field struct {
 	Name, Label, Value, Example string
-	// Off says that it shows what a workload requests, and cannot be written into.
+	// Off reports that the field shows a request of a workload, and cannot be edited.
 	Off      bool
 	resource corev1.ResourceName
 	flag     string
 }
 
-// formFields are what a copy may request, with the flags of the twin.
+// formFields are the possible requests of a copy, with the flags of the same command.
 var formFields = []field{
 	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
 	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
@@ -65,7 +65,7 @@ type fitRow struct {
 	Is                             view.Severity
 }
 
-// lossRow is what would be lost.
+// lossRow is a loss in the table.
 type lossRow struct {
 	view.PoolLoss
 	Homeless                 int
@@ -187,10 +187,10 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// longestAmount is how long an amount may be: what is longer takes too long to parse.
+// longestAmount is how long an amount may be: longer texts take too long to parse.
 const longestAmount = 40
 
-// addTo adds what a field says to the requests.
+// addTo adds the amount of a field to the requests.
 func (f *field) addTo(requests corev1.ResourceList) error {
 	name, text := f.resource, f.Value
 	if name == "" {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dashboard serves pages about a cluster to the browsers of this machine: pools and
-// their levels, what fits and what would be lost, restarts past and coming, and pods as they
-// start. It computes no numbers of its own: they are those of internal/view, internal/capacity
+// their levels, copies that fit, losses, restarts past and coming, and pods as they
+// start. It computes no numbers of its own: they come from internal/view, internal/capacity
 // and internal/restart/forecast, as the commands of the plugin print them.
 //
 //   - site.go: the server and its routes

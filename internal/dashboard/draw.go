@@ -50,11 +50,11 @@ func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
 	return levelBar{Resource: string(name), Known: known, Percent: l.Percent, Width: min(100, l.Percent), Amount: l.Amount(), Is: l.Severity()}
 }
 
-// tide is how much of a resource there is, can be used, is requested and is used: parts of what
-// is allocatable, in thousandths of the width.
+// tide is how much of a resource exists, can be used, is requested and is used: parts of the
+// allocatable amount, in thousandths of the width.
 type tide struct {
 	levelBar
-	// Lost is what no new pod can use, at the right end; Used is a mark.
+	// Lost is the part that no new pod can use, at the right end; Used is a mark.
 	Requested, Lost, Used int64
 	LostX, UsedX          int64
 	LostText, UsedText    string
@@ -96,7 +96,7 @@ func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
 	return t
 }
 
-// classes are the classes of the map of nodes: five of 20 percent, and one for what is full.
+// classes are the classes of the map of nodes: five of 20 percent, and another for full nodes.
 var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
 
 // classOf returns the class of a level.
@@ -120,7 +120,7 @@ type nodeMap struct {
 	Of        string
 }
 
-// nodeGroup is the nodes of one zone.
+// nodeGroup is the nodes of a zone.
 type nodeGroup struct {
 	Name    string
 	Squares []square
@@ -135,7 +135,7 @@ type square struct {
 	Chosen            bool
 }
 
-// histogramBar is how many nodes there are of one level.
+// histogramBar is the number of nodes of a level.
 type histogramBar struct {
 	view.LevelClass
 	Width  int // in percent

@@ -31,7 +31,7 @@ func (w *World) start(kind Kind) *feed {
 	read := sync.OnceFunc(func() { close(f.synced) })
 	failed := sync.OnceFunc(func() { close(f.failed) })
 	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
-		// What the API server has answered is handled below.
+		// Answers of the API server are handled below.
 		if status := apierrors.APIStatus(nil); ctx.Err() == nil && !isClosed(f.synced) && !errors.As(err, &status) {
 			note(func() { f.unreached = kind.Explain(err) })
 			failed()
@@ -80,7 +80,7 @@ func (w *World) start(kind Kind) *feed {
 	return f
 }
 
-// observed reports the errors of what lists and watches.
+// observed reports the errors of lists and watches.
 type observed struct {
 	cache.ListerWatcherWithContext
 	onError func(error)

@@ -35,19 +35,19 @@ type fleetPool struct {
 	view.Pool
 }
 
-// fleetForecast is the forecast of one cluster, for programs.
+// fleetForecast is the forecast of a cluster, for programs.
 type fleetForecast struct {
 	Context string `json:"context"`
 	forecast.Forecast
 }
 
-// fleetData is what a page about several clusters has for programs, and those that cannot be shown.
+// fleetData is the page about several clusters for programs, with the clusters that cannot be shown.
 type fleetData[T any] struct {
 	Items  []T            `json:"items"`
 	Errors []clusterError `json:"errors,omitempty"`
 }
 
-// problemsOf are the sentences about one of several clusters, each with its name. What is old is
+// problemsOf are the sentences about a cluster, each with its name. Old data is
 // among them.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
@@ -123,7 +123,7 @@ func matching(filter string) string {
 	return " that match the filter"
 }
 
-// add adds what one cluster has.
+// add adds the overview of a cluster.
 func (d *overview) add(of links, other *overview) {
 	for _, row := range other.Pools {
 		row.Context = of.context
@@ -142,7 +142,7 @@ func (d *overview) add(of links, other *overview) {
 	}
 }
 
-// finish keeps the worst of what all clusters have, to one scale.
+// finish keeps the worst rows of all clusters, to the same scale.
 func (d *overview) finish() {
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
 	d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
@@ -246,7 +246,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 	return all, freezes
 }
 
-// addSummary adds the numbers of one cluster.
+// addSummary adds the numbers of a cluster.
 func addSummary(all, of *forecast.Summary) {
 	all.Started, all.Missed, all.Skipped, all.Failed = all.Started+of.Started, all.Missed+of.Missed, all.Skipped+of.Skipped, all.Failed+of.Failed
 	all.InProgress, all.Waiting, all.Assumed, all.Unlisted = all.InProgress+of.InProgress, all.Waiting+of.Waiting, all.Assumed+of.Assumed, all.Unlisted+of.Unlisted

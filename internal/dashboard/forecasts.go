@@ -18,9 +18,9 @@ import (
 const (
 	// forecastAge is how old a forecast may be if nothing has changed.
 	forecastAge = 20 * time.Second
-	// forecastPatience is how long a page waits for a forecast. Later it shows the last one.
+	// forecastPatience is how long a page waits for a forecast. Later it shows the last forecast.
 	forecastPatience = time.Second
-	// longestForecast is how long a forecast may be made. What it would take is up to the tenants.
+	// longestForecast is how long a forecast may be made. The tenants decide how long it would take.
 	longestForecast = 20 * time.Second
 	// forecastRest is how much longer than a forecast took the time is until the next one: they are
 	// made for at most a tenth of the time.
@@ -30,12 +30,12 @@ const (
 	assumedDuration = time.Minute
 )
 
-// forecasts makes the forecasts of the pages: outside of the lock of the pages, one of each length
-// at a time, and for a bounded share of the time. Pages show the last one meanwhile.
+// forecasts makes the forecasts of the pages: outside of the lock of the pages, a forecast of each length
+// at a time, and for a bounded share of the time. Pages show the last forecast meanwhile.
 type forecasts struct {
 	now func() time.Time
 	run func(context.Context, forecast.Input) forecast.Forecast
-	// patience is how long a page waits, and longest how long one may be made.
+	// patience is how long a page waits, and longest how long a forecast may be made.
 	patience, longest time.Duration
 	// made is called when a forecast is there that a page did not wait for; nil for nothing.
 	made func()
@@ -44,13 +44,13 @@ type forecasts struct {
 	known map[time.Duration]*knownForecast
 }
 
-// knownForecast is the last forecast of one length.
+// knownForecast is the last forecast of a length.
 type knownForecast struct {
 	forecast.Forecast
-	// key is that of what it was made from, at is when; zero if there is none yet.
+	// key is the version of its input, and at its time; zero if there is none yet.
 	key string
 	at  time.Time
-	// done is closed when the one ends that is being made, nil if none is. late says that a page
+	// done is closed when the forecast that is being made ends, nil if none is. late says that a page
 	// has not waited for it.
 	done chan struct{}
 	late bool
@@ -66,17 +66,17 @@ func newForecasts(now func() time.Time) *forecasts {
 // shownForecast is a forecast as a page shows it.
 type shownForecast struct {
 	forecast.Forecast
-	// Known says that there is one.
+	// Known reports that there is a forecast.
 	Known bool
 	// at is when it was made, and old says that something has changed since; problem is why there
-	// is no later one.
+	// is no later forecast.
 	at      time.Time
 	old     bool
 	problem string
 }
 
-// get returns the forecast of a length, of what has a key. It makes one from the input if that is
-// needed, and waits for it for as long as a page may.
+// get returns the forecast of a length, of an input with a key. If needed, it makes a forecast from
+// the input, and waits for it for as long as a page may.
 func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, input func() forecast.Input) shownForecast {
 	f.mu.Lock()
 	k := f.known[ahead]
@@ -119,7 +119,7 @@ func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struc
 	f.mu.Unlock()
 }
 
-// make makes a forecast. One that takes too long is not kept.
+// make makes a forecast. A forecast that takes too long is not kept.
 func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in forecast.Input) {
 	f.mu.Lock()
 	longest := f.longest
@@ -145,7 +145,7 @@ func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in f
 	}
 }
 
-// note says that a forecast is old, or not there, and why; "" for one of now.
+// note says that a forecast is old, or not there, and why; "" for a forecast of now.
 func (s *shownForecast) note(now time.Time, local *time.Location) string {
 	why := "a new one is being made"
 	if s.problem != "" {

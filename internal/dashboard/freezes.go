@@ -37,7 +37,7 @@ func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	return rows
 }
 
-// heldBackText says what a Freeze holds back.
+// heldBackText counts the restarts and nodes that a Freeze holds back.
 func heldBackText(h tidekeeperv1.HeldBack) string {
 	var parts []string
 	for _, part := range []struct {

@@ -15,22 +15,22 @@ import (
 	"sync"
 )
 
-// maxBody is how large what a client sends may be, in bytes.
+// maxBody is the maximum size of the body of a request, in bytes.
 const maxBody = 64 << 10
 
-// NewToken returns what a client has to show in each request for data: 32 random bytes, as text.
+// NewToken returns the token for all requests for data: 32 random bytes, as text.
 func NewToken() string {
 	bytes := make([]byte, 32)
 	_, _ = rand.Read(bytes) // It never fails.
 	return base64.RawURLEncoding.EncodeToString(bytes)
 }
 
-// policy is the Content-Security-Policy of every answer. Scripts and styles are those of this
-// server, and HTML gets into the page through the one policy of its script.
+// policy is the Content-Security-Policy of every answer. Scripts and styles come from this
+// server, and HTML gets into the page through the only policy of its script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types tide; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// headers are those of every answer.
+// headers are the headers of every answer.
 var headers = map[string]string{
 	"Content-Security-Policy":      policy,
 	"X-Content-Type-Options":       "nosniff",
@@ -44,7 +44,7 @@ var headers = map[string]string{
 }
 
 // isOurHost reports whether a Host header names this machine literally. A name that only
-// resolves to it, as one of an attacker may, does not count. Any port does: ssh -L has another.
+// resolves to it, as a name of an attacker may, does not count. Any port does: ssh -L has another.
 func isOurHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

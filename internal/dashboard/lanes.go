@@ -23,7 +23,7 @@ type laneAxis struct {
 	local            *time.Location
 }
 
-// lane is what happened to one ScheduledRestart, and what will.
+// lane is the past and the coming restarts of a ScheduledRestart.
 type lane struct {
 	Windows []span
 	Bars    []laneBar
@@ -33,7 +33,7 @@ type lane struct {
 // span is a time, in thousandths of the width.
 type span struct{ X, Width int64 }
 
-// laneBar is one tick: thin while it waited, thick while it took.
+// laneBar is a tick: thin while it waited, thick while it took.
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
@@ -59,7 +59,7 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 // mostLaneParts bounds how many bars and windows a lane has.
 const mostLaneParts = 100
 
-// lane returns the lane of a ScheduledRestart with its coming ticks: those of one trigger, or of
+// lane returns the lane of a ScheduledRestart with its coming ticks: the ticks of a trigger, or of
 // all if it is "".
 func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick, trigger string) *lane {
 	l := &lane{Windows: a.windows(r)}

@@ -19,9 +19,9 @@ import (
 
 const (
 	// likeAge is how old the copy of a workload's pod may be. It takes two requests to the API
-	// server to make one.
+	// server to make a copy.
 	likeAge = 30 * time.Second
-	// longestLike is how long the name of a workload with its namespace may be: longer ones do
+	// longestLike is how long the name of a workload with its namespace may be: longer names do
 	// not exist.
 	longestLike = 400
 	// mostWorkloads is how many workloads the form suggests.
@@ -38,7 +38,7 @@ type podOfLike struct {
 // likeName is the name of a workload as the form has it: [NAMESPACE/]TYPE/NAME.
 type likeName struct{ namespace, like string }
 
-// likeNameOf reads a workload's name; namespace is that of a name without one.
+// likeNameOf reads a workload's name; namespace is the default namespace.
 func likeNameOf(text, namespace string) (likeName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {

@@ -29,7 +29,7 @@ var (
 	overviewKinds = append([]string{kindPools, kindNodes}, restartsKinds...)
 )
 
-// mainResources are those that every pool is shown with.
+// mainResources are the resources that every pool is shown with.
 var mainResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
 // mostTrouble and mostSlow are how many rows the overview has of each.
@@ -57,14 +57,14 @@ type overview struct {
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
-	// OldForecast says that what is coming is old, and why.
+	// OldForecast says that the forecast is old, and why.
 	OldForecast string
 	NoForecast  bool
 	Trouble     []restartRow
 	Slow        []startupRow
 }
 
-// choice is one of several values of a parameter.
+// choice is a value of a parameter, of several.
 type choice struct {
 	Text, Href string
 	Chosen     bool
@@ -176,7 +176,7 @@ func (t *poolTable) addRoom(row *poolRow) {
 	}
 }
 
-// sortPools sorts by what is chosen, and by name where that is equal.
+// sortPools sorts by the chosen column, and equal pools by name.
 func sortPools(rows []poolRow, by string) {
 	percent := func(p *poolRow, name corev1.ResourceName) int32 {
 		l, _ := view.LevelOf(p.Pool.Levels, name)

@@ -22,29 +22,29 @@ const (
 	kindNamespaces = "namespaces"
 )
 
-// page is what is shown.
+// page is the content of a page.
 type page struct {
 	title    string
 	template string
 	data     any // for the template
-	json     any // for programs: what the twin in the terminal prints
+	json     any // for programs: the output of the same command
 	command  []string
 }
 
-// builder builds the pages of one path.
+// builder builds the pages of a path.
 type builder struct {
 	kinds []string
-	// own says that of the pods only those of the namespace are needed.
+	// own reports that only the pods of the namespace are needed.
 	own  bool
 	page func(*request) (*page, error)
-	// ahead is how far the forecast looks of a page that has one.
+	// ahead is how far the forecast of the page looks; nil without a forecast.
 	ahead func(*request) time.Duration
 }
 
 // errNotFound is the error for an object that does not exist.
 var errNotFound = errors.New("there is no such object")
 
-// route returns what builds the page of a path, and the name in the path.
+// route returns the builder of the page of a path, and the name in the path.
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":

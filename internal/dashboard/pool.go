@@ -27,7 +27,7 @@ const (
 	mostPodRows  = 30
 )
 
-// poolData is the data of the page of one pool.
+// poolData is the data of the page of a pool.
 type poolData struct {
 	*view.PoolDetail
 	Problems    []string
@@ -51,7 +51,7 @@ type poolData struct {
 	CutOff string // which class of the histogram is shown
 }
 
-// fact is a name and what is said about it.
+// fact is a name with a text.
 type fact struct{ Name, Text string }
 
 // filledBy is who requests the CPU of the nodes.
@@ -186,7 +186,7 @@ func resourcesOf(levels []view.Level) []string {
 	return names
 }
 
-// stateOf says what is special about a node, in a word; "" if nothing.
+// stateOf returns the special state of a node, in a word; "" if there is none.
 func stateOf(node *corev1.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
@@ -200,7 +200,7 @@ func stateOf(node *corev1.Node) string {
 	}
 }
 
-// nodePanel is one node in detail.
+// nodePanel is a node in detail.
 type nodePanel struct {
 	Name, State, Zone string
 	Close             string

@@ -32,7 +32,7 @@ var shell = func() []byte {
 }()
 
 // templates escape all that comes from the cluster, by where it is put. Each site has a copy, in
-// which links are those of its cluster.
+// which links lead to its cluster.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
@@ -68,7 +68,7 @@ func dict(values ...any) map[string]any {
 	return m
 }
 
-// pageContext is what every template gets.
+// pageContext is the data of every template.
 type pageContext struct {
 	D any
 	// Command is the twin of the page for the terminal.

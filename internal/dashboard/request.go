@@ -24,7 +24,7 @@ type request struct {
 	models   *models
 	// readOnly hides the buttons, on a page about several clusters.
 	readOnly bool
-	// played is the forecast, on a page that has one.
+	// played is the forecast, on a page with a forecast.
 	played shownForecast
 }
 

@@ -37,7 +37,7 @@ type restartRow struct {
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// rows returns the ScheduledRestarts that match the filters: first those in trouble, then
+// rows returns the ScheduledRestarts that match the filters: first the restarts in trouble, then
 // in the order in which they start.
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
 	values := make([]tidekeeperv1.ScheduledRestart, len(list))
@@ -72,12 +72,12 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	return rows
 }
 
-// compareRestarts puts what is in trouble first, and then what starts first.
+// compareRestarts puts restarts in trouble first, and then sorts by the next start.
 func compareRestarts(a, b restartRow) int {
 	return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
 }
 
-// trouble is greater for what needs a person more.
+// trouble is greater for a restart that needs a person more.
 func trouble(row *restartRow) int {
 	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
 }

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The bounds of what the page lists.
+// The bounds of the lists of the page.
 const (
 	mostRestartRows = 60
 	mostMinutes     = 40
@@ -36,12 +36,12 @@ type restartsData struct {
 	Namespace string
 	Strip     *strip
 	Herd      *herd
-	// Freezes are those that have not ended, and FreezeActions creates one.
+	// Freezes are the Freezes that have not ended, and FreezeActions creates another.
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
 	Settings      string
-	// OldForecast says that what is coming is old, and why; NoForecast that nothing is known of it.
+	// OldForecast says that the forecast is old, and why; NoForecast reports that there is none.
 	OldForecast string
 	NoForecast  bool
 	Minutes     []minuteRow
@@ -182,7 +182,7 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 // mostNames is how many restarts a cell names.
 const mostNames = 6
 
-// tickNames lists the names of what has ticks, the first of them.
+// tickNames lists the names of the restarts of some ticks, the first of them.
 func tickNames(ticks []forecast.Tick) string {
 	var names []string
 	for _, t := range ticks[:min(len(ticks), mostNames)] {

@@ -26,22 +26,22 @@ type About struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	User    string `json:"user"`
-	// Namespace is the one whose restarts and pods are shown; "" means all.
+	// Namespace is the namespace whose restarts and pods are shown; "" means all.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Cluster is what the site asks of the cluster beside the world.
+// Cluster reads from the cluster without a watch, and acts on it.
 type Cluster struct {
-	// Metrics returns what nodes use.
+	// Metrics returns the usage of nodes.
 	Metrics func(ctx context.Context) view.NodeMetrics
 	// Events returns the events about an object. An error says why there are none.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
 	// PodLike returns a copy of the pods of a workload that TYPE/NAME names, in the namespace of
-	// the context if none is named. lacks says what it is evaluated without.
+	// the context if none is named. lacks names parts that the copy is evaluated without.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
-	// Manager returns what is known of the manager, as far as the user may read it.
+	// Manager returns the state of the manager, as far as the user may read it.
 	Manager func(ctx context.Context) view.Manager
-	// Actions are what may be done; nil without --allow-actions.
+	// Actions are the allowed actions; nil without --allow-actions.
 	Actions Actions
 }
 
@@ -100,7 +100,7 @@ func (s *Site) Used() <-chan struct{} { return s.door.used }
 func (s *Site) Link(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.token }
 
 // Serve serves the site until the context ends. The log of the HTTP server is dropped: it would
-// have what a client sends in it.
+// contain text from clients.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -132,8 +132,8 @@ func isPage(path string) bool {
 	return found
 }
 
-// serveShell serves the same page for all paths: what is in it comes by its script, which has
-// the token. What ends with .json is data.
+// serveShell serves the same page for all paths: its content comes by its script, which has
+// the token. Paths that end with .json are data.
 func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		s.door.withToken(s.serveJSON)(w, r)
@@ -154,7 +154,7 @@ type envelope struct {
 	About About  `json:"about"`
 	// Context is that of the cluster of the page, if the site shows several.
 	Context string `json:"context,omitempty"`
-	// AsOf is the time of what is shown, on the clock of the terminal.
+	// AsOf is the time of the shown objects, on the clock of the terminal.
 	AsOf string `json:"asOf"`
 	// Lost says that the API server cannot be reached, and why.
 	Lost string `json:"lost,omitempty"`
@@ -229,7 +229,7 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 	reply(w, p.json, nil)
 }
 
-// reply sends a value as JSON, or an error as one line.
+// reply sends a value as JSON, or an error as a line of text.
 func reply(w http.ResponseWriter, value any, err error) {
 	switch {
 	case errors.Is(err, errNoPage), errors.Is(err, errNotFound), errors.Is(err, errNoContext):

@@ -18,10 +18,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// snapshot is what was read of some kinds, at one moment.
+// snapshot is the objects of some kinds, at a moment.
 type snapshot struct {
 	now time.Time
-	// versions are those of the kinds: equal ones mean that nothing has changed.
+	// versions are the versions of the kinds: equal versions mean that nothing has changed.
 	versions map[string]int64
 	objects  map[string][]any
 	// unserved are the kinds that the cluster does not serve, and need not.
@@ -110,7 +110,7 @@ func listOf[T metav1.Object](s *snapshot, kind string) []T {
 	return list
 }
 
-// problem returns why one of the kinds cannot be shown, "" if all can.
+// problem returns why any of the kinds cannot be shown, "" if all can.
 func (s *snapshot) problem(kinds ...string) string {
 	for _, kind := range kinds {
 		if p := s.problems[kind]; p != "" {
@@ -165,7 +165,7 @@ func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
 }
 
 // freezes returns the periods of the freezes that are about each namespace. Without the right to
-// read the labels of namespaces, those by label are not counted.
+// read the labels of namespaces, freezes by label are not counted.
 func (s *snapshot) freezes() map[string][]period.Period {
 	if s.byNamespace != nil {
 		return s.byNamespace

@@ -17,7 +17,7 @@ import (
 )
 
 // mostStartups is how many pods the page lists, and mostExplained for how many of them events
-// are read: one request each, kept for a while.
+// are read: a request for each, kept for a while.
 const (
 	mostStartups  = 25
 	mostExplained = 8
@@ -46,7 +46,7 @@ type stageKey struct {
 	Text   string
 }
 
-// startupRow is how one pod came up.
+// startupRow is the start of a pod.
 type startupRow struct {
 	view.Startup
 	Key, Href   string
@@ -155,7 +155,7 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 // stageText is the name of a stage for people.
 func stageText(name podtimeline.StageName) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// podPanel is the waterfall of one pod.
+// podPanel is the waterfall of a pod.
 type podPanel struct {
 	view.Startup
 	Close   string

@@ -15,9 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The measures of a strip: columns in 970 units, starts above a base line, what is not
+// The measures of a strip: columns in 970 units, starts above a base line, ticks that are not
 // restarted below it. The first column has begun before now, so that columns begin at a full
-// quarter of an hour; there is one more of them for that.
+// quarter of an hour; this takes another column.
 const (
 	stripColumns = 97
 	stripWidth   = 970
@@ -65,7 +65,7 @@ func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.F
 	}
 }
 
-// column is what happens in a part of the time.
+// column is the starts and misses in a part of the time.
 type column struct {
 	X, Width             int
 	Started, Waiting     int // above the base line, in units
@@ -175,7 +175,7 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 }
 
 // clockChanges says when the clocks of a place change within a time. The columns of a strip are
-// all of the same length: an hour that comes twice has its columns twice, and one that is left
+// all of the same length: an hour that comes twice has its columns twice, and an hour that is left
 // out has none.
 func clockChanges(from, until time.Time, local *time.Location) []string {
 	var list []string

@@ -20,7 +20,7 @@ func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRest
 	return copied
 }
 
-// targets returns the state of the workloads that are restarted. Those of a kind that may not be
+// targets returns the state of the workloads that are restarted. Workloads of a kind that may not be
 // read are left out, and taken to be healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	targets := map[forecast.TargetKey]forecast.Target{}

@@ -30,7 +30,7 @@ type Kind struct {
 	Object runtime.Object
 	// Source lists and watches the objects.
 	Source cache.ListerWatcher
-	// Keep drops from an object what no page shows, before it is kept. It is nil for nothing.
+	// Keep drops the fields of an object that no page shows, before it is kept. It is nil for nothing.
 	Keep cache.TransformFunc
 	// Optional says that the cluster need not serve the kind.
 	Optional bool
@@ -38,7 +38,7 @@ type Kind struct {
 	Explain func(error) string
 }
 
-// World is what pages read from the cluster: one watch for each kind, started when a page needs
+// World is the objects that pages read from the cluster: a watch for each kind, started when a page needs
 // it and ended when no page has for a while.
 type World struct {
 	kinds map[string]Kind
@@ -48,14 +48,14 @@ type World struct {
 	feeds map[string]*feed
 	// viewers is how many open pages need a kind.
 	viewers map[string]int
-	// version counts the changes, and changed is closed at the next one.
+	// version counts the changes, and changed is closed at the next change.
 	version int64
 	changed chan struct{}
 	// onChange is called with each change; nil for nothing.
 	onChange func()
 }
 
-// feed is the watch of one kind. Its fields are guarded by the mutex of the world.
+// feed is the watch of a kind. Its fields are guarded by the mutex of the world.
 type feed struct {
 	stop context.CancelFunc
 	// done is closed when its goroutines have ended.
@@ -88,12 +88,12 @@ func NewWorld(kinds []Kind, now func() time.Time) *World {
 	return w
 }
 
-// use returns the feeds of the kinds and starts those that do not run.
+// use returns the feeds of the kinds, and starts the feeds that do not run.
 func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// While the API server cannot be reached, what it has said last holds.
+	// While the API server cannot be reached, its last answer counts.
 	lost := false
 	for _, f := range w.feeds {
 		lost = lost || f.lost != ""
@@ -198,7 +198,7 @@ func (w *World) wakePages() {
 	}
 }
 
-// changes returns the version, and a channel that is closed when there is a later one.
+// changes returns the version, and a channel that is closed when there is a later version.
 func (w *World) changes() (version int64, later <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

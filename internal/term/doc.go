@@ -4,7 +4,7 @@
 // Package term draws on a terminal, or into a pipe: tables, bars, colors, and
 // times in words. It knows nothing of Kubernetes.
 //
-//   - screen.go: what the output can show
+//   - screen.go: the abilities of the output
 //   - table.go: rows of cells
 //   - layout.go: how a table gives way on a narrow screen
 //   - bar.go: shares as bars

@@ -15,7 +15,7 @@ type Layout struct {
 }
 
 // Layout returns how to show the table on a screen. Rows that follow another
-// table are given its layout: what that has dropped stays dropped, and no column
+// table are given its layout: dropped columns stay dropped, and no column
 // becomes narrower.
 //
 // On a narrow terminal a table gives way in this order: sentences are cut, bars
@@ -93,7 +93,7 @@ func (t *Table) fits(l *Layout, s Screen) bool {
 	return total <= s.Width
 }
 
-// dropOne drops the column that matters least, and reports whether there was one.
+// dropOne drops the column that matters least, and reports whether a column was dropped.
 func (t *Table) dropOne(l *Layout) bool {
 	worst := -1
 	for i, c := range t.Columns {

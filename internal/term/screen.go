@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is what the output can show. The zero value is a file or a pipe:
+// Screen is the abilities of the output. The zero value is a file or a pipe:
 // nothing is cut off, colored or drawn.
 type Screen struct {
 	Terminal bool
@@ -22,7 +22,7 @@ type Screen struct {
 	ASCII bool
 }
 
-// ScreenOf returns what is at the other end of the output.
+// ScreenOf returns the screen at the other end of the output.
 func ScreenOf(out io.Writer) Screen {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Table is text in columns, as wide as they are on the screen: a Chinese
-// character takes two columns, a combining one none.
+// character takes two columns, a combining character none.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
@@ -67,7 +67,7 @@ func (t *Table) WriteTo(out io.Writer, s Screen) error {
 }
 
 // WriteLayout prints the table in a layout, so that rows that are printed later
-// stand below those printed before.
+// stand below the columns printed before.
 func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	var text strings.Builder
 	for _, row := range t.lines() {
@@ -142,7 +142,7 @@ func truncate(text string, columns int, ascii bool) string {
 	return width.Truncate(text, columns, "…")
 }
 
-// Printable removes what would move the cursor or change the terminal: messages
+// Printable removes characters that would move the cursor or change the terminal: messages
 // come from the cluster, and any tenant may have written them.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -72,7 +72,7 @@ func ComingInZone(t, now time.Time, in *time.Location) string {
 // Ago says how long ago something was.
 func Ago(t, now time.Time) string { return Between(t, now) }
 
-// Between says how long it is from one time to another.
+// Between returns the time from a start to an end.
 func Between(from, to time.Time) string { return duration.HumanDuration(max(0, to.Sub(from))) }
 
 // Plural puts a number before a noun.

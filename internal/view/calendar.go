@@ -32,7 +32,7 @@ type Minute struct {
 	NotStarted []Start `json:"notStarted,omitempty"`
 }
 
-// Start is the start of one restart.
+// Start is the start of a restart.
 type Start struct {
 	// Context is that of the cluster, in the calendar of several.
 	Context   string    `json:"context,omitempty"`
@@ -43,14 +43,14 @@ type Start struct {
 	Start     time.Time `json:"start,omitzero"`
 	// Its place in the spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
-	// Outcome and Reason are those of a tick that is not started.
+	// Outcome and Reason explain a tick that is not started.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
 	// EarlierTicks is how many ticks before it have the same end.
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Of returns what starts in a minute in one of several clusters.
+// Of returns the starts of a minute in a cluster, of several.
 func (m *Minute) Of(cluster string) Minute {
 	of := Minute{Time: m.Time, Starts: []Start{}}
 	for _, start := range m.Starts {
@@ -71,9 +71,9 @@ func (m *Minute) Of(cluster string) Minute {
 // The number of starts is up to the tenants, the memory that this takes is not.
 const MostListed = 100_000
 
-// Planner computes from schedules alone what is started after a time and not after another, where
+// Planner computes from schedules alone the starts after a time and not after another, where
 // there is too much to play it: see [CalendarOf]. A tick that is due already, and waits for
-// something, has no time and is not in it. It keeps little of each ScheduledRestart, and one number
+// something, has no time and is not in it. It keeps little of each ScheduledRestart, and a number
 // for each minute.
 type Planner struct {
 	now, until time.Time
@@ -133,7 +133,7 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	p.each(ctx, p.until, func(_ *planned, _, at time.Time) { counts[minuteOf(at)]++ })
 
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(p.problems))}
-	place := make([]int, len(counts)) // of a minute among those in which something starts
+	place := make([]int, len(counts)) // of a minute among the minutes with starts
 	listed, all := 0, true
 	for i, count := range counts {
 		if count == 0 {

@@ -15,7 +15,7 @@ import (
 // stopped are the reasons of ticks of schedules that do not go on. They are in no calendar.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
-// CalendarOf returns the calendar of a forecast: what starts after its beginning, and what is
+// CalendarOf returns the calendar of a forecast: the starts after its beginning, and the ticks that are
 // missed or skipped. offsets are the places in their spreads, and underWay the ticks of the restarts
 // that are in progress, by namespace/name: the manager that started one may have a clock that is
 // ahead.
@@ -69,7 +69,7 @@ func (c *Calendar) minute(of time.Time) *Minute {
 	return &c.Minutes[i]
 }
 
-// tidy sorts what happens in the same minute, and leaves out minutes in which nothing does. Of a
+// tidy sorts the starts of a minute, and leaves out empty minutes. Of a
 // minute all starts are listed, or none.
 func (c *Calendar) tidy() {
 	c.Minutes = slices.DeleteFunc(c.Minutes, func(m Minute) bool { return m.Count == 0 && len(m.NotStarted) == 0 })
@@ -90,7 +90,7 @@ func compareStarts(a, b *Start) int {
 	return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Tick.Compare(b.Tick))
 }
 
-// Join takes in the calendar of one of several clusters.
+// Join adds the calendar of a cluster, of several.
 func (c *Calendar) Join(cluster string, other Calendar) {
 	in := func(starts []Start) []Start {
 		for i := range starts {

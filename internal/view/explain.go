@@ -9,7 +9,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Explanation says what a schedule means, and when it ticks.
+// Explanation is the meaning of a schedule, with its ticks.
 type Explanation struct {
 	Words string `json:"words"`
 	Zone  string `json:"zone"`
@@ -19,11 +19,11 @@ type Explanation struct {
 // Tick is a tick of a schedule, on the clock of its zone.
 type Tick struct {
 	Time time.Time `json:"time"`
-	// ClockChange says what a change of the clock does to the tick.
+	// ClockChange describes the effect of a change of the clock on the tick.
 	ClockChange string `json:"clockChange,omitempty"`
 }
 
-// Explain returns what a schedule means, and its ticks after a time.
+// Explain returns the meaning of a schedule, and its ticks after a time.
 func Explain(s *schedule.Schedule, after time.Time, ticks int) Explanation {
 	e := Explanation{Words: s.Describe(), Zone: s.Zone(), Ticks: []Tick{}}
 	before := after

@@ -19,7 +19,7 @@ type Unserved struct {
 	// Message is that of the first of them, and Alike says that it is that of all.
 	Message string
 	Alike   bool
-	// Ticks are those of different objects, and Count also has those that are recorded with
+	// Ticks are of different objects, and Count includes the ticks that are recorded with
 	// them.
 	Ticks []forecast.Tick
 	Count int

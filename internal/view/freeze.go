@@ -49,7 +49,7 @@ func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 	return freezes
 }
 
-// whereOf names the namespaces of a Freeze: one by one if its selector does, else by their
+// whereOf names the namespaces of a Freeze: each by name if its selector does, else by their
 // labels.
 func whereOf(f *tidekeeperv1.Freeze) string {
 	if period.AppliesToAllNamespaces(f) {

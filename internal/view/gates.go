@@ -20,7 +20,7 @@ type Gates struct {
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates of a restart, those of the decision and that of the budget.
+// GatesOf returns the gates of a restart: the gates of the decision, and the gate of the budget.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -29,7 +29,7 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	return g
 }
 
-// Slots counts the slots of the restart budget that restarts other than one use.
+// Slots counts the slots of the restart budget that other restarts use.
 type Slots struct {
 	// Of is the restart that would need a slot.
 	Of *tidekeeperv1.ScheduledRestart
@@ -65,8 +65,8 @@ func (s *Slots) Gate(note string) decision.Gate {
 	return g
 }
 
-// Obstacles says what a restart that is requested now waits for, or why it will not be started,
-// but for another one in progress.
+// Obstacles names the reasons why a restart that is requested now waits or will not be started,
+// except another restart in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
 	// A request is due while a window is open.
@@ -78,7 +78,7 @@ func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []st
 	}
 	deadline := due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 	for _, gate := range g.Gates {
-		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The one in progress is why.
+		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The restart in progress is the reason.
 		if gate.Open || own || gate.Name == decision.GateSchedule || gate.Name == decision.GateProgress {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Outcome is what became of a tick.
+// Outcome is the outcome of a tick.
 type Outcome struct {
 	Text     string   `json:"text"` // with the reason
 	Severity Severity `json:"severity,omitempty"`
@@ -31,16 +31,16 @@ func outcomeOf(record tidekeeperv1.RestartRecord) Outcome {
 	return o
 }
 
-// HistoryEntry is a tick, and what became of it.
+// HistoryEntry is a tick with its outcome.
 type HistoryEntry struct {
 	Tick    time.Time `json:"tick"`
 	Trigger string    `json:"trigger"`
 	Outcome Outcome   `json:"outcome"`
 	// Waited is from the tick to the start, and Took from there to the end or to
-	// now; nil of one that was not started.
+	// now; nil for a tick that was not started.
 	Waited  *time.Duration           `json:"waited,omitempty"`
 	Took    *time.Duration           `json:"took,omitempty"`
-	Pods    *int32                   `json:"pods,omitempty"` // of one that succeeded
+	Pods    *int32                   `json:"pods,omitempty"` // of a restart that succeeded
 	Startup *tidekeeperv1.PodStartup `json:"startup,omitempty"`
 	Message string                   `json:"message,omitempty"`
 }
@@ -70,7 +70,7 @@ func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	return entries
 }
 
-// between is how long it is from one time to another; timestamps are in whole
+// between is the time from a start to an end; timestamps are in whole
 // seconds.
 func between(from, to time.Time) *time.Duration {
 	length := max(0, to.Sub(from))

@@ -19,10 +19,10 @@ import (
 )
 
 // observeWithin is how long a manager may take to observe a change before it seems that
-// none runs. It takes less than a second where one does.
+// none runs. It takes less than a second if another manager runs.
 const observeWithin = 10 * time.Second
 
-// Manager is what the leases of the leader election show of the manager.
+// Manager is the state of the manager in the leases of the leader election.
 type Manager struct {
 	// Leader is the manager that leads, empty if none does.
 	Leader string
@@ -35,7 +35,7 @@ type Manager struct {
 	Published map[string]string
 }
 
-// ManagerOf returns what some leases of that name, from any namespaces, show.
+// ManagerOf returns the state of the manager in leases of that name, from any namespaces.
 func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	m := Manager{Problem: "there is no lease " + lease.Name}
 	var renewed time.Time
@@ -56,7 +56,7 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	return m
 }
 
-// Unobserved counts objects of which no manager has observed the last change, or what is due,
+// Unobserved counts objects of which no manager has observed the last change, or a due tick,
 // in time.
 type Unobserved struct {
 	Count int
@@ -89,7 +89,7 @@ func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 
 // AddRestart counts a ScheduledRestart, also if its status is of this generation, but shows
 // neither the request in its annotation nor that its tick is due: a manager that runs says of each
-// what it waits for.
+// the reason for the wait.
 func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	const kind = "ScheduledRestart"
 	switch request, err := decision.RequestedTime(r, now); {
@@ -144,7 +144,7 @@ func changed(o metav1.Object) time.Time {
 	return at
 }
 
-// Message says what has not been observed, empty if there is nothing.
+// Message names the changes that were not observed, empty if there are none.
 func (u *Unobserved) Message(now time.Time) string {
 	if u.Count == 0 {
 		return ""

@@ -17,7 +17,7 @@ import (
 // Settings are the settings of the manager that decide when restarts start.
 type Settings struct {
 	forecast.Limits
-	// Assumed are the flags of those that are not known, and taken to be the defaults.
+	// Assumed are the flags whose values are not known, and taken to be the defaults.
 	Assumed []string
 }
 
@@ -51,7 +51,7 @@ func (s *Settings) Values() map[string]string {
 	}
 }
 
-// AssumedText names those of some flags that are assumed, with their values; "" if none is.
+// AssumedText names the assumed flags among some, with their values; "" if none is.
 func (s *Settings) AssumedText(flags ...string) string {
 	var said []string
 	values := s.Values()

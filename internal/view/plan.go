@@ -9,7 +9,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// Plan is what would change if NodePools were applied or deleted.
+// Plan is the changes that applying or deleting NodePools would make.
 type Plan struct {
 	Pools []PoolPlan     `json:"pools"`
 	Nodes []preview.Node `json:"nodes"`
@@ -17,7 +17,7 @@ type Plan struct {
 	Pods []preview.Pod `json:"pods"`
 }
 
-// What would become of a pool.
+// The fates of a pool in a plan.
 const (
 	PoolCreated   = "Create"
 	PoolChanged   = "Change"
@@ -25,7 +25,7 @@ const (
 	PoolUnchanged = "None"
 )
 
-// PoolPlan is what would become of a pool itself.
+// PoolPlan is the change of a pool itself.
 type PoolPlan struct {
 	Name   string `json:"name"`
 	Action string `json:"action"` // Create, Change, Delete or None
@@ -48,7 +48,7 @@ func (p *Plan) DeletedRuntimeClasses() (names []string) {
 	return names
 }
 
-// PlanCounts is what a plan adds up to, in nodes and pods.
+// PlanCounts are the sums of a plan, in nodes and pods.
 type PlanCounts struct {
 	Changed, Joining, Leaving    int
 	ConflictsBegin, ConflictsEnd int

@@ -50,7 +50,7 @@ func EachNode(nodes []preview.Node) []*NodeGroup {
 	return groups
 }
 
-// PodGroup is pods of one workload with the same outcome.
+// PodGroup is the pods of a workload with the same outcome.
 type PodGroup struct {
 	preview.Pod     // without node, and without name if there is an owner
 	Pods, Nodes int // how many

@@ -64,7 +64,7 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 	return levels[i], true
 }
 
-// PoolOf returns what is shown of a pool at a time.
+// PoolOf returns a pool as it is shown at a time.
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
@@ -124,7 +124,7 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus says since when a pool is being deleted, and what it waits for.
+// deletingStatus says since when a pool is being deleted, and the reason for the wait.
 func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
 	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))

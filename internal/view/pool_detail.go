@@ -20,13 +20,13 @@ import (
 type PoolDetail struct {
 	Pool     `json:",inline"`
 	Selector string   `json:"selector"`
-	Settings []string `json:"settings"` // what the pool asks for
+	Settings []string `json:"settings"` // settings in the spec of the pool
 	Members  []Member `json:"members"`  // the fullest first
-	// Room is what new pods can use of the nodes, and FilledBy who requests most of the CPU
+	// Room is the part of the nodes that new pods can use, and FilledBy who requests most of the CPU
 	// there; absent if the pods may not be read.
 	Room     *capacity.Level `json:"room,omitempty"`
 	FilledBy *FilledBy       `json:"filledBy,omitempty"`
-	// Used is what the nodes use; absent if it is not known, and NoMetrics is why.
+	// Used is the usage of the nodes; absent if it is not known, and NoMetrics is why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
 	Events    []Event        `json:"events"`
@@ -46,7 +46,7 @@ type Member struct {
 	Name   string   `json:"name"`
 	Ready  bool     `json:"ready"`
 	Levels []Level  `json:"levels"` // empty if the pods may not be read
-	Lacks  []string `json:"lacks"`  // what the pool asks for
+	Lacks  []string `json:"lacks"`  // settings in the spec of the pool
 }
 
 // PoolFacts are the objects that a PoolDetail is made from.
@@ -57,13 +57,13 @@ type PoolFacts struct {
 	Pods map[string][]*corev1.Pod
 	// Cluster has the members with the pods on them, and may have others; nil to make it of Pods.
 	Cluster *capacity.Cluster
-	// Used is what the members use, nil if it is not known; NoMetrics is why.
+	// Used is the usage of the members, nil if it is not known; NoMetrics is why.
 	Used      *capacity.Used
 	NoMetrics string
 	Events    []corev1.Event
 }
 
-// PoolDetailOf returns what is shown of one pool at a time.
+// PoolDetailOf returns a pool in detail as it is shown at a time.
 func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	selector, err := plan.Selector(f.Pool)
 	if err != nil {

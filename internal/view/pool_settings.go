@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// settingsOf says what a pool asks for on its nodes, and its RuntimeClass.
+// settingsOf returns the settings of a pool for its nodes, and its RuntimeClass.
 func settingsOf(p *tidekeeperv1.NodePool) []string {
 	desired := map[setting.Key]string{}
 	var keys []setting.Key
@@ -36,7 +36,7 @@ func settingsOf(p *tidekeeperv1.NodePool) []string {
 	return texts
 }
 
-// missingSettings names what the spec asks for and a node does not have.
+// missingSettings names the settings in the spec that a node does not have.
 func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
 	texts := []string{}
 	for _, key := range setting.Missing(p, node) {

@@ -26,7 +26,7 @@ type Restart struct {
 	TimeZone  string `json:"timeZone"`
 	Status    Status `json:"status"`
 	Failures  int32  `json:"failures"` // in a row
-	// LastTick is the last tick that is decided, and Outcome what became of it.
+	// LastTick is the last tick that is decided, and Outcome its outcome.
 	LastTick    *time.Time `json:"lastTick,omitempty"`
 	Outcome     Outcome    `json:"outcome,omitzero"`
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
@@ -40,13 +40,13 @@ type Restart struct {
 	ByTick bool `json:"-"`
 	// Refused is why the last eviction of the restart under way was refused.
 	Refused string `json:"refused,omitempty"`
-	// Frozen is what a Freeze does to the next restart, nil if none does.
+	// Frozen is the effect of a Freeze on the next restart, nil without any.
 	Frozen *Frozen `json:"frozen,omitempty"`
 	// AlsoBy are other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
 }
 
-// Frozen is what a Freeze does to a restart that is due while it is in force: the restart waits for
+// Frozen is the effect of a Freeze on a restart that is due while it is in force: the restart waits for
 // its end, or is missed if its deadline is before that.
 type Frozen struct {
 	Freeze string    `json:"freeze"`
@@ -54,7 +54,7 @@ type Frozen struct {
 	Missed bool      `json:"missed,omitempty"`
 }
 
-// Text says what the Freeze does, behind the time of the start; moment puts a time into words. It is
+// Text describes the effect of the Freeze, behind the time of the start; moment puts a time into words. It is
 // "" if there is none.
 func (f *Frozen) Text(moment func(time.Time) string) string {
 	switch {
@@ -67,7 +67,7 @@ func (f *Frozen) Text(moment func(time.Time) string) string {
 	}
 }
 
-// AddFreezes adds what the freezes of its namespace do to the next restart.
+// AddFreezes adds the effect of the freezes of its namespace on the next restart.
 func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []period.Period, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -112,12 +112,12 @@ func (s Shared) Add(r *tidekeeperv1.ScheduledRestart) {
 	s[key] = append(s[key], r.Name)
 }
 
-// others returns the other ScheduledRestarts of the workload of one.
+// others returns the other ScheduledRestarts of the same workload.
 func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
 	return slices.DeleteFunc(slices.Clone(s[r.Namespace+"/"+TargetOf(r)]), func(name string) bool { return name == r.Name })
 }
 
-// RestartOf returns what is shown of a ScheduledRestart.
+// RestartOf returns a ScheduledRestart as it is shown.
 func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	shown := Restart{
 		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.GetSchedule()), TimeZone: r.Spec.TimeZone,

@@ -38,7 +38,7 @@ func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*co
 	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
 }
 
-// NewRoomWith is [NewRoom] for a caller that asks again and again, with what is remembered of the pods.
+// NewRoomWith is [NewRoom] for a caller that asks again and again, with the keys of the pods.
 func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes}
 	for _, pool := range pools {
@@ -70,7 +70,7 @@ type PoolFit struct {
 	capacity.Fit `json:",inline"`
 }
 
-// PodOf returns a pod of one container that requests this much.
+// PodOf returns a pod of a container with these requests.
 func PodOf(requests corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "copy", Resources: corev1.ResourceRequirements{Requests: requests},
@@ -94,11 +94,11 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 	return fits
 }
 
-// PoolLoss is what a pool would lose.
+// PoolLoss is a possible loss of a pool.
 type PoolLoss struct {
 	// Pool is empty if the loss is of nodes by name.
 	Pool string `json:"pool,omitempty"`
-	// Lost names what is lost: a node, or a zone.
+	// Lost names the lost node or zone.
 	Lost string `json:"lost"`
 	// Worst reports whether no other node of the pool would leave more pods without place.
 	Worst         bool `json:"worst,omitempty"`
@@ -113,7 +113,7 @@ func (r *Room) WorstLoss(pool PoolMembers) (PoolLoss, bool) {
 }
 
 // Losses returns for each pool the loss of its worst node and of each of its zones; if zones are
-// named, only the losses of those.
+// named, only their losses.
 func (r *Room) Losses(zones []string) []PoolLoss {
 	losses := []PoolLoss{}
 	byZone := r.Cluster.Zones()
@@ -132,7 +132,7 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
-// PendingGroup is pending pods that are alike, and what each pool could do for them.
+// PendingGroup is pending pods that are alike, with the answer of each pool.
 type PendingGroup struct {
 	Namespace string              `json:"namespace"`
 	Pods      []string            `json:"pods"`
@@ -147,7 +147,7 @@ const (
 	FitsNow = "FitsNow"
 	// FitsEmpty: an empty node of the pool would have room, but none has now.
 	FitsEmpty = "FitsAnEmptyNode"
-	// NeverFits: no node of the pool takes one, whatever runs there.
+	// NeverFits: no node of the pool takes a copy, even without other pods.
 	NeverFits = "Never"
 )
 

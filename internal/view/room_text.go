@@ -30,7 +30,7 @@ func (f *PoolFit) CopiesText() string {
 	return strconv.FormatInt(f.Copies, 10)
 }
 
-// LostText names what is lost, and whether that is the worst.
+// LostText names the lost node or zone, and whether its loss is the worst.
 func (l *PoolLoss) LostText() string {
 	if l.Worst {
 		return l.Lost + " (the worst)"
@@ -77,17 +77,17 @@ var causeTexts = map[tidekeeperv1.LostCause]string{
 // CauseText is why resources cannot be used, in words.
 func CauseText(cause tidekeeperv1.LostCause) string { return causeTexts[cause] }
 
-// LostText says what of the nodes cannot be used, and why.
+// LostText names the resources of nodes that cannot be used, and why.
 func LostText(l tidekeeperv1.Lost) string {
 	return fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], plural(int(l.Nodes), "node"), resources.Text(l.Resources))
 }
 
-// FreeText says what new pods can use, and on how many nodes.
+// FreeText names the resources that new pods can use, and the number of nodes.
 func FreeText(l *capacity.Level) string {
 	return fmt.Sprintf("%s, on %d of %s", resources.Text(l.Free), l.UsableNodes, plural(l.Nodes, "node"))
 }
 
-// DaemonSetsText says what DaemonSets request, and what they leave; "" if there are none.
+// DaemonSetsText names the requests of DaemonSets, and the rest of an empty node; "" if there are none.
 func DaemonSetsText(l *capacity.Level) string {
 	if pods := l.DaemonSets[corev1.ResourcePods]; pods.IsZero() {
 		return ""
@@ -107,7 +107,7 @@ type NamedPercent struct {
 }
 
 // WholePercents returns shares rounded so that they still add up to 100, and none is more than
-// a larger one: those that lose most by rounding down are rounded up, the first ones of these
+// a larger number: the numbers that lose most by rounding down are rounded up, the first of these
 // that lose the same.
 func WholePercents(shares []capacity.Share) []NamedPercent {
 	list := make([]NamedPercent, len(shares))
@@ -127,7 +127,7 @@ func WholePercents(shares []capacity.Share) []NamedPercent {
 	return list
 }
 
-// UsedText says what is used, and if that is a lower bound, of how many nodes, in this format.
+// UsedText names the usage, and if it is a lower bound, the number of nodes in this format.
 func UsedText(u *capacity.Used, bound string) string {
 	shown := resources.Text(u.Resources)
 	if u.AtLeast() {
@@ -136,7 +136,7 @@ func UsedText(u *capacity.Used, bound string) string {
 	return shown
 }
 
-// UsedLine says what the nodes of a pool use; "" if it has none.
+// UsedLine names the usage of the nodes of a pool; "" if it has none.
 func (d *PoolDetail) UsedLine() string {
 	switch {
 	case d.Used != nil:
@@ -148,7 +148,7 @@ func (d *PoolDetail) UsedLine() string {
 	}
 }
 
-// Amount is what is requested of what can be allocated.
+// Amount is the requested part of the allocatable amount.
 func (l Level) Amount() string {
 	if l.Allocatable == "" {
 		return "-"

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// Startup is how one pod came up. Lengths are in
-// whole seconds, and can be off by one either way.
+// Startup is the start of a pod. Lengths are in
+// whole seconds, and can be off by a second either way.
 type Startup struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`
@@ -53,7 +53,7 @@ type StartupStage struct {
 	WaitedFor string                `json:"waitedFor,omitempty"`
 }
 
-// StartupOf is the start-up of a pod as it is at a time; events are those of the
+// StartupOf is the start-up of a pod as it is at a time; events are about the
 // pod, and may be none.
 func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	t := podtimeline.New(pod).At(now)
@@ -66,7 +66,7 @@ func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	return s
 }
 
-// Explain adds what the pod and its events say that each stage waited for.
+// Explain adds the cause of the wait in each stage, as the pod and its events name it.
 func (s *Startup) Explain(events []corev1.Event) {
 	t := s.timeline
 	s.Stages, s.Slowest = []StartupStage{}, nil
@@ -84,7 +84,7 @@ func (s *Startup) Explain(events []corev1.Event) {
 	}
 }
 
-// Slowest returns those that took longest, the slowest first.
+// Slowest returns the pods that took longest, the slowest first.
 func Slowest(startups []Startup, top int) []Startup {
 	slices.SortStableFunc(startups, func(a, b Startup) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
@@ -95,7 +95,7 @@ func Slowest(startups []Startup, top int) []Startup {
 // StartupSummary is how several pods came up.
 type StartupSummary struct {
 	Pods, Ready   int
-	MedianSeconds int64 // of those that are ready
+	MedianSeconds int64 // of the ready pods
 	Worst         Startup
 	// SlowestStage is the stage that was the slowest of most pods, and SlowestOf of
 	// how many.
@@ -125,7 +125,7 @@ func SummaryOf(startups []Startup) StartupSummary {
 		slices.Sort(ready)
 		s.MedianSeconds = ready[(len(ready)-1)/2]
 	}
-	// Of two that are the slowest equally often, the one that took more time.
+	// Of two stages that are the slowest equally often, the stage that took more time.
 	s.SlowestStage = slices.MaxFunc(podtimeline.StageNames(), func(a, b podtimeline.StageName) int {
 		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(took[a], took[b]))
 	})

@@ -12,13 +12,13 @@ import (
 )
 
 // StageTimes counts how long pods took for each stage of their start-up. The zero value has
-// counted none. What it needs grows with the number of different lengths, not of pods.
+// counted none. Its memory grows with the number of different lengths, not of pods.
 type StageTimes struct {
 	pods map[podtimeline.StageName]map[int64]int // by seconds
 }
 
 // StageSummary is how long pods took for a stage. Lengths are in whole seconds, and can be off
-// by one either way.
+// by a second either way.
 type StageSummary struct {
 	Stage podtimeline.StageName `json:"stage"`
 	// Pods is how many have completed the stage, and say when.
@@ -40,7 +40,7 @@ type StageClass struct {
 // stageClasses are where the classes begin, in seconds.
 var stageClasses = []int64{0, 1, 2, 5, 10, 30, 60, 300}
 
-// Add counts the stages that a pod has completed. One whose start or end the pod does not say
+// Add counts the stages that a pod has completed. A stage whose start or end the pod does not show
 // is left out, as in the manager's metrics.
 func (t *StageTimes) Add(s *Startup) {
 	startEstimated := false

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/podtimeline"
 )
 
-// stageMeanings say what a pod can wait for in a stage.
+// stageMeanings are the usual causes of a wait in each stage.
 var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Scheduled:         "the scheduler, or a node with room",
 	podtimeline.Initialized:       "network, volumes or init containers",
@@ -26,7 +26,7 @@ var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Ready:             "readiness gates",
 }
 
-// waitedFor returns what the pod or its events say that a stage waited for, or "".
+// waitedFor returns the cause of the wait in a stage, as the pod or its events name it, or "".
 func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
 	var texts []string
 	for _, w := range stage.Waits {
@@ -77,7 +77,7 @@ func formatWait(w podtimeline.Wait) string {
 	return text
 }
 
-// eventReasons are the events that say what a pod waited for in a stage: the pod
+// eventReasons are the events that name the cause of a wait in a stage: the pod
 // itself no longer says so once the wait is over.
 var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.Scheduled:         {"FailedScheduling"},
@@ -86,7 +86,7 @@ var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.ContainersReady:   {"Unhealthy", "BackOff"},
 }
 
-// eventOf returns the last event in a stage that says what the pod waited for.
+// eventOf returns the last event in a stage that names the cause of the wait.
 // Warnings take precedence.
 func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	var found *corev1.Event
@@ -106,12 +106,12 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	return ReasonAndMessage(found.Reason, strings.Join(strings.Fields(found.Message), " "))
 }
 
-// beforeContainers reports whether a stage ends before any container but those of init is looked at.
+// beforeContainers reports whether a stage ends before any container but the init containers is looked at.
 func beforeContainers(stage podtimeline.StageName) bool {
 	return stage == podtimeline.Scheduled || stage == podtimeline.Initialized
 }
 
-// aboutContainer reports whether an event is about a container that is not one of init.
+// aboutContainer reports whether an event is about a container that is no init container.
 func aboutContainer(e *corev1.Event) bool {
 	return strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.containers{")
 }
@@ -136,7 +136,7 @@ func pulledAtOnce(e *corev1.Event) bool {
 	return err == nil && took < podtimeline.Resolution
 }
 
-// ReasonAndMessage joins what the cluster says about something.
+// ReasonAndMessage joins the reason and the message of an object.
 func ReasonAndMessage(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message
@@ -147,7 +147,7 @@ func ReasonAndMessage(reason, message string) string {
 // Seconds converts n to a Duration.
 func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// FormatLength is a length in whole seconds, or less than one.
+// FormatLength is a length in whole seconds, or less than a second.
 func FormatLength(length time.Duration) string {
 	if length < podtimeline.Resolution {
 		return "<1s"

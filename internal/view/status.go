@@ -6,7 +6,7 @@ package view
 // Severity is how much attention something deserves.
 type Severity string
 
-// The severities. What has none is neither good nor bad.
+// The severities. A status without a severity is neither good nor bad.
 const (
 	Neutral Severity = ""
 	Good    Severity = "Good"

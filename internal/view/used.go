@@ -10,13 +10,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// NodeMetrics is what nodes use, or why that is not known.
+// NodeMetrics is the usage of nodes, or why it is not known.
 type NodeMetrics struct {
 	List    []capacity.Metrics
 	Problem string
 }
 
-// UsedBy returns what nodes use at a time, or why that is not known.
+// UsedBy returns the usage of nodes at a time, or why it is not known.
 func (m *NodeMetrics) UsedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
 	if m.Problem != "" {
 		return nil, m.Problem

@@ -30,14 +30,14 @@ const (
 	unknown = "unknown"
 )
 
-// result is what one check found.
+// result is the result of a check.
 type result struct {
 	Check   string `json:"check"`
 	Result  string `json:"result"`
 	Message string `json:"message"`
 }
 
-// options are those of check.
+// options are the flags and arguments of check.
 type options struct {
 	*cmdutil.Env
 	timeout cmdutil.Duration
@@ -144,7 +144,7 @@ func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 }
 
 // observed checks that the manager has observed all objects of a kind, or, for users who may not
-// list all, those of the namespace.
+// list all, the objects of the namespace.
 func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	r, err := o.observedIn(ctx, c, "", unobserved, kind, empty)
 	if err != nil || r.Result != unknown || kind != "ScheduledRestart" || unobserved.Recent > 0 {
@@ -221,7 +221,7 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	return r, nil
 }
 
-// rights checks what the user is allowed to do. That something is not allowed is no
+// rights checks the rights of the user. A missing right is no
 // failure: not everybody needs everything.
 func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	r := result{Check: "your rights", Result: ok, Message: "you may use every command"}
@@ -255,7 +255,7 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	return r, nil
 }
 
-// colors are those of results.
+// colors are the colors of results.
 var colors = map[string]view.Severity{ok: view.Good, failed: view.Bad, warning: view.Warning, unknown: view.Warning}
 
 func table(results []result) *term.Table {

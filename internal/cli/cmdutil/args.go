@@ -43,7 +43,7 @@ func Similar(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// OneName requires the name of one object.
+// OneName requires the name of a single object.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s requires exactly one NAME, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
@@ -51,7 +51,7 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SomeNames requires the name of at least one object.
+// SomeNames requires the names of some objects.
 func SomeNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s requires at least one NAME: see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -94,7 +94,7 @@ func (k Kind) Names(args []string) ([]string, error) {
 }
 
 // MissingName returns the error for a name that does not exist. If it looks like
-// a misspelt command, that is what was meant. cmd may be nil.
+// a misspelt command, the error says so. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
 	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {

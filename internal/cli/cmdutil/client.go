@@ -44,7 +44,7 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// NodeMetricsKind is what a node uses, which only some clusters serve, by a server of its own.
+// NodeMetricsKind is the usage of a node, which only some clusters serve, by a metrics server.
 // It is read without its Go types.
 var NodeMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}
 
@@ -83,7 +83,7 @@ func ClientFor(config *rest.Config) (client.WithWatch, error) {
 }
 
 // NamespaceExists returns an error if there is no such namespace: the API server
-// answers a list in one with nothing. Without the right to ask, it may exist.
+// answers a list in such a namespace with nothing. Without the right to ask, it may exist.
 func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	if name == "" {
 		return nil
@@ -95,13 +95,13 @@ func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	return AboutKind(err, "Namespace", "", name)
 }
 
-// FromCache lets the API server answer with what it has in memory, in one piece:
+// FromCache lets the API server answer from its memory, in a single list:
 // there may be many nodes and pods, and being a moment late does no harm.
 func FromCache() client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 }
 
-// fewNodes is how many nodes are asked for their pods one by one; for more, all
+// fewNodes is how many nodes are asked for their pods separately; for more, all
 // pods of the cluster are read at once.
 const fewNodes = 8
 
@@ -124,8 +124,8 @@ func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod,
 	return all, nil
 }
 
-// WithoutTimeout takes the timeout of requests out of a config. A watch is one
-// request, and --request-timeout is how long all of it may take.
+// WithoutTimeout takes the timeout of requests out of a config. A watch is a
+// single request, and --request-timeout is how long all of it may take.
 func WithoutTimeout(config *rest.Config) (*rest.Config, time.Duration) {
 	config = rest.CopyConfig(config)
 	timeout := config.Timeout

@@ -79,7 +79,7 @@ func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
 	return table.WriteTo(out, term.Screen{})
 }
 
-// valuesAt returns what an object has at a path, as in its JSON.
+// valuesAt returns the values of an object at a path, as in its JSON.
 func valuesAt(o runtime.Object, path *jsonpath.JSONPath) ([]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

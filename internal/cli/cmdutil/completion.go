@@ -107,7 +107,7 @@ func namesOf(objects client.ObjectList) []string {
 	return names
 }
 
-// triggersOf says in a word or two what triggers a restart.
+// triggersOf names the triggers of a restart in a word or two.
 func triggersOf(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	switch {
 	case spec.GetSchedule() != "":

@@ -26,7 +26,7 @@ const (
 	mostContexts = 20
 )
 
-// ofOneCluster are the flags that are about one cluster. With several, a token or a certificate
+// ofOneCluster are the flags that are about a single cluster. With several, a token or a certificate
 // would be sent to all of them.
 var ofOneCluster = []string{
 	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
@@ -47,7 +47,7 @@ func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
 // Given reports whether several clusters are asked for.
 func (c *Contexts) Given() bool { return len(c.Names) > 0 }
 
-// Complete refuses contexts that the kubeconfig does not have, and flags that are about one
+// Complete refuses contexts that the kubeconfig does not have, and flags that are about a single
 // cluster.
 func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(flagContexts) {
@@ -68,7 +68,7 @@ func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	return checkContexts(c.Names, known)
 }
 
-// checkContexts returns what is wrong with the names of contexts, and which ones are known.
+// checkContexts returns the mistake in the names of contexts, with the known contexts.
 func checkContexts(names, known []string) error {
 	mistake := ""
 	switch {
@@ -101,7 +101,7 @@ func namesOfContexts(known []string) string {
 	return "the kubeconfig has " + named
 }
 
-// nextContexts returns what a list of contexts may become, of which the last is being written.
+// nextContexts returns the completions of a list of contexts, of which the last is being written.
 func nextContexts(known []string, toComplete string) []string {
 	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	written := strings.Split(before, ",")
@@ -121,11 +121,11 @@ func (e *Env) ForContext(name string) *Env {
 	return &other
 }
 
-// Answer is what one of several clusters has answered.
+// Answer is the answer of a cluster, of several.
 type Answer[T any] struct {
 	Context string
 	Value   T
-	// Problem says why there is no value, "" if there is one.
+	// Problem says why there is no value, "" if there is a value.
 	Problem string
 }
 
@@ -137,7 +137,7 @@ type Problem struct {
 
 // AskContexts asks the clusters of all contexts at once, and returns their answers in the order
 // of the contexts. No cluster waits for another, and none is waited for longer than
-// --request-timeout, or ten seconds. What is noted about a cluster names its context. The
+// --request-timeout, or ten seconds. Notes about a cluster name its context. The
 // error is that of ctx.
 func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	within, err := e.Kubeconfig.answerWithin()
@@ -195,7 +195,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
 
-// problemOf puts the error of a cluster into one line.
+// problemOf puts the error of a cluster into a line of text.
 func problemOf(err error, within time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return noAnswer(within)
@@ -215,8 +215,8 @@ func ProblemsOf[T any](answers []Answer[T]) []Problem {
 	return problems
 }
 
-// Unanswered is the error if some clusters cannot be shown. As with kubectl, what the others have
-// answered is printed all the same, and the exit code is 1.
+// Unanswered is the error if some clusters cannot be shown. As with kubectl, the objects of the others
+// are printed all the same, and the exit code is 1.
 func Unanswered(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil

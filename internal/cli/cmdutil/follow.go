@@ -32,14 +32,14 @@ type Follower struct {
 	Now       func() time.Time
 	Kind      string
 	Namespace string // "": all
-	// List is what the table has shown, nil for nothing, and Empty makes a list of its kind.
+	// List has the objects that the table has shown, nil for none, and Empty makes a list of its kind.
 	List  client.ObjectList
 	Empty func() client.ObjectList
-	// Options choose what is followed.
+	// Options choose the objects.
 	Options client.ListOptions
 	// Context is that of the cluster, if several are followed.
 	Context string
-	// Table makes the table of one object, and Layout is that of the first table.
+	// Table makes the table of an object, and Layout is the layout of the first table.
 	Table  func(o client.Object, now time.Time) *term.Table
 	Layout *term.Layout
 }
@@ -121,7 +121,7 @@ func exampleOf(kind string) runtime.Object {
 	return o
 }
 
-// source returns what the informer lists and watches. It begins with the list
+// source returns the source of the informer. It begins with the list
 // that was shown.
 func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
 	var shown atomic.Bool
@@ -161,7 +161,7 @@ type plainListWatch struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is how client-go asks.
 func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// changeLines prints what changes. The informer calls it from one goroutine.
+// changeLines prints changes. The informer calls it from a single goroutine.
 type changeLines struct {
 	*Follower
 	began  time.Time
@@ -169,7 +169,7 @@ type changeLines struct {
 	cancel context.CancelCauseFunc
 }
 
-// remember keeps what a table has shown.
+// remember keeps the rows that a table has shown.
 func (l *changeLines) remember(list client.ObjectList) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(client.Object)

@@ -12,7 +12,7 @@ import (
 )
 
 // FollowContexts follows the clusters of several contexts at once, each with its own follower.
-// One that may no longer be followed is noted, and the others go on; the error is that of all of
+// A cluster that may no longer be followed is noted, and the others go on; the error is that of all of
 // them, or of the output, which ends them all.
 func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	ctx, stop := context.WithCancelCause(ctx)

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Located is an object of one of several clusters.
+// Located is an object with its cluster, of several.
 type Located[T any] struct {
 	Context string
 	Value   T
@@ -65,7 +65,7 @@ func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runti
 
 // PrintLocated prints the objects of all clusters for programs: a list in which each has the
 // field context, and which has the field errors if some clusters cannot be shown. fields are
-// those of an object.
+// the fields of an object.
 func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersionKind, all []Located[I], problems []Problem, fields func(*I) (map[string]any, error)) error {
 	printed := &unstructured.UnstructuredList{}
 	printed.SetUnstructuredContent(map[string]any{"metadata": map[string]any{}})
@@ -89,7 +89,7 @@ func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersio
 	return o.Print(printed, out)
 }
 
-// AddContexts puts a column before those of a table that says which cluster each row is from.
+// AddContexts puts a first column into a table, with the cluster of each row.
 func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	t.Columns = append([]term.Column{{Header: "CONTEXT", Name: true}}, t.Columns...)
 	for i := range t.Rows {
@@ -97,8 +97,8 @@ func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	}
 }
 
-// AddOthers adds a row for each cluster that has none: those in which nothing was found, and
-// those that cannot be shown.
+// AddOthers adds a row for each cluster without rows: clusters without objects, and
+// clusters that cannot be shown.
 func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
 	for _, a := range answers {
 		if a.Problem != "" {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// What becomes of what is said if no manager runs.
+// The consequences of a manager that does not run.
 const (
 	ThenOutdated = "this may be out of date"
 	ThenWaits    = "nothing is started until one does"
@@ -42,15 +42,15 @@ func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manage
 	return m, err
 }
 
-// NoteManager says on stderr that no manager runs, as far as that is known, since when, and what
-// that means for what was said or done.
+// NoteManager says on stderr that no manager runs, as far as that is known, since when, and
+// the consequence for the output or the action.
 func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then string) {
 	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
 		e.Console.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
 }
 
-// NoteOutdated says on stderr if what is shown of some objects may be out of date,
+// NoteOutdated says on stderr that the status of some objects may be out of date,
 // because no manager leads.
 func (e *Env) NoteOutdated(ctx context.Context, c client.Client, unobserved view.Unobserved) error {
 	m, err := ManagerIfAllowed(ctx, e, c)

@@ -32,7 +32,7 @@ type ObjectOutput struct {
 	printer  printers.ResourcePrinter
 }
 
-// objectFormats are those that -o names first; it takes kubectl's templates too.
+// objectFormats are the formats that -o names first; it takes kubectl's templates too.
 var objectFormats = []string{"json", "yaml", "name", wideFormat}
 
 // AddTo adds the flags to a command.
@@ -51,7 +51,7 @@ func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(objectFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Format returns what -o says.
+// Format returns the value of -o.
 func (o *ObjectOutput) Format() string { return *o.flags.OutputFormat }
 
 // Wide reports whether the table has all columns.
@@ -93,7 +93,7 @@ func (o *ObjectOutput) Sort(list runtime.Object) error {
 	return nil
 }
 
-// Print prints a list for programs. Names are printed one by one, as they are not
+// Print prints a list for programs. Names are printed separately, as they are not
 // a list.
 func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
 	if o.Format() != "name" {
@@ -109,7 +109,7 @@ func (o *ObjectOutput) Table(t *term.Table) *term.Table {
 }
 
 // DataOutput is the flag -o of a command that shows something other than a list
-// of objects: json and yaml, and what else the command has.
+// of objects: json and yaml, and other formats of the command.
 type DataOutput struct {
 	Format  string
 	formats []string

@@ -14,7 +14,7 @@ import (
 // PageSize is how many objects are in memory at a time, as with kubectl.
 const PageSize = 500
 
-// EachPage reads a list page by page, for what keeps only a little of each
+// EachPage reads a list page by page, for readers that keep only a little of each
 // object: there may be more of them than this machine has memory for. If it
 // takes so long that the first page has expired, it continues with the objects as
 // they are by then.
@@ -36,7 +36,7 @@ func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty f
 	}
 }
 
-// freshToken returns the token that the API server offers instead of one that
+// freshToken returns the token that the API server offers instead of a token that
 // has expired.
 func freshToken(err error) string {
 	if status := apierrors.APIStatus(nil); apierrors.IsResourceExpired(err) && errors.As(err, &status) {

@@ -28,8 +28,8 @@ type clusterClient struct {
 	config *rest.Config
 }
 
-// podFields are what the commands read of the pods of a cluster. Of the spec, that is all but
-// what containers run; of the status, what a pod requests and whether it is ready.
+// podFields are the fields that the commands read of the pods of a cluster: of the spec, all but
+// the programs of containers; of the status, the requests of a pod and whether it is ready.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.ownerReferences",
@@ -66,7 +66,7 @@ func NewPodFields(paths []string) (PodFields, error) {
 }
 
 // ListPods lists the pods of a namespace, or of all of them, with these fields, and perhaps others.
-// Each is handed to keep as soon as it is read, so that what keep drops takes no memory.
+// Each is handed to keep as soon as it is read, so that fields that keep drops take no memory.
 func ListPods(ctx context.Context, c client.Client, namespace string, options *metav1.ListOptions, fields PodFields, keep func(*corev1.Pod)) ([]*corev1.Pod, metav1.ListMeta, error) {
 	var pods []*corev1.Pod
 	if c, ok := c.(*clusterClient); ok {
@@ -95,7 +95,7 @@ func ListPods(ctx context.Context, c client.Client, namespace string, options *m
 	return pods, list.ListMeta, nil
 }
 
-// listPods lists pods, and calls each for every one, with what decodes it. If the API server sends
+// listPods lists pods, and calls each with the decoder of every pod. If the API server sends
 // something else than the expected protobuf, the error is [wire.ErrNotUnderstood].
 func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
@@ -135,7 +135,7 @@ func (c *clusterClient) listPods(ctx context.Context, namespace string, options 
 }
 
 // AllPods returns all pods of the cluster that have not ended. They may have only the fields
-// that say what a pod requests, where it may be, and whether it is ready.
+// about the requests of a pod, where it may be, and whether it is ready.
 func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	fields, err := NewPodFields(podFields)
 	if err != nil {

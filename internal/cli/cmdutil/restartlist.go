@@ -20,10 +20,10 @@ const restartPage = 100
 // longestAnnotation is how many bytes of an annotation are kept. Every valid value is shorter.
 const longestAnnotation = 1024
 
-// shownAnnotations are those of a ScheduledRestart that decide something.
+// shownAnnotations are the annotations of a ScheduledRestart that decide something.
 var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.AppliedAnnotation}
 
-// EachRestart reads ScheduledRestarts page by page, and of each what [KeepRestart] leaves. It returns
+// EachRestart reads ScheduledRestarts page by page, as [KeepRestart] leaves them. It returns
 // the version of the list.
 func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.ScheduledRestart), options ...client.ListOption) (version string, err error) {
 	empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
@@ -39,7 +39,7 @@ func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.S
 	return version, err
 }
 
-// KeepRestart drops of a ScheduledRestart what no command and no page shows, of which tenants
+// KeepRestart drops fields of a ScheduledRestart that no command and no page shows, of which tenants
 // decide how much there is. It must not be written after that.
 func KeepRestart(r *tidekeeperv1.ScheduledRestart) {
 	kept := map[string]string{}

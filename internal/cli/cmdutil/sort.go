@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// sortBy sorts a list by what its items have at a path: numbers and quantities
-// by their size, anything else as text, and what has nothing there first.
+// sortBy sorts a list by the values of its items at a path: numbers and quantities
+// by their size, anything else as text, and items without a value first.
 func sortBy(list runtime.Object, path string) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -32,7 +32,7 @@ func sortBy(list runtime.Object, path string) error {
 	return meta.SetList(list, sorted)
 }
 
-// order returns the places of objects, sorted by what they have at a path.
+// order returns the places of objects, sorted by their values at a path.
 func order(items []runtime.Object, path string) ([]int, error) {
 	parsed, err := parsePath(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func order(items []runtime.Object, path string) ([]int, error) {
 	return places, nil
 }
 
-// compareValues compares what two objects have at the same path.
+// compareValues compares the values of two objects at the same path.
 func compareValues(a, b []any) int {
 	for i := range min(len(a), len(b)) {
 		x, y := fmt.Sprint(a[i]), fmt.Sprint(b[i])

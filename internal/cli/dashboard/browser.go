@@ -20,7 +20,7 @@ import (
 // openWithin is how long a browser may take to show the page.
 const openWithin = 30 * time.Second
 
-// openers are what opens a file in a browser.
+// openers are the programs that open a file in a browser.
 var openers = map[string][]string{
 	"linux": {"xdg-open"}, "freebsd": {"xdg-open"}, "darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"},
 }

@@ -37,13 +37,13 @@ import (
 // askWithin is how long single questions to the API server may take.
 const askWithin = 3 * time.Second
 
-// cluster is what the pages are about.
+// cluster is the cluster that the pages show.
 type cluster struct {
 	*cmdutil.Env
 	client client.WithWatch
 	about  dashboard.About
 	config *rest.Config
-	// keeper decides what is kept of what is watched.
+	// keeper decides which fields of the watched objects are kept.
 	keeper keeper
 	// timeout is --request-timeout.
 	timeout time.Duration
@@ -55,7 +55,7 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A watch is one request, and may last.
+	// A watch is a single request, and may last.
 	config, timeout := cmdutil.WithoutTimeout(config)
 	c := &cluster{Env: e, config: config, timeout: timeout}
 	if c.client, err = cmdutil.ClientFor(config); err != nil {
@@ -71,7 +71,7 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	return c, nil
 }
 
-// user asks the API server who the user is, so that what is wrong with the connection is said at
+// user asks the API server who the user is, so that a mistake in the connection is reported at
 // once.
 func (c *cluster) user(ctx context.Context) (string, error) {
 	if err := cmdutil.NamespaceExists(ctx, c.client, c.about.Namespace); err != nil {
@@ -115,7 +115,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 	return kinds
 }
 
-// kind returns what is read of one kind; a namespace limits it.
+// kind returns the source of a kind; a namespace limits it.
 func (c *cluster) kind(name string, object runtime.Object, namespace string, list func() client.ObjectList) dashboard.Kind {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
@@ -135,7 +135,7 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 	}
 }
 
-// pods returns what is read of pods, under a name; a namespace limits it.
+// pods returns the source of pods, under a name; a namespace limits it.
 func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	return dashboard.Kind{
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
@@ -143,7 +143,7 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	}
 }
 
-// source is what the pages ask beside the watches.
+// source has the questions of the pages beside the watches.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
 	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike}
 	if withActions {
@@ -190,7 +190,7 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	return pod, lacks, nil
 }
 
-// manager returns what is known of the manager. What cannot be read is not known.
+// manager returns the state of the manager, as far as it can be read.
 func (c *cluster) manager(ctx context.Context) view.Manager {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -201,7 +201,7 @@ func (c *cluster) manager(ctx context.Context) view.Manager {
 	return m
 }
 
-// actions are those of the commands, with the question whether they are allowed.
+// actions are the actions of the commands, with the question whether they are allowed.
 type actions struct {
 	restarts.Actions
 	freezes freezes.Actions
@@ -226,7 +226,7 @@ func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, err
 	return review.Status.Allowed, err
 }
 
-// explain puts an error of the API server about a kind into one line.
+// explain puts an error of the API server about a kind into a line of text.
 func explain(kind string, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -4,8 +4,8 @@
 // Package dashboard is kubectl tide dashboard.
 //
 //   - command.go: the command
-//   - cluster.go: what the pages read from the cluster, and what they may do
-//   - pods.go, keep.go: pods, of which there are many, and what is kept of objects
+//   - cluster.go: the objects that the pages read, and their actions
+//   - pods.go, keep.go: pods, of which there are many, and the fields that are kept of objects
 //   - browser.go: opening a browser, and the end of the terminal
 package dashboard
 
@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
 )
 
-// options are those of dashboard.
+// options are the flags and arguments of dashboard.
 type options struct {
 	*cmdutil.Env
 	port          int
@@ -119,7 +119,7 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// connect connects to the cluster. What is wrong with the connection is said at once.
+// connect connects to the cluster. A mistake in the connection is reported at once.
 func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	if o.contexts.Given() {
 		return o.connectAll(ctx)
@@ -134,7 +134,7 @@ func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	return []*cluster{c}, err
 }
 
-// connectAll connects to the clusters of --contexts. Those that do not answer are noted, and are
+// connectAll connects to the clusters of --contexts. Clusters that do not answer are noted, and are
 // on the page all the same.
 func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	var clusters []*cluster
@@ -177,7 +177,7 @@ func (o *options) site(clusters []*cluster) (*dashboard.Site, []*dashboard.World
 	return dashboard.NewFleet(members, settings), worlds
 }
 
-// introduction says what the page shows.
+// introduction describes the page.
 func (o *options) introduction(clusters []*cluster) string {
 	mode := "read-only"
 	if o.allowActions {

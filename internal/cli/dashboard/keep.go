@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// keeper decides what is kept of the objects that are watched. Pods are most of them, and those of
-// one owner are nearly the same: they share what is equal.
+// keeper decides which fields of the watched objects are kept. Most objects are pods, and the pods of
+// an owner are nearly the same: they share equal parts.
 type keeper struct {
 	mu sync.Mutex
 	// siblings are parts of a pod of each owner.
@@ -30,14 +30,14 @@ type keeper struct {
 // mostOwners bounds how many owners are remembered.
 const mostOwners = 50_000
 
-// sharedParts are the parts of a pod that pods share, by what they are when encoded.
+// sharedParts are the parts of a pod that pods share, by their encoding.
 type sharedParts struct {
 	metaSum, specSum [sha256.Size]byte
 	meta             metav1.ObjectMeta
 	spec             corev1.PodSpec
 }
 
-// keep drops what no page shows, the environment of containers first of all.
+// keep drops the fields that no page shows, the environment of containers first of all.
 func (k *keeper) keep(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
@@ -60,7 +60,7 @@ func (k *keeper) keep(o any) (any, error) {
 	return o, nil
 }
 
-// keepPod keeps of a pod what its requests, its place and its start-up depend on.
+// keepPod keeps the fields of a pod that its requests, its place and its start-up depend on.
 func (k *keeper) keepPod(pod *corev1.Pod) {
 	spec, status := &pod.Spec, &pod.Status
 	pod.ObjectMeta = metav1.ObjectMeta{
@@ -83,7 +83,7 @@ func (k *keeper) keepPod(pod *corev1.Pod) {
 	k.share(pod)
 }
 
-// aProbe stands for any: only whether there is one counts.
+// aProbe replaces any probe: only its existence counts.
 var aProbe = &corev1.Probe{}
 
 func keepContainer(c *corev1.Container) {
@@ -100,7 +100,7 @@ func isPlain(v corev1.Volume) bool {
 	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
 }
 
-// keepStatuses drops from the statuses what their containers say, too.
+// keepStatuses drops from the statuses the fields that their containers have, too.
 func keepStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) {
 	for i := range statuses {
 		s := &statuses[i]

@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podSource lists and watches pods. They are most of what the pages read: of a list only what is
-// kept is decoded, and an API server answers it several times as fast as it sends the same pods one
-// by one on a watch.
+// podSource lists and watches pods. Most objects of the pages are pods: of a list only the fields that are
+// kept is decoded, and an API server answers it several times as fast as it sends the same pods
+// separately on a watch.
 type podSource struct {
 	client    client.WithWatch
 	namespace string
@@ -50,7 +50,7 @@ func (s *podSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	// An informer takes the objects of such a list as they are; those of a PodList it would copy.
+	// An informer takes the objects of such a list as they are; the objects of a PodList it would copy.
 	list := &metav1.List{ListMeta: about, Items: make([]runtime.RawExtension, len(pods))}
 	for i, pod := range pods {
 		list.Items[i].Object = pod
@@ -72,7 +72,7 @@ func (s *podSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	}), nil
 }
 
-// podFields are what is decoded of the pods of a list: what [keeper.keepPod] keeps, and what it
+// podFields are the fields that are decoded of the pods of a list: the fields that [keeper.keepPod] keeps, and
 // decides by.
 var podFields = func() []string {
 	fields := []string{
@@ -90,7 +90,7 @@ var podFields = func() []string {
 	add(reflect.TypeFor[corev1.PodSpec](), "spec.", "containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "dnsConfig", "hostAliases")
 	for _, at := range []string{"spec.containers.", "spec.initContainers."} {
 		add(reflect.TypeFor[corev1.Container](), at, "env", "envFrom", "command", "args", "volumeMounts", "volumeDevices", "lifecycle", "securityContext", "startupProbe", "readinessProbe", "livenessProbe")
-		// Whether there is one.
+		// Only its existence counts.
 		fields = append(fields, at+"startupProbe.periodSeconds", at+"readinessProbe.periodSeconds", at+"livenessProbe.periodSeconds")
 	}
 	const source = "spec.volumes.volumeSource."

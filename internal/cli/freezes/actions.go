@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// Actions do what the commands freeze and thaw do. Each returns what it did, in a sentence.
+// Actions are the actions of the commands freeze and thaw. Each returns its result, in a sentence.
 type Actions struct {
 	*cmdutil.Env
 	Client client.Client
@@ -25,7 +25,7 @@ type Actions struct {
 func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
 	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: "none"}
 	if err := o.Validate(); err != nil {
-		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The names of the fields are those of the flags.
+		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The fields are named like the flags.
 	}
 	f, err := o.create(ctx, a.Client)
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason
 	return o.done(f), nil
 }
 
-// Thaw lifts the Freeze with this name and UID. One that was created later with the same name
-// is another one, and stays.
+// Thaw lifts the Freeze with this name and UID. A Freeze that was created later with the same name
+// stays.
 func (a *Actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
 	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: "none"}
 	return o.lift(ctx, a.Client)

@@ -3,9 +3,9 @@
 
 // Package freezes is kubectl tide freeze and kubectl tide thaw.
 //
-//   - command.go: what both share
+//   - command.go: shared by both
 //   - freeze.go: makes a Freeze
-//   - thaw.go: lifts one
+//   - thaw.go: lifts a Freeze
 //   - actions.go: both, for the page
 //   - read.go: reads freezes for other commands
 package freezes
@@ -50,7 +50,7 @@ func (d *dryRun) validate() error {
 	return nil
 }
 
-// suffix marks what was said and not done, as kubectl does.
+// suffix marks a dry run in the output, as kubectl does.
 func (d *dryRun) suffix() string {
 	if *d == "server" {
 		return " (server dry run)"

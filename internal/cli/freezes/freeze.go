@@ -25,13 +25,13 @@ import (
 // generateName begins the names that the API server makes up.
 const generateName = "freeze-"
 
-// freezeOptions are those of freeze.
+// freezeOptions are the flags and arguments of freeze.
 type freezeOptions struct {
 	*cmdutil.Env
 	until, from, reason, name string
 	dryRun                    dryRun
 
-	// namespaces are those that were named; none means all.
+	// namespaces are the named namespaces; none means all.
 	namespaces []string
 	spec       tidekeeperv1.FreezeSpec
 }
@@ -182,7 +182,7 @@ func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeepe
 	return f, nil
 }
 
-// done says what was created.
+// done describes the created Freeze.
 func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	now := o.Now()
 	where := "all namespaces"

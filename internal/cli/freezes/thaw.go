@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// thawOptions are those of thaw.
+// thawOptions are the flags and arguments of thaw.
 type thawOptions struct {
 	*cmdutil.Env
 	dryRun dryRun
@@ -102,7 +102,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
 }
 
-// only returns the one Freeze that has not ended.
+// only returns the only Freeze that has not ended.
 func (o *thawOptions) only(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	list := &tidekeeperv1.FreezeList{}
 	if err := c.List(ctx, list); err != nil {

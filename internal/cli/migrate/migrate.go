@@ -22,7 +22,7 @@ import (
 // formats are the values of -o.
 var formats = []string{"yaml", "json", "commands"}
 
-// options are those of migrate.
+// options are the flags and arguments of migrate.
 type options struct {
 	*cmdutil.Env
 	files       []string

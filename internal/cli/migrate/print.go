@@ -36,7 +36,7 @@ func (o *options) print(result migrate.Result) (byHand int, err error) {
 	return byHand, o.printObjects(result)
 }
 
-// printObjects prints what is to be applied.
+// printObjects prints the objects to apply.
 func (o *options) printObjects(result migrate.Result) error {
 	items := make([]any, 0, len(result.Pools)+len(result.Restarts))
 	for _, pool := range result.Pools {

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// read reads what is to be converted, and reports whether that is all there is.
+// read reads the objects to convert, and reports whether these are all objects.
 func (o *options) read(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	if o.fromCluster {
 		return o.readCluster(ctx)
@@ -50,7 +50,7 @@ func (p *partialError) Error() string {
 }
 func (p *partialError) Unwrap() error { return p.reasons }
 
-// readCluster reads from the cluster what the user may read.
+// readCluster reads the objects of the cluster that the user may read.
 func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

@@ -24,7 +24,7 @@ var podKind = cmdutil.Kind{Name: "Pod", Resources: []string{"pod", "pods", "po"}
 
 func emptyList() client.ObjectList { return &corev1.PodList{} }
 
-// NewCommand returns the command pods, with those below it.
+// NewCommand returns the command pods, with its subcommands.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pods",

@@ -40,7 +40,7 @@ func (p *podLines) report(text string) {
 	p.Console.Note(text)
 }
 
-// began says what the watch begins with.
+// began prints the number of pods at the beginning.
 func (p *podLines) began(pods, unready int) {
 	switch {
 	case pods == 0:
@@ -67,8 +67,8 @@ func (p *podLines) print(t podwatch.Transition) error {
 	return nil
 }
 
-// table has the one line. Its columns are as wide as they are going to be, since
-// what is printed cannot be moved: a name is that of a pod of a Deployment.
+// table has a single line. Its columns are as wide as they are going to be, since
+// printed lines cannot be moved: a name is as long as of a pod of a Deployment.
 func (p *podLines) table(t podwatch.Transition) *term.Table {
 	text, color := state(t)
 	line := &term.Table{
@@ -100,7 +100,7 @@ func clockText(t podwatch.Transition, in *time.Location) string {
 	return " " + at.Format(time.TimeOnly)
 }
 
-// subject names what it happened to.
+// subject names the pod or container of the event.
 func subject(t podwatch.Transition) string {
 	switch t.Kind {
 	case podwatch.Condition:
@@ -114,7 +114,7 @@ func subject(t podwatch.Transition) string {
 	}
 }
 
-// state is what it is now.
+// state is the state after the event.
 func state(t podwatch.Transition) (string, term.Color) {
 	state, h := t.To, term.Plain
 	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {

@@ -56,7 +56,7 @@ func (s *selection) validate() error {
 // narrowed reports whether pods of the namespace are left out.
 func (s *selection) narrowed() bool { return len(s.names) > 0 || !s.selector.Empty() }
 
-// list returns the selected pods. Those that are named have to exist.
+// list returns the selected pods. Named pods have to exist.
 func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	for _, name := range s.names {

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// slowOptions are those of pods slow.
+// slowOptions are the flags and arguments of pods slow.
 type slowOptions struct {
 	*cmdutil.Env
 	selection
@@ -126,15 +126,15 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 	return view.Slowest(startups, o.top), pods, err
 }
 
-// counts reports whether a start-up is one of those that are asked for.
+// counts reports whether a start-up matches the flags.
 func (o *slowOptions) counts(s *view.Startup) bool {
 	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))
 }
 
-// mostExplained bounds for how many pods events are read, one request each.
+// mostExplained bounds for how many pods events are read, with a request for each.
 const mostExplained = 20
 
-// explain adds what the events say to the causes that the pods do not tell.
+// explain adds causes from the events, where the pods name none.
 func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []view.Startup) {
 	for i := range startups {
 		if i == mostExplained {

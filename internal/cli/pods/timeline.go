@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// timelineOptions are those of pods timeline.
+// timelineOptions are the flags and arguments of pods timeline.
 type timelineOptions struct {
 	*cmdutil.Env
 	selection
@@ -112,7 +112,7 @@ func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types
 }
 
 // printTimelines prints a waterfall for each pod, all to the same scale, and of
-// several what they have in common.
+// several, their common parts.
 func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	var longest int64
 	for _, s := range startups {
@@ -140,7 +140,7 @@ func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	return nil
 }
 
-// headline says in one line how a pod came up.
+// headline describes the start of a pod in a line.
 func headline(s view.Startup) string {
 	whole := view.FormatLength(view.Seconds(s.Seconds))
 	text := s.Pod + ": "
@@ -182,7 +182,7 @@ func stageText(name podtimeline.StageName) string {
 }
 
 // waterfall has a line for each stage, on a terminal with a bar that begins where
-// the one before it ends; the longest startup takes the whole width.
+// the stage before it ends; the longest startup takes the whole width.
 func waterfall(s view.Startup, longest int64, now time.Time, local *time.Location, screen term.Screen) *term.Table {
 	t := &term.Table{Bars: []int{40, 20}, Columns: []term.Column{{Header: "STAGE"}, {Header: "AT (" + term.Zone(now, local) + ")"}, {Header: "TOOK (±1s)"}}}
 	if screen.Terminal {

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// watchOptions are those of pods watch.
+// watchOptions are the flags and arguments of pods watch.
 type watchOptions struct {
 	*cmdutil.Env
 	selection
@@ -135,7 +135,7 @@ func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	options.FieldSelector = about.AsSelector().String()
 }
 
-// check returns what is wrong from the start, which is not tried again.
+// check returns a mistake that exists from the start, which is not tried again.
 func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	core, err := podClient(config)
 	if err != nil {

@@ -6,13 +6,13 @@
 //   - command.go: the commands
 //   - list.go: the list, and how it changes
 //   - contexts.go: the list of several clusters
-//   - describe.go: one pool
-//   - used.go, used_show.go: what nodes use, by metrics.k8s.io
+//   - describe.go: a pool in detail
+//   - used.go, used_show.go: the usage of nodes, by metrics.k8s.io
 //   - room.go: the cluster as the questions about capacity need it
 //   - fit.go, fit_pod.go: how many copies of a pod each pool takes
 //   - pending.go: which pool could take the pending pods
 //   - loss.go: whether the pods of lost nodes find another place
-//   - plan.go, manifests.go, plan_print.go: what applying a manifest would do
+//   - plan.go, manifests.go, plan_print.go: the changes that applying a manifest would make
 package pools
 
 import (
@@ -28,7 +28,7 @@ var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVer
 
 func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 
-// NewCommand returns the command pools, which lists them, with those below it.
+// NewCommand returns the command pools, which lists them, with its subcommands.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
 	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newPendingCommand(e))

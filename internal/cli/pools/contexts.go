@@ -16,13 +16,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// clusterPools are the pools of one cluster, and what their nodes use if that is to be shown.
+// clusterPools are the pools of a cluster, and the usage of their nodes if it is shown.
 type clusterPools struct {
 	list *tidekeeperv1.NodePoolList
 	used []*capacity.Used
 }
 
-// usedPool is a pool, and what its nodes use; nil if that is not known.
+// usedPool is a pool with the usage of its nodes; nil if it is not known.
 type usedPool struct {
 	pool tidekeeperv1.NodePool
 	used *capacity.Used
@@ -67,7 +67,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 	return o.followContexts(ctx, answers, layout)
 }
 
-// readCluster reads the pools of one cluster.
+// readCluster reads the pools of a cluster.
 func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterPools, err error) {
 	c, err := e.Kubeconfig.Client()
 	if err != nil {
@@ -86,11 +86,11 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, noteOutdated(ctx, e, c, read.list.Items)
 }
 
-// showsUsed reports whether what the nodes use is to be shown. Lines that follow could not be
+// showsUsed reports whether the usage of nodes is shown. Lines that follow could not be
 // kept up to date.
 func (o *listOptions) showsUsed() bool { return !o.watch && (o.output.Wide() || !o.output.IsTable()) }
 
-// fields are those of a pool for programs.
+// fields are the fields of a pool for programs.
 func (p *usedPool) fields() (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.pool)
 	if err != nil {
@@ -118,7 +118,7 @@ func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterPools], rows
 	return t
 }
 
-// followContexts prints a line for each change in one of several clusters.
+// followContexts prints a line for each change in any of several clusters.
 func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answer[clusterPools], layout *term.Layout) error {
 	followers := make([]*cmdutil.Follower, len(answers))
 	for i, a := range answers {

@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// describeOptions are those of pools describe.
+// describeOptions are the flags and arguments of pools describe.
 type describeOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
@@ -118,7 +118,7 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 	return details, pools, nil
 }
 
-// gatherPool reads what describe shows of a pool, but what its nodes use. Pods and events
+// gatherPool reads a pool for describe, without the usage of its nodes. Pods and events
 // that the user may not read are left out.
 func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
 	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}

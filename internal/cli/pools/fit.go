@@ -32,7 +32,7 @@ var amountFlags = [...]struct {
 	{"gpu", "nvidia.com/gpu that a copy requests", "nvidia.com/gpu"},
 }
 
-// fitOptions are those of pools fit.
+// fitOptions are the flags and arguments of pools fit.
 type fitOptions struct {
 	roomOptions
 	amounts [len(amountFlags)]string

@@ -139,7 +139,7 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// addClaims adds the volumes that a StatefulSet gives its pods beside those of the template.
+// addClaims adds the volumes that a StatefulSet gives its pods beside the volumes of the template.
 func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
 	for _, claim := range claims {

@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions are those of pools.
+// listOptions are the flags and arguments of pools.
 type listOptions struct {
 	*cmdutil.Env
 	labelSelector string
@@ -152,7 +152,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// print prints the list for programs, with what is used unless only names are asked for.
+// print prints the list for programs, with the usage unless only names are printed.
 func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
 	if o.output.Format() == "name" {
 		return o.output.Print(list, o.Console.Out)
@@ -168,7 +168,7 @@ func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeep
 	return o.output.Print(shown, o.Console.Out)
 }
 
-// noteOutdated says on stderr if what is shown of pools may be out of date.
+// noteOutdated says on stderr that the status of pools may be out of date.
 func noteOutdated(ctx context.Context, e *cmdutil.Env, c client.Client, items []tidekeeperv1.NodePool) error {
 	var unobserved view.Unobserved
 	for i := range items {
@@ -181,7 +181,7 @@ func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.
 	return o.output.Table(listTable(items, o.output.Wide(), now))
 }
 
-// listOptions choose the pools that are asked for: all, or one by name.
+// listOptions choose the pools that are asked for: all, or a named pool.
 func (o *listOptions) listOptions() client.ListOptions {
 	options := client.ListOptions{LabelSelector: o.selector}
 	if len(o.names) == 1 {
@@ -190,7 +190,7 @@ func (o *listOptions) listOptions() client.ListOptions {
 	return options
 }
 
-// list reads the pools that are asked for. Those that are named have to exist.
+// list reads the selected pools. Named pools have to exist.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.NodePoolList, error) {
 	if len(o.names) < 2 {
 		options := o.listOptions()
@@ -237,7 +237,7 @@ func listPools(ctx context.Context, c client.Client, options ...client.ListOptio
 	return list, nil
 }
 
-// levelColumns are the resources that every pool is shown with; those of its
+// levelColumns are the resources that every pool is shown with; the resources of its
 // own, such as GPUs, are in describe and -o wide.
 var levelColumns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
@@ -282,7 +282,7 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	return row
 }
 
-// largestFitCell is the largest pod that can start now; the one with most CPU, if there are several.
+// largestFitCell is the largest pod that can start now; of several, the pod with most CPU.
 func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	if len(fits) == 0 {
 		return term.Text("-")
@@ -290,7 +290,7 @@ func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
-// levelCell is a share in percent, with a bar where there is room for one.
+// levelCell is a share in percent, with a bar where there is room.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	l, known := view.LevelOf(levels, name)
 	if !known {

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// lossOptions are those of pools loss.
+// lossOptions are the flags and arguments of pools loss.
 type lossOptions struct {
 	roomOptions
 	nodes, zones []string

@@ -64,9 +64,9 @@ func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstruc
 	}
 }
 
-// dryApply returns what the API server would make of a pool (live; nil: there is
+// dryApply returns the pool that the API server would store (live; nil: there is
 // none) if the manifest was applied, without applying it. It is applied in the way
-// of the last time, because only that removes what was in the manifest then and no
+// of the last time, because only that removes fields that were in the manifest then and no
 // longer is: as kubectl apply does it, or server-side with the same field manager.
 func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	if live != nil && live.Annotations[lastApplied] != "" {
@@ -85,7 +85,7 @@ func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, nil
 }
 
-// dryPatch is dryApply for what kubectl apply has applied without --server-side.
+// dryPatch is dryApply for manifests that kubectl apply has applied without --server-side.
 func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	// The annotation is in the manifest too, or it would be removed.
 	manifest = manifest.DeepCopy()
@@ -127,7 +127,7 @@ func withoutPatch(err error, name string) error {
 }
 
 // applierOf returns the field manager that applied the pool server-side: a GitOps
-// tool has its own. Without one, or if there are several, it is kubectl.
+// tool has its own. Without any, or if there are several, it is kubectl.
 func applierOf(live *tidekeeperv1.NodePool) string {
 	var names []string
 	if live != nil {

@@ -19,7 +19,7 @@ const (
 	fewMembers  = 10
 )
 
-// roomLines are the facts about what new pods can use of the nodes.
+// roomLines are the facts about the resources that new pods can use.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
 	if r == nil || r.Nodes == 0 {

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// pendingOptions are those of pools pending.
+// pendingOptions are the flags and arguments of pools pending.
 type pendingOptions struct{ roomOptions }
 
 func newPendingCommand(e *cmdutil.Env) *cobra.Command {

@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// planOptions are those of pools plan.
+// planOptions are the flags and arguments of pools plan.
 type planOptions struct {
 	*cmdutil.Env
 	files   genericclioptions.FileNameFlags
@@ -111,8 +111,8 @@ func (o *planOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// plan computes what would change if the NodePools were applied and those
-// deleted. It asks the API server for one thing per pool, and otherwise for a few
+// plan computes the changes if the NodePools were applied and the others
+// deleted. It sends the API server a request per pool, and otherwise for a few
 // lists, however many nodes and pods there are.
 func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	manifests, err := o.read()
@@ -150,7 +150,7 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, nil
 }
 
-// affectedPods returns the pods that the plan may affect, and perhaps others. Those of a
+// affectedPods returns the pods that the plan may affect, and perhaps others. The pods of a
 // RuntimeClass that is deleted can be on any node.
 func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]corev1.Pod, error) {
 	if len(plan.DeletedRuntimeClasses()) > 0 {
@@ -186,7 +186,7 @@ func (o *planOptions) read() ([]*unstructured.Unstructured, error) {
 type poolChange struct {
 	name          string
 	action        string
-	before, after *tidekeeperv1.NodePool // before is nil of a new one
+	before, after *tidekeeperv1.NodePool // before is nil for a new pool
 }
 
 // poolChanges are all pools as they are and as they would be.
@@ -195,7 +195,7 @@ type poolChanges struct {
 	changes       []poolChange
 }
 
-// changePools lets the API server compute what would become of the pools.
+// changePools lets the API server compute the changes of the pools.
 func (o *planOptions) changePools(ctx context.Context, c client.Client, manifests []*unstructured.Unstructured) (*poolChanges, error) {
 	list, err := listPools(ctx, c)
 	if err != nil {
@@ -235,7 +235,7 @@ func (o *planOptions) changePools(ctx context.Context, c client.Client, manifest
 	return all, nil
 }
 
-// applied is what would become of a pool that is applied.
+// applied is the plan of a pool that is applied.
 func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (poolChange, error) {
 	pool, err := dryApply(ctx, c, manifest, live)
 	change := poolChange{name: manifest.GetName(), action: view.PoolUnchanged, before: live, after: pool}
@@ -249,7 +249,7 @@ func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstru
 	return change, err
 }
 
-// deletedPool is what would become of a pool that is deleted.
+// deletedPool is the plan of a pool that is deleted.
 func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name string, live *tidekeeperv1.NodePool) (poolChange, error) {
 	if live == nil {
 		return poolChange{}, cmdutil.NotFound(poolKind.Name, "", name)
@@ -271,7 +271,7 @@ func differs(a, b *tidekeeperv1.NodePool) bool {
 	return !equality.Semantic.DeepEqual(a.Spec, b.Spec) || !equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
-// planPools returns what would become of the pools themselves and of their
+// planPools returns the changes of the pools themselves and of their
 // RuntimeClasses. Pools without a handler have none.
 func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
 	var plans []view.PoolPlan

@@ -25,7 +25,7 @@ const (
 	mostOwners = 20 // of pods
 )
 
-// printPlan prints a plan for people: what it adds up to, then the nodes, those
+// printPlan prints a plan for people: its sums, then the nodes, the nodes
 // that change in the same way together, then the pods by workload. With all,
 // each node and pod is named.
 func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
@@ -50,7 +50,7 @@ func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
 	return nil
 }
 
-// printNodes prints what changes on nodes.
+// printNodes prints the changes on nodes.
 func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
 	if len(nodes) == 0 {
 		return
@@ -75,7 +75,7 @@ func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
 	}
 }
 
-// planSummary says what a plan adds up to.
+// planSummary names the sums of a plan.
 func planSummary(plan *view.Plan, s term.Screen) []string {
 	var lines []string
 	fact := func(name, format string, args ...any) {
@@ -109,7 +109,7 @@ func planSummary(plan *view.Plan, s term.Screen) []string {
 	return lines
 }
 
-// podFacts says what becomes of the pods.
+// podFacts describes the consequences for the pods.
 func podFacts(plan *view.Plan, c view.PlanCounts, s term.Screen) (facts []string) {
 	if plan.Pods == nil {
 		return []string{"unknown"}
@@ -207,7 +207,7 @@ func formatChange(c preview.Change) (term.Color, string) {
 	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
 }
 
-// outcomeCell says what becomes of a pod.
+// outcomeCell names the outcome for a pod.
 func outcomeCell(p preview.Pod) term.Cell {
 	switch {
 	case p.Outcome == preview.OutcomeNotReschedulable:
@@ -221,7 +221,7 @@ func outcomeCell(p preview.Pod) term.Cell {
 	}
 }
 
-// podNote says what is special about a pod that is evicted.
+// podNote names special conditions of a pod that is evicted.
 func podNote(p preview.Pod) string {
 	switch {
 	case p.Static:

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// roomOptions are those that the questions about capacity share.
+// roomOptions are the flags that the questions about capacity share.
 type roomOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput

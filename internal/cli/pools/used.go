@@ -32,7 +32,7 @@ const metricsTimeout = 3 * time.Second
 // problemLimit is how long a server's own words about a problem may be.
 const problemLimit = 200
 
-// ReadMetrics reads what the nodes use. That it is not known is not an error.
+// ReadMetrics reads the usage of the nodes. Missing metrics are no error.
 func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
@@ -75,11 +75,11 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount is what an amount in metrics looks like. Others are not parsed: an exponent of
+// anAmount is the form of amounts in metrics. Others are not parsed: an exponent of
 // many digits takes forever.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
-// metricsOf reads the metrics of a node. What is not an amount or a time is left out.
+// metricsOf reads the metrics of a node. Values that are no amount or time are left out.
 func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	m := capacity.Metrics{Node: o.GetName(), Usage: corev1.ResourceList{}}
 	if at, _, err := unstructured.NestedString(o.Object, "timestamp"); err == nil {
@@ -99,7 +99,7 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	return m
 }
 
-// usedByPools returns what the nodes of each pool use, nil where that is not known. Of the
+// usedByPools returns the usage of the nodes of each pool, nil where it is not known. Of the
 // nodes it reads the labels only.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
 	used := make([]*capacity.Used, len(pools))

@@ -18,7 +18,7 @@ import (
 // beforeUsed is the column that follows USED.
 const beforeUsed = "FITS NOW"
 
-// addUsed puts a column with what the nodes of each pool use into the wide list.
+// addUsed puts a column with the usage of the nodes of each pool into the wide list.
 func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {
 	at := slices.IndexFunc(t.Columns, func(c term.Column) bool { return c.Header == beforeUsed })
 	t.Columns = slices.Insert(t.Columns, at, term.Column{Header: "USED", Drop: 3})
@@ -56,7 +56,7 @@ func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstruct
 	return shown, nil
 }
 
-// addUsedField adds what the nodes of a pool use to its fields, if that is known.
+// addUsedField adds the usage of the nodes of a pool to its fields, if it is known.
 func addUsedField(pool map[string]any, u *capacity.Used) (err error) {
 	if u != nil {
 		pool["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u)
