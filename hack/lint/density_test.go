@@ -26,9 +26,9 @@ var ceilings = []struct {
 	folders, but []string
 	most         float64
 }{
-	{[]string{"api/", "cmd/", "internal/"}, nil, 8},
+	{[]string{"api/", "cmd/", "internal/"}, nil, 3},
 	{[]string{"sandbox/client/", "sandbox/cmd/", "sandbox/internal/"}, judges, 1.7},
-	{judges, nil, 36},
+	{judges, nil, 16},
 }
 
 // judges are the parts of the kit that play an operator and judge it.

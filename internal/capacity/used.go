@@ -74,7 +74,7 @@ func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	return u
 }
 
-// scales are the fractions that are shown: nanocores are measured, and nobody wants to read them.
+// scales are the fractions that are shown: nanocores are measured, which are too fine to read.
 var scales = map[corev1.ResourceName]resource.Scale{corev1.ResourceCPU: resource.Milli, corev1.ResourceMemory: 0}
 
 // usable reports whether the metrics count at a time.

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// An answer is kept until it is too old, and only so many are kept.
+// An answer is kept until it is too old, and a bounded number is kept.
 func TestMemo(t *testing.T) {
 	asked := 0
 	m := memo[int, int]{age: 10 * time.Second}

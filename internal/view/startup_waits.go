@@ -111,7 +111,7 @@ func beforeContainers(stage podtimeline.StageName) bool {
 	return stage == podtimeline.Scheduled || stage == podtimeline.Initialized
 }
 
-// aboutContainer reports whether an event is about a container that is no init container.
+// aboutContainer reports whether an event is about a container other than an init container.
 func aboutContainer(e *corev1.Event) bool {
 	return strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.containers{")
 }

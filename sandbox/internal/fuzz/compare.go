@@ -122,7 +122,7 @@ func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
-// keptOnPurpose reports whether objects of a kind are kept when nobody needs them any more,
+// keptOnPurpose reports whether objects of a kind are kept when no other object needs them any more,
 // because of the data in them.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)

@@ -20,8 +20,8 @@ type Entry struct {
 	Kind Kind
 	// Text is the effect of the fault in the words of reports.
 	Text string
-	// Possible says when such a fault happens in a real cluster, so that nobody takes a finding for
-	// an invention of the kit.
+	// Possible says when such a fault happens in a real cluster, so that a reader can see
+	// that the finding is no invention of the kit.
 	Possible string
 	Hits     Traffic
 	// Rule is the rule of the proxy that injects the fault; a start has none.

@@ -104,7 +104,7 @@ type podCounter struct {
 	// smaller one later.
 	wanted map[types.UID]int64
 	// active are the pods of each owner, and owners the owners of the pods: a pod may be released, and
-	// then belongs to nobody or to another owner.
+	// then belongs to no owner or to another.
 	active map[types.UID]map[types.UID]bool
 	owners map[types.UID]types.UID
 }

@@ -19,7 +19,7 @@ import (
 // plane, kubelets and the kit itself.
 var ControlPlane = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubelets", "sandbox"}
 
-// byControlPlane reports whether nobody else has written to an object.
+// byControlPlane reports whether the control plane alone has written to an object.
 func byControlPlane(o *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(o.GetManagedFields(), func(by metav1.ManagedFieldsEntry) bool { return !slices.Contains(ControlPlane, by.Manager) })
 }

@@ -38,8 +38,8 @@ type Request struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// election are resources by which leaders are elected, and unheeded are notes that nobody
-// acts on. Neither counts as work.
+// election are resources by which leaders are elected, and unheeded are notes that no
+// client acts on. Neither counts as work.
 var (
 	Election = []string{"leases.coordination.k8s.io"}
 	unheeded = []string{"events", "events.events.k8s.io"}
