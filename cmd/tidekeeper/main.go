@@ -20,6 +20,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/manager"
+	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
@@ -61,7 +62,7 @@ func newCommand() *cobra.Command {
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see tidekeeper --help", err)
+		return fmt.Errorf("%w: see tidekeeper --help", options.FlagError(err))
 	})
 
 	sets := opts.Flags()

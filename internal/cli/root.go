@@ -28,6 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/pods"
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
 	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
+	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
@@ -107,7 +108,7 @@ interrupted.`,
 	}
 	cmd.SetVersionTemplate("kubectl tide {{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w: see %s --help", options.FlagError(err), cmd.CommandPath())
 	})
 	e.Kubeconfig.Flags.CacheDir, e.Kubeconfig.Flags.DisableCompression = nil, nil
 	e.Kubeconfig.Flags.AddFlags(cmd.PersistentFlags())

@@ -12,7 +12,8 @@
 //	kubeconfig.go      the connection to the API server
 //	preflight          the requirements on the cluster, checked before a manager starts
 //	certificate.go     the certificate of the metrics endpoint, read again without inotify
-//	manager.go         scheme, client, probes, metrics, leader election
+//	manager.go         scheme, client, probes, metrics
+//	election.go        the lock of the leader election, which publishes settings
 //	cache.go           the fields that the shared cache keeps of each object; cache_pod.go of a pod,
 //	                   cache_pod_bounds.go their bounds
 //	rights.go          the rights of the manager itself

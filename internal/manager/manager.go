@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -138,6 +137,10 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(shares.Transport)
+	lock, err := newLock(cfg, opts, publishedSettings(chosen.controllers))
+	if err != nil {
+		return nil, err
+	}
 	memory, workloads := &memoryLimiter{}, &podcache.Workloads{}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
@@ -162,13 +165,12 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		HealthProbeBindAddress: opts.HealthProbeBindAddress,
 		PprofBindAddress:       opts.PprofBindAddress,
 
-		LeaderElection:          opts.LeaderElect,
-		LeaderElectionID:        lease.Name,
-		LeaderElectionNamespace: opts.LeaderElectNamespace,
-		LeaderElectionLabels:    lease.Labels(publishedSettings(chosen.controllers)),
-		LeaseDuration:           &opts.LeaseDuration,
-		RenewDeadline:           &opts.RenewDeadline,
-		RetryPeriod:             &opts.RetryPeriod,
+		LeaderElection:                      opts.LeaderElect,
+		LeaderElectionID:                    lease.Name,
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &opts.LeaseDuration,
+		RenewDeadline:                       &opts.RenewDeadline,
+		RetryPeriod:                         &opts.RetryPeriod,
 		// Safe only because the process ends as soon as the manager has
 		// stopped: Run does nothing after Start.
 		LeaderElectionReleaseOnCancel: true,
@@ -178,6 +180,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
+	lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.LockConfig.Identity) //nolint:staticcheck // The leader election of client-go knows no other kind of recorder.
 
 	informers, err := addInformers(mgr, chosen.watches)
 	if err != nil {
@@ -304,20 +307,4 @@ func metricsOptions(opts *Options) (metricsserver.Options, error) {
 		metrics.TLSOpts = append(metrics.TLSOpts, func(config *tls.Config) { config.GetCertificate = files.get })
 	}
 	return metrics, nil
-}
-
-// leaseNamespace returns the namespace of the lease: from the options, else the pod's own. It
-// is empty if leader election is off.
-func leaseNamespace(opts *Options) (string, error) {
-	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
-		return opts.LeaderElectNamespace, nil
-	}
-	namespace, err := os.ReadFile(namespaceFile)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, FlagLeaderElectNamespace)
-	case err != nil:
-		return "", fmt.Errorf("read the namespace of this pod: %w", err)
-	}
-	return strings.TrimSpace(string(namespace)), nil
 }

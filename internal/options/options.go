@@ -122,6 +122,11 @@ func addRange[T cmp.Ordered](g *Group, p *T, flag string, allowed Range[T]) {
 		}
 		return fmt.Errorf("--%s=%v: must be from %v to %v", flag, *p, allowed.Min, allowed.Max)
 	})
-	// SetAnnotation fails only for an unknown flag, and the flag was just added.
-	_ = g.Flags.SetAnnotation(flag, RangeAnnotation, []string{fmt.Sprint(allowed.Min), fmt.Sprint(allowed.Max)})
+	SetRange(g.Flags, flag, allowed)
+}
+
+// SetRange annotates a flag with its range of values, which the error about another value names.
+func SetRange[T cmp.Ordered](flags *pflag.FlagSet, flag string, allowed Range[T]) {
+	// SetAnnotation fails only for an unknown flag.
+	_ = flags.SetAnnotation(flag, RangeAnnotation, []string{fmt.Sprint(allowed.Min), fmt.Sprint(allowed.Max)})
 }

@@ -30,7 +30,7 @@ func TestSettings(t *testing.T) {
 		{"a manager that publishes less", map[string]string{"max-concurrent-restarts": "2"}, forecast.Limits{MaxConcurrent: 2, NamespaceShare: 50, SlotAge: 10 * time.Minute}, "--restart-namespace-share 50, --restart-slot-age 10m"},
 		{"what no manager publishes", map[string]string{"max-concurrent-restarts": "0", "restart-namespace-share": "101", "restart-slot-age": "-1s"}, defaults, none},
 	} {
-		labels := lease.Labels(tc.published)
+		labels := lease.Labels("a", tc.published)
 		held := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: coordinationv1.LeaseSpec{HolderIdentity: new("a"), LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: noon}}}
 		got := SettingsOf(ManagerOf([]coordinationv1.Lease{held}, noon).Published)
 		if text := got.AssumedText(got.Assumed...); got.Limits != tc.want || text != tc.assumed {

@@ -14,6 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -42,6 +43,9 @@ type Restart struct {
 	Refused string `json:"refused,omitempty"`
 	// Frozen is the effect of a Freeze on the next restart, nil without any.
 	Frozen *Frozen `json:"frozen,omitempty"`
+	// Workload is the gate that the workload, as it is now, would close to the next restart, nil if
+	// none, or if Status says it.
+	Workload *decision.Gate `json:"workload,omitempty"`
 	// AlsoBy are other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
 }
@@ -91,6 +95,22 @@ func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []per
 	}
 	if shown.Frozen != nil && shown.ByTick {
 		shown.Frozen.Missed = at.After(due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second))
+	}
+}
+
+// AddTarget adds what the workload, as it is now, would have the next restart wait for: as gates says
+// it, but with nodes that are not ready left out, as the forecast does.
+func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecast.Target, now time.Time) {
+	if shown.NextStart == nil {
+		return
+	}
+	for _, gate := range decision.Gates(decision.Input{Restart: r, Now: now, Target: forecast.Whole(target.State), Unserved: target.Unserved}) {
+		if !gate.Open && (gate.Name == decision.GateTarget || gate.Name == decision.GateHealth) {
+			if gate.Reason != shown.Status.Reason {
+				shown.Workload = &gate
+			}
+			return
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 func TestLastSuccessBefore(t *testing.T) {
@@ -65,6 +67,53 @@ func TestRestartDuringAFreeze(t *testing.T) {
 		shown := RestartOf(&r, nil)
 		shown.AddFreezes(&r, tc.freezes, noon)
 		if got := shown.Frozen.Text(func(t time.Time) string { return t.Format("15:04") }); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// What the workload is now is said of a start that is to come, once, and not of pods of a DaemonSet on
+// nodes that are not ready.
+func TestRestartOfAWorkloadAsItIs(t *testing.T) {
+	healthy := workload.State{Kind: "Deployment", Name: "web", Pods: 1, Updates: 1, Rollout: workload.Progress{Available: true}, Availability: workload.Progress{Available: true}}
+	state := func(change func(*workload.State)) forecast.Target {
+		s := healthy
+		change(&s)
+		return forecast.Target{State: &s}
+	}
+	paused := state(func(s *workload.State) { s.Paused = true })
+	for _, tc := range []struct {
+		name   string
+		target forecast.Target
+		change func(*tidekeeperv1.ScheduledRestart)
+		want   string
+	}{
+		{"healthy", forecast.Target{State: &healthy}, nil, ""},
+		{"paused", paused, nil, "TargetPaused: Deployment web is paused"},
+		{"rolling", state(func(s *workload.State) { s.Rollout.Updating = true }), nil, "TargetRolling: Deployment web is already being rolled out"},
+		{"not healthy", state(func(s *workload.State) { s.Rollout.Available = false }), nil, "TargetUnhealthy: Deployment web is not healthy"},
+		{"need not be healthy", state(func(s *workload.State) { s.Rollout.Available = false }), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Precondition = tidekeeperv1.PreconditionNone }, ""},
+		{"gone", forecast.Target{}, nil, "TargetNotFound: there is no Deployment web in this namespace"},
+		{"a node is not ready", state(func(s *workload.State) { s.PerNode, s.Rollout.Available = true, false }), nil, ""},
+		{"STATUS says it", paused, func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: tidekeeperv1.ReasonTargetPaused}}
+		}, ""},
+		{"nothing is to come", paused, func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = nil }, ""},
+	} {
+		r := aRestart("web", "@hourly", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
+			r.Status.NextScheduleTime = at(noon.Add(time.Hour))
+			if tc.change != nil {
+				tc.change(r)
+			}
+		})
+		shown := RestartOf(&r, nil)
+		shown.AddTarget(&r, tc.target, noon)
+		got := ""
+		if g := shown.Workload; g != nil {
+			got = g.Reason + ": " + g.Message
+		}
+		if got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
 		}
 	}

@@ -343,7 +343,7 @@ func TestPodsErrors(t *testing.T) {
 		"pods slow -o xml":                                      {code: 1, stderr: "error: -o xml: write one of json, yaml, name, wide\n"},
 		"pods timeline web -o name":                             {code: 1, stderr: "error: -o name: write one of json, yaml\n"},
 		"pods slow --top 0":                                     {code: 1, stderr: "error: --top 0: write 1 or more\n"},
-		"pods slow --since soon":                                {code: 1, stderr: "error: invalid argument \"soon\" for \"--since\" flag: write a duration such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
+		"pods slow --since soon":                                {code: 1, stderr: "error: --since=\"soon\": write a duration such as 30m, 24h or 7d: see kubectl tide pods slow --help\n"},
 		"pods slow -n kube-public":                              {stderr: "There are no pods in the namespace kube-public.\n"},
 		"pods timeline -n kube-public -l app=none":              {stderr: "There are no pods in the namespace kube-public that match.\n"},
 		"pods slwo":                                             {code: 1, stderr: "error: unknown command \"slwo\" for \"kubectl tide pods\": did you mean slow?\n"},

@@ -72,6 +72,14 @@ func (w *truthWorld) records(t *testing.T, clock *framework.Clock, want ...strin
 	})
 }
 
+// startedAt checks when the restart of the latest record was started.
+func (w *truthWorld) startedAt(t *testing.T, want time.Time) {
+	t.Helper()
+	if started := w.restart.Status.History[0].StartedTime; started == nil || !started.Time.Equal(want) {
+		t.Errorf("%s: started at %s, want %s", w.namespace, started, want)
+	}
+}
+
 // clockTime is a time as the commands print it.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04") }
 
@@ -149,12 +157,14 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	free.says(t, "next", 0, clockTime(free.tick)+` +1 +web\n`)
 	free.says(t, "forecast", 0, clockTime(free.tick)+` +1 +0 +web\n`, `Nothing will be missed`, `Assumed: workloads stay as they are, 1m for`)
 	free.says(t, "explain deployment/web --count 1", 0, `starts \w+ `+clockTime(free.tick)+`\n`)
+	free.shows(t, `A restart that is requested now would be started`, `Health open`)
 	free.says(t, "gates web", 0, `Progress +open`, `Budget +open +other restarts use 0 of 1 slots, and 0 of the 1 that this namespace may have\n`, `would be started`)
 
 	frozen.says(t, "", 0, clockTime(frozen.tick)+due+`\w+\), missed by Freeze truth-frozen\n`)
 	frozen.says(t, "next", 0, clockTime(frozen.tick)+` +0 +web \(Missed: Frozen\)\n`)
 	frozen.says(t, "forecast", 2, `Missed/Frozen`)
 	frozen.says(t, "explain deployment/web --count 1", 0, `Missed: Frozen\n`)
+	frozen.shows(t, `A restart that is requested now would have to wait`, `Freeze closed Freeze truth-frozen`)
 	frozen.says(t, "gates web", 2, `Freeze +closed +Frozen`, `would have to wait`)
 	frozen.says(t, "now web", 0, `requested a restart`, `warning: web: Freeze truth-frozen until \S+: books, and it is missed at its deadline`)
 
@@ -163,12 +173,18 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	held.says(t, "forecast", 0, clockTime(at(85))+` +1 +0 +web\n`)
 	held.says(t, "explain deployment/web --count 1", 0, `starts \w+ `+clockTime(at(85))+`\n`)
 
+	// Each is said before a request has the manager say it in STATUS.
+	paused.says(t, "", 0, `Scheduled .*`+clockTime(paused.tick)+due+`\w+\), now TargetPaused\n`)
+	paused.says(t, "-o wide", 0, `; now Deployment web is paused\n`)
+	paused.shows(t, `Health`, `Health closed Deployment web is paused`)
 	paused.says(t, "next", 0, clockTime(paused.tick)+` +0 +web \(Missed: TargetPaused\)\n`)
 	paused.says(t, "forecast", 2, `Missed/TargetPaused`)
 	paused.says(t, "explain srestart/web --count 1", 0, `Missed: TargetPaused\n`)
 	paused.says(t, "gates web", 2, `Health +closed +TargetPaused`)
 	paused.says(t, "now web", 0, `requested a restart`, `warning: web: Deployment web is paused\n`)
 
+	sick.says(t, "", 0, `Scheduled .*`+clockTime(sick.tick)+due+`\w+\), now Target(Rolling|Unhealthy)\n`)
+	sick.shows(t, `Health closed Deployment web is `)
 	sick.says(t, "gates web", 2, `Health +closed +Target`)
 	sick.says(t, "now web", 0, `requested a restart`, `warning: web: Deployment web is `)
 
@@ -191,27 +207,21 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 		})
 		clock.Set(t, free.tick)
 		free.records(t, nil, "Schedule Succeeded")
-		if started := free.restart.Status.History[0].StartedTime; !started.Time.Equal(free.tick) {
-			t.Errorf("started at %s, want %s", started, free.tick)
-		}
+		free.startedAt(t, free.tick)
 		clock.Set(t, frozen.tick.Add(2*time.Minute))
 		frozen.records(t, nil, "Schedule Missed Frozen", "Request Missed Frozen")
 		clock.Set(t, held.tick.Add(2*time.Minute))
 		eventuallyStatus(t, held.namespace, "web", "Frozen")
 		clock.Set(t, at(85))
 		held.records(t, nil, "Schedule Succeeded")
-		if started := held.restart.Status.History[0].StartedTime; !started.Time.Equal(at(85)) {
-			t.Errorf("held back until %s, and started at %s", at(85), started)
-		}
+		held.startedAt(t, at(85))
 		clock.Set(t, paused.tick.Add(2*time.Minute))
 		paused.records(t, nil, "Schedule Missed TargetPaused", "Request Missed TargetPaused")
 		clock.Set(t, outside.tick.Add(2*time.Minute))
 		eventuallyStatus(t, outside.namespace, "web", "WindowClosed")
 		clock.Set(t, at(240))
 		outside.records(t, nil, "Request Succeeded")
-		if started := outside.restart.Status.History[0].StartedTime; !started.Time.Equal(at(240)) {
-			t.Errorf("the window opened at %s, and it started at %s", at(240), started)
-		}
+		outside.startedAt(t, at(240))
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
+	flagoptions "tidekeeper.dev/tidekeeper/internal/options"
 )
 
 // options are the flags and arguments of dashboard.
@@ -69,6 +70,7 @@ about one of them, which their address names.`,
 		RunE: cmdutil.RunE(o),
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1; 0 is one that is free")
+	flagoptions.SetRange(cmd.Flags(), "port", flagoptions.Between(0, 65535))
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "do not open a browser, only print the link")
 	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts, and freeze and thaw")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "restarts and pods of all namespaces, which is the default without -n")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -30,13 +31,15 @@ func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}
 	f.IntVar(&b.maxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once, instead of what its lease says")
 	f.IntVar(&b.namespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have, likewise")
+	options.SetRange(f, budget.FlagMaxConcurrent, options.Between(1, 100_000))
+	options.SetRange(f, budget.FlagNamespaceShare, options.Between(1, 100))
 	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards them, likewise")
 }
 
 func (b *budgetFlags) validate() error {
 	switch {
-	case b.maxConcurrent < 1:
-		return fmt.Errorf("--%s=%d: must be at least 1", budget.FlagMaxConcurrent, b.maxConcurrent)
+	case b.maxConcurrent < 1 || b.maxConcurrent > 100_000:
+		return fmt.Errorf("--%s=%d: must be from 1 to 100000", budget.FlagMaxConcurrent, b.maxConcurrent)
 	case b.namespaceShare < 1 || b.namespaceShare > 100:
 		return fmt.Errorf("--%s=%d: must be from 1 to 100", budget.FlagNamespaceShare, b.namespaceShare)
 	}

@@ -8,7 +8,7 @@
 //   - contexts.go, next_contexts.go: the list and the calendar of several clusters
 //   - history.go: what became of the ticks of one
 //   - next.go: the calendar
-//   - list_freezes.go: what Freezes do to what is listed
+//   - list_looks.go: what Freezes and the workloads do to what is listed
 //   - forecast.go, forecast_print.go: what starts when, and what will be missed
 //   - world.go: what is read before it is said what comes
 //   - gates.go, gates_read.go: whether a restart would be started now

@@ -75,7 +75,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 // ofCluster returns the options for one cluster.
 func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
-	one.Env, one.cmd, one.frozen = e, nil, map[string]freezeLook{} // A command is not for several goroutines.
+	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // A command is not for several goroutines.
 	var err error
 	one.namespace, err = e.Kubeconfig.Namespace(o.allNamespaces)
 	return &one, err
@@ -94,7 +94,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 		return read, err
 	}
 	if o.output.IsTable() {
-		if err := read.options.lookAtFreezes(ctx, c, namespacesOf(read.list.Items)); err != nil {
+		if err := read.options.lookAround(ctx, c, read.list.Items); err != nil {
 			return read, err
 		}
 	}
@@ -148,10 +148,10 @@ func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answ
 		}
 		f.Options = client.ListOptions{Namespace: one.namespace, LabelSelector: o.selector}
 		f.Table = func(object client.Object, now time.Time) *term.Table {
-			if c, err := one.Kubeconfig.Client(); err == nil {
-				one.followFreezes(ctx, c, object.GetNamespace())
-			}
 			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one}
+			if c, err := one.Kubeconfig.Client(); err == nil {
+				one.lookAgain(ctx, c, object.GetNamespace())
+			}
 			return o.contextsTable([]cmdutil.Located[sharedRestart]{{Context: a.Context, Value: row}}, namespaces, now)
 		}
 		followers[i] = f

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
+	"tidekeeper.dev/tidekeeper/internal/options"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
@@ -54,6 +55,7 @@ has it, with Freezes, windows, the state of the workloads and the manager's budg
 	cmd.Flags().StringVar(&o.zone, "time-zone", "", "IANA name of the time `ZONE`, such as Europe/Berlin (default UTC)")
 	cmd.Flags().StringVar(&o.from, "from", "", "the `TIME` to begin at, such as 2027-03-26, 2027-03-26T12:00 or with an offset (default now)")
 	cmd.Flags().IntVar(&o.count, "count", 10, "how many ticks")
+	options.SetRange(cmd.Flags(), "count", options.Between(1, mostTicks))
 	return cmd
 }
 

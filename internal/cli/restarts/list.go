@@ -37,8 +37,8 @@ type listOptions struct {
 	namespace string
 	selector  labels.Selector
 	shared    view.Shared
-	// frozen are the freezes of each namespace, as they were read last.
-	frozen map[string]freezeLook
+	// looks are what was read last of each namespace.
+	looks map[string]look
 }
 
 func newListCommand(e *cmdutil.Env) *cobra.Command {
@@ -49,9 +49,10 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Short:   "Scheduled restarts: what ran, and what is next",
 		Long: `restarts lists the scheduled restarts: how each is, what became of its last
 tick, how long ago it last succeeded, and when it starts next, on the clock of
-this machine. NEXT also says what a Freeze does to that start, and that an eviction of the
-restart under way is refused. Whether there is a slot of the budget then, and in which state
-the workload is, only kubectl tide restarts next and restarts forecast know.
+this machine. NEXT also says what a Freeze does to that start, that an eviction of the
+restart under way is refused, and what the workload would have it wait for as it is now, such
+as "now TargetPaused": if that stays so, the tick is missed at its deadline. Whether there is a
+slot of the budget then, only kubectl tide restarts next and restarts forecast know.
 
 With --contexts it lists those of several clusters, which are asked at once, in the
 namespace of each context, or that of -n. A cluster that does not answer within ten
@@ -137,7 +138,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if !o.output.IsTable() {
 		return o.output.Print(list, o.Console.Out)
 	}
-	if err := o.lookAtFreezes(ctx, c, namespacesOf(list.Items)); err != nil {
+	if err := o.lookAround(ctx, c, list.Items); err != nil {
 		return err
 	}
 	t := o.table(list.Items, o.Now())
@@ -157,8 +158,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 		Kind: restartKind.Name, Namespace: o.namespace, List: list, Empty: emptyList,
 		Options: client.ListOptions{Namespace: o.namespace, LabelSelector: o.selector}, Layout: layout,
 		Table: func(object client.Object, now time.Time) *term.Table {
-			o.followFreezes(ctx, c, object.GetNamespace())
-			return o.table([]tidekeeperv1.ScheduledRestart{*object.(*tidekeeperv1.ScheduledRestart)}, now)
+			r := object.(*tidekeeperv1.ScheduledRestart)
+			o.lookAgain(ctx, c, r.Namespace)
+			return o.table([]tidekeeperv1.ScheduledRestart{*r}, now)
 		},
 	})
 }
@@ -259,7 +261,7 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 		row = append([]term.Cell{term.Text(r.Namespace)}, row...)
 	}
 	if wide {
-		row = append(row, term.Text(r.TimeZone), term.Text(fmt.Sprint(r.Failures)), term.Text(r.Status.Message+sharedText(r)))
+		row = append(row, term.Text(r.TimeZone), term.Text(fmt.Sprint(r.Failures)), term.Text(r.Status.Message+workloadText(r)+sharedText(r)))
 	}
 	return row
 }
@@ -284,8 +286,19 @@ func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 		c.Text += ", spread +" + r.Offset.String()
 	}
 	text := r.Frozen.Text(func(t time.Time) string { return term.Moment(t, now, local) })
+	if r.Workload != nil {
+		text += ", now " + r.Workload.Reason
+	}
 	c.Text, c.Short = c.Text+text, c.Short+text
 	return c
+}
+
+// workloadText says what the workload would have a restart wait for now.
+func workloadText(r view.Restart) string {
+	if r.Workload == nil {
+		return ""
+	}
+	return "; now " + r.Workload.Message
 }
 
 // sharedText names the other ScheduledRestarts of the same workload.

@@ -37,6 +37,8 @@ type world struct {
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
+	// alone says that no other namespace is to be read: nothing of the budget is asked for.
+	alone bool
 	// partial says that other namespaces could not be read.
 	partial bool
 	// manager is what is known of the manager, and unobserved what it has not observed.
@@ -73,6 +75,14 @@ func (r *world) readRest(ctx context.Context) (err error) {
 
 // readWorkloads reads the workloads that are restarted, and their pods where they count.
 func (r *world) readWorkloads(ctx context.Context) error {
+	if err := r.readTargetsOfAll(ctx); err != nil {
+		return err
+	}
+	return r.readPods(ctx)
+}
+
+// readTargetsOfAll reads the workloads that are restarted, without their pods.
+func (r *world) readTargetsOfAll(ctx context.Context) error {
 	wanted := map[*workload.Kind]map[forecast.TargetKey]bool{}
 	for _, restart := range r.restarts {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
@@ -98,7 +108,7 @@ func (r *world) readWorkloads(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.readPods(ctx)
+	return nil
 }
 
 // readPods reads how old the pods are of the namespaces in which their age is limited.
@@ -201,13 +211,20 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		r.targets[key] = forecast.Target{State: state}
 		return nil
 	}
-	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
+	read := func(namespace string) error {
 		return cmdutil.EachPage(ctx, r.client, func() client.ObjectList { return cmdutil.NewList(kind) }, func(page client.ObjectList) {
 			if err := meta.EachListItem(page, take); err != nil {
 				stateErr = err
 			}
 		}, client.InNamespace(namespace))
-	})
+	}
+	var namespace string
+	var err error
+	if r.alone {
+		namespace, err = r.namespace, read(r.namespace)
+	} else {
+		namespace, err = inNamespaces(r.namespace, read)
+	}
 	switch {
 	case apierrors.IsForbidden(err):
 		r.Console.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
@@ -221,7 +238,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		return fmt.Errorf("list %s: %w", kind.Resource, err)
 	case stateErr != nil:
 		return stateErr
-	case namespace != "" && !r.partial:
+	case namespace != "" && !r.partial && !r.alone:
 		r.Console.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
 	}
 	for key := range wanted {

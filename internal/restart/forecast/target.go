@@ -88,12 +88,20 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 	if known.State == nil {
 		return known
 	}
-	state := *known.State
-	if state.PerNode {
-		// The manager leaves out nodes that are not ready, which are not known here.
-		state.PerNode, state.Rollout.Available, state.Availability.Available = false, true, true
+	return Target{State: Whole(known.State), Oldest: known.Oldest}
+}
+
+// Whole returns a copy of the state of a workload, of which one that runs on each node has all its
+// pods: the manager leaves out nodes that are not ready, which are not known here.
+func Whole(state *workload.State) *workload.State {
+	if state == nil {
+		return nil
 	}
-	return Target{State: &state, Oldest: known.Oldest}
+	whole := *state
+	if whole.PerNode {
+		whole.PerNode, whole.Rollout.Available, whole.Availability.Available = false, true, true
+	}
+	return &whole
 }
 
 // assumed returns the state of a workload of which nothing is known: it is healthy, unless it

@@ -1,0 +1,92 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restarts
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
+	"tidekeeper.dev/tidekeeper/internal/view"
+	"tidekeeper.dev/tidekeeper/internal/workload"
+)
+
+// lookAge is how old the look at a namespace may be that a line of restarts -w is shown with.
+const lookAge = 10 * time.Second
+
+// look is what was read of a namespace beside its ScheduledRestarts: the Freezes and the workloads.
+type look struct {
+	at    time.Time
+	world *world
+}
+
+// namespacesOf returns the namespaces of some ScheduledRestarts.
+func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
+	var namespaces []string
+	for i := range items {
+		if namespace := items[i].Namespace; !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
+// lookAround reads the Freezes and the workloads of some ScheduledRestarts, as far as the user may.
+func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
+	w := newWorld(o.Env, c, o.namespace)
+	w.alone = true
+	for i := range items {
+		// A kind that this version does not know is left out, and not the whole list.
+		if _, err := workload.Get(items[i].Spec.TargetRef); err == nil || decision.Evicts(&items[i]) {
+			w.restarts = append(w.restarts, &items[i])
+		}
+	}
+	if err := w.readFreezes(ctx); err != nil {
+		return err
+	}
+	if err := w.readTargetsOfAll(ctx); err != nil {
+		return err
+	}
+	if o.looks == nil {
+		o.looks = map[string]look{}
+	}
+	for _, namespace := range namespacesOf(items) {
+		o.looks[namespace] = look{o.Now(), w}
+	}
+	return nil
+}
+
+// lookAgain looks around the ScheduledRestarts of a namespace in which one has changed, if the last
+// look is old. What cannot be read stays as it was.
+func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace string) {
+	if last, known := o.looks[namespace]; known && o.Now().Sub(last.at) < lookAge {
+		return
+	}
+	quiet, again := *o.Env, *o
+	quiet.Console.ErrOut = io.Discard
+	again.Env, again.namespace = &quiet, namespace
+	list, err := listRestarts(ctx, c, client.InNamespace(namespace))
+	if err != nil || again.lookAround(ctx, c, list.Items) != nil {
+		return
+	}
+	o.looks = again.looks
+}
+
+// restart returns what is shown of a ScheduledRestart.
+func (o *listOptions) restart(r *tidekeeperv1.ScheduledRestart, now time.Time) view.Restart {
+	shown := view.RestartOf(r, o.shared)
+	if around := o.looks[r.Namespace].world; around != nil {
+		shown.AddFreezes(r, around.freezes[r.Namespace], now)
+		if target, known := around.targets[forecast.KeyOf(r.Namespace, r.Spec.TargetRef)]; known {
+			shown.AddTarget(r, target, now)
+		}
+	}
+	return shown
+}

@@ -1,0 +1,64 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"tidekeeper.dev/tidekeeper/internal/lease"
+)
+
+// newLock returns the lock by which managers elect their leader: a lease whose labels publish settings
+// of the manager that holds it. That of controller-runtime would have the same identity, which is
+// known to no one but itself: the labels could not say whose they are.
+func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*resourcelock.LeaseLock, error) {
+	namespace, err := leaseNamespace(opts)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("read the name of this host: %w", err)
+	}
+	cfg = rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
+	// One request that hangs does not cost the lease.
+	cfg.Timeout = max(time.Second, opts.RenewDeadline/2)
+	leases, err := coordinationv1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up the leader election: %w", err)
+	}
+	identity := host + "_" + string(uuid.NewUUID())
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease.Name},
+		Client:     leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		Labels:     lease.Labels(identity, settings),
+	}, nil
+}
+
+// leaseNamespace returns the namespace of the lease: the one that opts name, or
+// the pod's own. It is empty if no leader is elected.
+func leaseNamespace(opts *Options) (string, error) {
+	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
+		return opts.LeaderElectNamespace, nil
+	}
+	namespace, err := os.ReadFile(namespaceFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("--%s: outside a cluster it needs --%s too", flagLeaderElect, FlagLeaderElectNamespace)
+	case err != nil:
+		return "", fmt.Errorf("read the namespace of this pod: %w", err)
+	}
+	return strings.TrimSpace(string(namespace)), nil
+}

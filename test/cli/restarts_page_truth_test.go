@@ -1,0 +1,71 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+var (
+	markup = regexp.MustCompile(`<[^>]*>`)
+	blanks = regexp.MustCompile(`\s+`)
+)
+
+// shows opens the page about the restart of the world, and waits until its words have these in them, in
+// this order: the page is empty until it has read the cluster.
+func (w *truthWorld) shows(t *testing.T, patterns ...string) {
+	t.Helper()
+	p := command{args: []string{"dashboard", "--no-browser", "-n", w.namespace}}.process()
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}()
+	first, err := bufio.NewReader(out).ReadString('\n')
+	base, token, found := strings.Cut(strings.TrimSpace(first), "/#")
+	if err != nil || !found {
+		t.Fatalf("it prints %q: %v", first, err)
+	}
+	framework.Eventually(t, "the page about "+w.namespace, func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/page/restarts?restart="+w.namespace+"/web", nil)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		said := blanks.ReplaceAllString(html.UnescapeString(markup.ReplaceAllString(string(body), " ")), " ")
+		rest := said
+		for _, pattern := range patterns {
+			at := regexp.MustCompile(pattern).FindStringIndex(rest)
+			if at == nil {
+				return fmt.Errorf("it does not say %q (after what it has said before):\n%s", pattern, said)
+			}
+			rest = rest[at[1]:]
+		}
+		return nil
+	})
+}
