@@ -24,7 +24,7 @@ var elsewhere = map[string][]string{
 	// The reason of a condition of Deployments.
 	"internal/workload/deployment.go": {"ProgressDeadlineExceeded"},
 	// A transition of a pod.
-	"internal/podwatch/transition.go": {"Deleting"},
+	"internal/pods/podwatch/transition.go": {"Deleting"},
 }
 
 // Users' alerts and scripts depend on these words, so that each is written once in

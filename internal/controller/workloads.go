@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/optional"
+	"tidekeeper.dev/tidekeeper/internal/cache/optional"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

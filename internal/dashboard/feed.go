@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"tidekeeper.dev/tidekeeper/internal/reconnect"
+	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
 // start starts to watch a kind. The mutex must be held.

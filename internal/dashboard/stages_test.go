@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

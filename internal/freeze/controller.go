@@ -19,7 +19,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/wakeup"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 )
 
 // reconciler maintains the status of Freezes. The effect of a freeze does not depend on its

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/sharedread"
+	"tidekeeper.dev/tidekeeper/internal/cache/sharedread"
 )
 
 // SharedFor is the time for which a list from the API server is shared, so that a thousand

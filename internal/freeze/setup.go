@@ -20,8 +20,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/retry"
-	"tidekeeper.dev/tidekeeper/internal/wakeup"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 )
 
 // countDelay is the time for which a change of the counts waits for further changes before the

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
 // NodeNotReady finds the nodes that are not Ready, under "true". Ready nodes are not indexed.

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/optional"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/cache/optional"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
-	"tidekeeper.dev/tidekeeper/internal/pods"
 	"tidekeeper.dev/tidekeeper/internal/workload"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // cacheOptions returns the options of the shared cache: the kinds that the chosen controllers

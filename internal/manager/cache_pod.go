@@ -12,9 +12,9 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // keptPodFields declares the fields that transformPod reads. No other field of a pod is decoded,

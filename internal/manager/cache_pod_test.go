@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // The utilization is computed from what the cache keeps, so what the cache

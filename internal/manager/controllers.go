@@ -10,15 +10,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/cache/readback"
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
-	"tidekeeper.dev/tidekeeper/internal/podstartup"
-	"tidekeeper.dev/tidekeeper/internal/readback"
+	"tidekeeper.dev/tidekeeper/internal/pods/podstartup"
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"tidekeeper.dev/tidekeeper/internal/lease"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // newLock returns the lock by which managers elect their leader: a lease whose labels publish settings

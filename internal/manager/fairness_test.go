@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/cache/optional"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
-	"tidekeeper.dev/tidekeeper/internal/optional"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/kube/event"
 )
 
 // addedManager keeps what controllers add to it.

@@ -29,13 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/cache/optional"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/cache/readback"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
-	"tidekeeper.dev/tidekeeper/internal/lease"
+	"tidekeeper.dev/tidekeeper/internal/kube/event"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 	"tidekeeper.dev/tidekeeper/internal/manager/preflight"
-	"tidekeeper.dev/tidekeeper/internal/optional"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/readback"
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 

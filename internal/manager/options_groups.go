@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"tidekeeper.dev/tidekeeper/internal/lease"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 

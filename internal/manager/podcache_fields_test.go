@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/randfill"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // Of whatever pod, the cache has what the transform leaves of it, although it decodes only what the

@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 )
 
 // TestPodCache measures what a pod costs in the cache: as the API server sends

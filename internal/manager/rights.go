@@ -5,7 +5,7 @@ package manager
 
 import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
-	"tidekeeper.dev/tidekeeper/internal/lease"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // The rights of a controller are in its definition; the rights below are the manager's own.

@@ -21,8 +21,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
-	"tidekeeper.dev/tidekeeper/internal/retry"
 )
 
 // SetupWithManager adds the two controllers of node pools to the manager:

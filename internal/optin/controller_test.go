@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/event"
+	"tidekeeper.dev/tidekeeper/internal/kube/event"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
-	"tidekeeper.dev/tidekeeper/internal/retry"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

@@ -24,8 +24,8 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/index"
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/retry"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 )
 
 // concurrency is the maximum number of ReplicaSets written at the same time.

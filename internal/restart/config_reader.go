@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cache/sharedread"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/informers"
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/kube/informers"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/sharedread"
 	"tidekeeper.dev/tidekeeper/internal/workload"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // configReader tells decisions about the ConfigMaps and Secrets that targets use.

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
-	"tidekeeper.dev/tidekeeper/internal/sharedread"
+	"tidekeeper.dev/tidekeeper/internal/cache/sharedread"
 	"tidekeeper.dev/tidekeeper/internal/workload"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // configServer is an API server that has ConfigMaps, and counts how often one is read.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 func configRecord(t testing.TB, namespace, name, value string, modified time.Time) *podconfig.Record {

@@ -20,14 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
-	"tidekeeper.dev/tidekeeper/internal/wakeup"
 )
 
 // reconciler carries out what [decision.Decide] decides about a ScheduledRestart.

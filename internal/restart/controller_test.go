@@ -28,8 +28,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
-	"tidekeeper.dev/tidekeeper/internal/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

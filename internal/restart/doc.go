@@ -54,6 +54,6 @@
 // which only the scale subresource is known, and the package query asks the queries of the
 // manager's operator.
 //
-// internal/wakeup wakes the controller when something is due. The reasons of conditions,
+// internal/kube/wakeup wakes the controller when something is due. The reasons of conditions,
 // ticks and events are constants of api/v1.
 package restart

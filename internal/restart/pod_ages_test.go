@@ -6,7 +6,7 @@ package restart
 import (
 	"testing"
 
-	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/index"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

@@ -24,16 +24,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/cache/optional"
+	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
 	"tidekeeper.dev/tidekeeper/internal/index"
-	"tidekeeper.dev/tidekeeper/internal/optional"
-	"tidekeeper.dev/tidekeeper/internal/podcache"
+	"tidekeeper.dev/tidekeeper/internal/kube/retry"
+	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
-	"tidekeeper.dev/tidekeeper/internal/retry"
-	"tidekeeper.dev/tidekeeper/internal/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
-	"tidekeeper.dev/tidekeeper/internal/nodes"
 )
 
 // PoolDetail is a NodePool with its nodes and events.

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // StageTimes counts how long pods took for each stage of their start-up. The zero value has

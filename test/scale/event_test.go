@@ -21,7 +21,7 @@ func (r *run) pure(t *testing.T) {
 	t.Helper()
 	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
 	r.benchmark(t, "./internal/nodepool/state", "BenchmarkPodEvent", pods, time.Nanosecond, "event", "a pod event, from the cache to the sums, among %s pods")
-	r.benchmark(t, "./internal/wakeup", "BenchmarkTick", schedules, time.Nanosecond, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
+	r.benchmark(t, "./internal/kube/wakeup", "BenchmarkTick", schedules, time.Nanosecond, "tick", "a tick, from the alarm to the next alarm, among %s schedules")
 	r.benchmark(t, "./internal/capacity", "BenchmarkCluster", pods, time.Millisecond, "room", "the nodes and pods in order for questions about room, %s pods")
 	r.benchmark(t, "./internal/capacity", "BenchmarkLossOfEach/room=false", pods, time.Millisecond, "loss", "… the loss of each node, one after the other, without room, %s pods")
 	r.benchmark(t, "./internal/capacity", "BenchmarkFit", pods, time.Millisecond, "fit", "… how many copies of a pod fit, among %s pods")

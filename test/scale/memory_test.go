@@ -20,8 +20,8 @@ import (
 
 // The place of an allocation shows its purpose.
 const (
-	sumsFrames  = `internal/nodepool|internal/podtimeline`
-	cacheFrames = `client-go/tools/cache|controller-runtime/pkg/cache|internal/podcache|apimachinery/pkg/runtime/serializer|manager\.transform`
+	sumsFrames  = `internal/nodepool|internal/pods/podtimeline`
+	cacheFrames = `client-go/tools/cache|controller-runtime/pkg/cache|internal/cache/podcache|apimachinery/pkg/runtime/serializer|manager\.transform`
 )
 
 // memory measures how much memory the manager uses after being idle for a while, and

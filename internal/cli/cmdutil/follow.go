@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/informers"
-	"tidekeeper.dev/tidekeeper/internal/reconnect"
+	"tidekeeper.dev/tidekeeper/internal/kube/informers"
+	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"tidekeeper.dev/tidekeeper/internal/lease"
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 

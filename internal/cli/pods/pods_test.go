@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
-	"tidekeeper.dev/tidekeeper/internal/podwatch"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/pods/podwatch"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )

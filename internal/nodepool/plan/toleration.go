@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/nodes"
-	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // Taints returns the taints that the pool puts on its nodes.

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
-	"tidekeeper.dev/tidekeeper/internal/nodes"
-	"tidekeeper.dev/tidekeeper/internal/pods"
 )
 
 // The outcomes for a [Pod].

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
 	"tidekeeper.dev/tidekeeper/internal/text"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // stormDelays is how many times in a row the content changes again within minIntervalSeconds before

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/podconfig"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/workload"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // stateAt returns the state of a ScheduledRestart of a healthy Deployment.

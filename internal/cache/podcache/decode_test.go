@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
-	"tidekeeper.dev/tidekeeper/internal/wire"
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // testContent is what slim reads. The fields of the manager have a test of their own there.

@@ -17,7 +17,7 @@
 //	watcher.go     the informer and its event handlers
 //	worker.go      the rate-limited queue: three retries, then the pod is dropped
 //
-// internal/reconnect continues after a lost connection.
+// internal/kube/reconnect continues after a lost connection.
 //
 // # No transition is lost or repeated
 //

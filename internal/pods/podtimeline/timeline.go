@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // Resolution is the resolution of the times of a pod: the API truncates them to whole seconds.

@@ -19,7 +19,7 @@ import (
 	cachetesting "k8s.io/client-go/tools/cache/testing"
 	"pgregory.net/rapid"
 
-	"tidekeeper.dev/tidekeeper/internal/pods"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // emptyCache returns a cache of pods that is synced and has none, and what looks at them.

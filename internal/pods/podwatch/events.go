@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // maxWaiting is the maximum number of events that wait for their pod to be read. Events about

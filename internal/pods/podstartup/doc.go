@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podstartup implements the controller "pod-startup": it observes the startup of each
-// pod once, in histograms by stage and node pool. internal/podtimeline computes the startup of
+// pod once, in histograms by stage and node pool. internal/pods/podtimeline computes the startup of
 // a pod.
 //
 //	observer.go    decides which pods are counted, and when

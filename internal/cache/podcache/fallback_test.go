@@ -15,7 +15,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"tidekeeper.dev/tidekeeper/internal/wire"
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
 var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}

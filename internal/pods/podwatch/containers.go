@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
 // containers adds the transitions of the containers in a list of statuses.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"tidekeeper.dev/tidekeeper/internal/informers"
-	"tidekeeper.dev/tidekeeper/internal/pods"
-	"tidekeeper.dev/tidekeeper/internal/reconnect"
+	"tidekeeper.dev/tidekeeper/internal/kube/informers"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
 // workers is the number of pods that are reported at the same time. Each pod is handled by one

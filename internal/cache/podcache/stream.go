@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
-	"tidekeeper.dev/tidekeeper/internal/wire"
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
 // streamWatch is a watch whose events are decoded from the frames of a response.

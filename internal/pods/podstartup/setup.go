@@ -15,8 +15,8 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/informers"
-	"tidekeeper.dev/tidekeeper/internal/leadership"
+	"tidekeeper.dev/tidekeeper/internal/kube/informers"
+	"tidekeeper.dev/tidekeeper/internal/kube/leadership"
 )
 
 // SetupWithManager adds the controller "pod-startup" to the manager. The controller has no

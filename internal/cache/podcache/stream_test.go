@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
-	"tidekeeper.dev/tidekeeper/internal/wire"
 )
 
 // Pages and events become records; the informer continues from the version of a bookmark.

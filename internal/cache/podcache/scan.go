@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tidekeeper.dev/tidekeeper/internal/wire"
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
 // scan has the fields of a pod that differ between the pods of a workload, and the fields that

@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"tidekeeper.dev/tidekeeper/internal/wire"
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
 // Connection is the connection to the API server, with the fields of the options of
