@@ -134,7 +134,7 @@ var longestMetadata = map[string]func(o *unstructured.Unstructured, bytes int){
 		for n := range bytes / 500 {
 			all = append(all, metav1.ManagedFieldsEntry{
 				Manager: fill(fmt.Sprint("x", n), "x", 128), Operation: metav1.ManagedFieldsOperationApply, APIVersion: o.GetAPIVersion(), Time: new(metav1.Now()),
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:targetRef":{"f:kind":{},"f:name":{}}}}`)},
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:targetRef":{"f:kind":{},"f:name":{}}}}`),
 			})
 		}
 		o.SetManagedFields(all)

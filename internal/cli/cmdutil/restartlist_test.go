@@ -43,7 +43,7 @@ func padded(name string) tidekeeperv1.ScheduledRestart {
 		Name: name, Namespace: "evil", UID: "1", ResourceVersion: "5", Generation: 3,
 		Labels: map[string]string{"example.com/much": much}, Finalizers: []string{much},
 		Annotations:     map[string]string{"example.com/much": much, tidekeeperv1.RestartNowAnnotation: much, tidekeeperv1.AppliedAnnotation: "{}"},
-		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(much)}}},
+		ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(much)}},
 		OwnerReferences: []metav1.OwnerReference{{Name: much}, {Kind: "Deployment", Name: "web", UID: "2", Controller: new(true)}},
 	}}
 	r.Spec.Schedule = "* * * * *"
