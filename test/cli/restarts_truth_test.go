@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -116,6 +117,24 @@ func aFreezeOf(t *testing.T, namespace string, until time.Time) {
 	cluster.Apply(t, &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: tidekeeperv1.FreezeSpec{
 		Until: metav1.Time{Time: until}, Reason: "books", NamespaceSelector: &tidekeeperv1.NamespaceSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/metadata.name": tidekeeperv1.LabelValue(namespace)}},
 	}})
+}
+
+// olderThanNow waits until the pods of a namespace were created before the present second: a request
+// is in whole seconds, and a pod that was created in its second is new.
+func olderThanNow(t *testing.T, namespace string) {
+	t.Helper()
+	framework.Eventually(t, "the pods of "+namespace+" are older than a request", func() error {
+		pods := &corev1.PodList{}
+		if err := cluster.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if created := pods.Items[i].CreationTimestamp; !created.Time.Before(time.Now().Truncate(time.Second)) {
+				return fmt.Errorf("%s was created at %s", pods.Items[i].Name, created)
+			}
+		}
+		return nil
+	})
 }
 
 // What the commands say comes true, in worlds in which something is in the way of each tick and of
@@ -244,6 +263,7 @@ func TestRestartsUnderWayComeTrue(t *testing.T) {
 		cluster.Refresh(t, budget)
 		return diff(int32(2), budget.Status.CurrentHealthy)
 	})
+	olderThanNow(t, refused.namespace)
 	refused.says(t, "now web", 0, `requested a restart of Deployment web at \S+\n$`)
 	framework.Eventually(t, "an eviction is refused", func() error {
 		clock.Set(t, clock.Now(t).Add(time.Second))
