@@ -5,9 +5,9 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"html"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -53,11 +53,11 @@ func (w *truthWorld) shows(t *testing.T, patterns ...string) {
 			return err
 		}
 		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return err
+		var page struct{ HTML string }
+		if err := json.NewDecoder(answer.Body).Decode(&page); err != nil {
+			return fmt.Errorf("%s: %w", answer.Status, err)
 		}
-		said := blanks.ReplaceAllString(html.UnescapeString(markup.ReplaceAllString(string(body), " ")), " ")
+		said := blanks.ReplaceAllString(html.UnescapeString(markup.ReplaceAllString(page.HTML, " ")), " ")
 		rest := said
 		for _, pattern := range patterns {
 			at := regexp.MustCompile(pattern).FindStringIndex(rest)

@@ -176,14 +176,14 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	free.says(t, "next", 0, clockTime(free.tick)+` +1 +web\n`)
 	free.says(t, "forecast", 0, clockTime(free.tick)+` +1 +0 +web\n`, `Nothing will be missed`, `Assumed: workloads stay as they are, 1m for`)
 	free.says(t, "explain deployment/web --count 1", 0, `starts \w+ `+clockTime(free.tick)+`\n`)
-	free.shows(t, `A restart that is requested now would be started`, `Health open`)
+	free.shows(t, `A restart that is requested now would be started`, `Health ● open`)
 	free.says(t, "gates web", 0, `Progress +open`, `Budget +open +other restarts use 0 of 1 slots, and 0 of the 1 that this namespace may have\n`, `would be started`)
 
 	frozen.says(t, "", 0, clockTime(frozen.tick)+due+`\w+\), missed by Freeze truth-frozen\n`)
 	frozen.says(t, "next", 0, clockTime(frozen.tick)+` +0 +web \(Missed: Frozen\)\n`)
 	frozen.says(t, "forecast", 2, `Missed/Frozen`)
 	frozen.says(t, "explain deployment/web --count 1", 0, `Missed: Frozen\n`)
-	frozen.shows(t, `A restart that is requested now would have to wait`, `Freeze closed Freeze truth-frozen`)
+	frozen.shows(t, `A restart that is requested now would have to wait`, `Freeze ✖ closed Freeze truth-frozen`)
 	frozen.says(t, "gates web", 2, `Freeze +closed +Frozen`, `would have to wait`)
 	frozen.says(t, "now web", 0, `requested a restart`, `warning: web: Freeze truth-frozen until \S+: books, and it is missed at its deadline`)
 
@@ -195,7 +195,7 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	// Each is said before a request has the manager say it in STATUS.
 	paused.says(t, "", 0, `Scheduled .*`+clockTime(paused.tick)+due+`\w+\), now TargetPaused\n`)
 	paused.says(t, "-o wide", 0, `; now Deployment web is paused\n`)
-	paused.shows(t, `Health`, `Health closed Deployment web is paused`)
+	paused.shows(t, `Health ✖ closed Deployment web is paused`)
 	paused.says(t, "next", 0, clockTime(paused.tick)+` +0 +web \(Missed: TargetPaused\)\n`)
 	paused.says(t, "forecast", 2, `Missed/TargetPaused`)
 	paused.says(t, "explain srestart/web --count 1", 0, `Missed: TargetPaused\n`)
@@ -203,7 +203,7 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	paused.says(t, "now web", 0, `requested a restart`, `warning: web: Deployment web is paused\n`)
 
 	sick.says(t, "", 0, `Scheduled .*`+clockTime(sick.tick)+due+`\w+\), now Target(Rolling|Unhealthy)\n`)
-	sick.shows(t, `Health closed Deployment web is `)
+	sick.shows(t, `Health ✖ closed Deployment web is `)
 	sick.says(t, "gates web", 2, `Health +closed +Target`)
 	sick.says(t, "now web", 0, `requested a restart`, `warning: web: Deployment web is `)
 
