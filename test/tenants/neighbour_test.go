@@ -96,16 +96,6 @@ func newNeighbour(t *testing.T) *neighbour {
 	return n
 }
 
-// recordOf returns the record of a tick.
-func recordOf(r *tidekeeperv1.ScheduledRestart, tick time.Time) *tidekeeperv1.RestartRecord {
-	for i := range r.Status.History {
-		if record := &r.Status.History[i]; record.ScheduledTime.Time.Equal(tick) {
-			return record
-		}
-	}
-	return nil
-}
-
 // awaitTick waits until the latest tick on record has an outcome, and returns the records, the earliest
 // first.
 func awaitTick(t *testing.T, r *tidekeeperv1.ScheduledRestart, outcome tidekeeperv1.Outcome) []tidekeeperv1.RestartRecord {

@@ -84,10 +84,10 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 }
 
 // start starts a manager with a clock.
-func (s *fixture) start(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
+func (s *fixture) start(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
 	s.clock = c
-	return s.StartManager(t, append(args, c.Flag(), "--namespaces="+s.namespace)...)
+	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
 }
 
 // elect starts a manager with a clock and with leader election, of which another one leads after
