@@ -84,7 +84,7 @@ func TestInstallReads(t *testing.T) {
 	if err != nil || len(objects) != 4 {
 		t.Fatalf("%d objects, %v", len(objects), err)
 	}
-	if want := []string{" plain", "built built -"}; !slices.Equal(from, want) {
+	if want := []string{" plain", "built " + "built -"}; !slices.Equal(from, want) {
 		t.Errorf("read from %q, want %q", from, want)
 	}
 	if got := at[map[string]any](objects[0], "metadata", "annotations"); len(got) != 1 || got["mine"] != "1" {

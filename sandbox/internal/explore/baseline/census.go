@@ -22,6 +22,7 @@ type census struct {
 	left   map[results.NotCompared]*results.NotCompared
 }
 
+// NewCensus returns an empty census of objects, by the names of a run and its locks of leaders.
 func NewCensus(names observe.Names, locks map[string]bool) *census {
 	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }

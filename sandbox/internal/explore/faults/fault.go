@@ -70,7 +70,7 @@ func (f Fault) Describe(w *workload.Workload) string {
 	switch {
 	case f.Call != nil:
 		return fmt.Sprintf("%s, the %s %s: %s", step, words.Ordinal(f.Nth), f.Call, f.Entry().Text)
-	case f.Entry().Effects.StaleLists:
+	case f.Entry().StaleLists:
 		return fmt.Sprintf("%s, when all is done: %s (%s)", step, f.Entry().Text, f.AsOf)
 	case f.Entry().Hits == Start:
 		return fmt.Sprintf("%s: %s", step, f.Entry().Text)
@@ -103,6 +103,7 @@ func (f *Fault) Lasting(step int) bool {
 	return f.Effects().Lasts && step >= f.Step && step < f.Until
 }
 
+// Entry returns the entry of the kind of the fault in the table.
 func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 
 // Possible says when such a fault happens to an operator in a real cluster.

@@ -90,9 +90,9 @@ func (e *Entry) hits() string {
 		text = "also the first read of each kind in each step"
 	case e.SpanScore > 0:
 		text = "until the step is over, or a later step up to a wait"
-	case e.Effects.Holds:
+	case e.Holds:
 		text = "until `--hold` is over; then another client annotates the objects of users"
-	case e.Effects.StaleLists:
+	case e.StaleLists:
 		text = "lists as of each earlier step, and as of each deletion"
 	}
 	return text

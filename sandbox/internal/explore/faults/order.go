@@ -30,6 +30,7 @@ type History struct {
 	found map[string]bool
 }
 
+// NewHistory returns a history in which no fault has been played.
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
 // traits are the traits of a fault, and how much less promising it is for each
@@ -49,12 +50,14 @@ func (f *Fault) places() []string {
 	return []string{fmt.Sprintf("%s in %d", f.Entry().Family, f.Step), fmt.Sprintf("%s in %d", f.Subject(), f.Step)}
 }
 
+// NotePlayed counts a fault that was played.
 func (h *History) NotePlayed(f *Fault) {
 	for trait := range f.traits() {
 		h.played[trait]++
 	}
 }
 
+// NoteFound notes that a fault had a finding.
 func (h *History) NoteFound(f *Fault) {
 	for _, place := range f.places() {
 		h.found[place] = true

@@ -28,7 +28,7 @@ func PlanAll(b *baseline.Baseline) []Planned {
 		planEvents(b, step, last, add)
 		if step > 0 {
 			for _, e := range Hitting(Start) {
-				if e.Effects.StaleLists {
+				if e.StaleLists {
 					planStale(b, e, step, add)
 				} else {
 					add(e.Score, Fault{Kind: e.Kind, Step: step})
@@ -40,6 +40,7 @@ func PlanAll(b *baseline.Baseline) []Planned {
 	return all
 }
 
+// MostPromisingFirst sorts planned faults by their scores, the highest first.
 func MostPromisingFirst(all []Planned) {
 	slices.SortStableFunc(all, func(x, y Planned) int {
 		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(hash(x.Name()), hash(y.Name())))
@@ -140,7 +141,7 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	if e.ByInterest {
 		value += made
 	}
-	if e.Effects.Holds {
+	if e.Holds {
 		value += b.Expected(step, resource)
 	}
 	add(value, Fault{Kind: e.Kind, Step: step, Resource: resource})
@@ -152,7 +153,7 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 		missed := b.Missed(step, until, resource)
 		value := e.SpanScore + made - (until - step) + missed
-		if e.Effects.ListsAfter && missed > 0 {
+		if e.ListsAfter && missed > 0 {
 			value += 2 // The list at the end shows nothing of the states in between.
 		}
 		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})

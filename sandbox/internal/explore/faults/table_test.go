@@ -43,16 +43,16 @@ func TestEntriesAreComplete(t *testing.T) {
 			if e.Rule.Kind == held.Kind && e.Rule.For == held.For && e.Act == nil {
 				t.Error("nothing sends the request that it holds")
 			}
-			if lasts := e.Hits == Events; lasts != e.Effects.Lasts {
-				t.Errorf("it hits %q, and lasts: %t", e.Hits, e.Effects.Lasts)
+			if lasts := e.Hits == Events; lasts != e.Lasts {
+				t.Errorf("it hits %q, and lasts: %t", e.Hits, e.Lasts)
 			}
-			if e.Effects.Lasts && !e.Effects.HidesStates {
+			if e.Lasts && !e.HidesStates {
 				t.Error("a fault that lasts hides states")
 			}
 			if e.Hits != Write && (e.Only != "" || e.ReadScore > 0 || e.InFuzz) {
 				t.Error("only faults of writes are restricted to some, hit reads, and are played by fuzz")
 			}
-			if e.SpanScore > 0 && !e.Effects.Lasts {
+			if e.SpanScore > 0 && !e.Lasts {
 				t.Error("a fault that does not last spans steps")
 			}
 		})

@@ -35,6 +35,7 @@ func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fa
 // Remove removes a rule, if it exists.
 func (r Rules) Remove(name string) { r.Proxy.Rules().Remove(name) }
 
+// List returns the rules of the proxy, with the number of times that each has fired.
 func (r Rules) List() []fault.RuleStatus {
 	list, _ := r.Proxy.Rules().List()
 	return list

@@ -76,7 +76,7 @@ type Judge struct {
 
 // Differences are the differences from the undisturbed end of the step.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
-	want, got := comparable(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
+	want, got := comparableStates(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
 		want, got = withoutRevisions(want), withoutRevisions(got)
 	}

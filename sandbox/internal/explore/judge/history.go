@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparable returns the wanted and the present state, without differences that a fault may rightly
+// comparableStates returns the wanted and the present state, without differences that a fault may rightly
 // change.
-func comparable(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
+func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
 		// Claims are kept when their owners are gone: where these never were, there is

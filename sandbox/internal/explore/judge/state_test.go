@@ -128,7 +128,7 @@ func TestHistoryThatWasSkipped(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			compare := func(f *faults.Fault) []string {
-				want, got := comparable(f, (observe.Names{}).State(want, nil), (observe.Names{}).State(tc.got, nil))
+				want, got := comparableStates(f, (observe.Names{}).State(want, nil), (observe.Names{}).State(tc.got, nil))
 				return Diff(want, got, nil)
 			}
 			if lines := compare(&faults.Fault{Kind: "DropEvents"}); !slices.Equal(lines, tc.lines) {
@@ -156,7 +156,7 @@ func TestDigestsOfWhatAnotherAnnotated(t *testing.T) {
 		{"Overtake", of("16955502299180339674", "b"), 1},
 		{"CrashAfter", of("16955502299180339674", "a"), 1},
 	} {
-		want, got := comparable(&faults.Fault{Kind: tc.kind}, want, tc.got)
+		want, got := comparableStates(&faults.Fault{Kind: tc.kind}, want, tc.got)
 		if lines := Diff(want, got, nil); len(lines) != tc.lines {
 			t.Errorf("%s: got %q, want %d", tc.kind, lines, tc.lines)
 		}

@@ -123,7 +123,7 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 // Kinds are the resources that are recorded.
 func (r *Recorder) Kinds() []string { return slices.Sorted(maps.Keys(r.Watched)) }
 
-// ExpectBreaks: from now on the API server may be away for a while.
+// ExpectBreaks has the recorder accept that the API server is away for a while.
 func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 
 // comesBack is how long the API server may be away.

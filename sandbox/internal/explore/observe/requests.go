@@ -54,6 +54,7 @@ var (
 // readVerbs are the verbs of reads that end. A watchlist is a watch that begins with a list.
 var readVerbs = []string{"get", "list", "watchlist"}
 
+// WriteVerbs are the verbs of requests that change objects.
 var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 // Writes reports whether a request changes what others act on. Those by which an operator
@@ -156,6 +157,7 @@ func (l *Log) Since(n int) []Request {
 	return requests
 }
 
+// Len returns the number of requests so far.
 func (l *Log) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
