@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
-// newLock returns the lock by which managers elect their leader: a lease whose labels publish settings
-// of the manager that holds it. That of controller-runtime would have the same identity, which is
-// known to no one but itself: the labels could not say whose they are.
+// newLock returns the lock of the leader election: the lease, with labels that publish the settings of
+// its holder. The lock that controller-runtime would make has an identity that only controller-runtime knows, so
+// that labels could not name their publisher.
 func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*resourcelock.LeaseLock, error) {
 	namespace, err := leaseNamespace(opts)
 	if err != nil {
@@ -47,8 +47,8 @@ func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*reso
 	}, nil
 }
 
-// leaseNamespace returns the namespace of the lease: the one that opts name, or
-// the pod's own. It is empty if no leader is elected.
+// leaseNamespace returns the namespace of the lease: from the options, else the pod's own. It is empty
+// if leader election is off.
 func leaseNamespace(opts *Options) (string, error) {
 	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
 		return opts.LeaderElectNamespace, nil
