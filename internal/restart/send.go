@@ -41,8 +41,14 @@ type specOf struct {
 	deleting   bool
 }
 
+// comparedRequest is the length of the part of the annotation restart-now that is compared: more than a
+// time needs, and less than the cache keeps of an annotation. The object in the cache and the object of
+// the API server would differ for ever in the rest.
+const comparedRequest = 64
+
 func specOfObject(o metav1.Object) specOf {
-	return specOf{o.GetUID(), o.GetGeneration(), o.GetAnnotations()[tidekeeperv1.RestartNowAnnotation], o.GetDeletionTimestamp() != nil}
+	request := o.GetAnnotations()[tidekeeperv1.RestartNowAnnotation]
+	return specOf{o.GetUID(), o.GetGeneration(), request[:min(len(request), comparedRequest)], o.GetDeletionTimestamp() != nil}
 }
 
 // specList is a list of the ScheduledRestarts of a namespace.

@@ -5,6 +5,7 @@ package restart
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,16 @@ func TestRecheckOfMany(t *testing.T) {
 	}
 	if err := check(1, request); err != nil {
 		t.Errorf("requested since, as the cache shows: %v", err)
+	}
+	// The cache keeps a part of an annotation only.
+	requested.Annotations[tidekeeperv1.RestartNowAnnotation] = strings.Repeat("x", 8192)
+	if err := server.Update(t.Context(), requested); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(1, func(restart *tidekeeperv1.ScheduledRestart) {
+		metav1.SetMetaDataAnnotation(&restart.ObjectMeta, tidekeeperv1.RestartNowAnnotation, strings.Repeat("x", 4096))
+	}); err != nil {
+		t.Errorf("requested by a text that the cache cuts: %v", err)
 	}
 	if err := check(2, func(restart *tidekeeperv1.ScheduledRestart) { restart.Generation = 0 }); !apierrors.IsConflict(err) {
 		t.Errorf("edited before, as the cache does not show: %v, want a conflict", err)
