@@ -130,7 +130,7 @@ func (u *startups) slowest(since time.Duration, top int) []startupRow {
 	return u.rows(view.Slowest(u.within(since), top), 0)
 }
 
-// rows returns rows, all to the same scale; events are read for the first of them.
+// rows returns rows, all to the same scale. Events are read for the first rows, as many as explained.
 func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	longest := int64(1)
 	for _, s := range list {

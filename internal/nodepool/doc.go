@@ -10,7 +10,6 @@
 //	ownership/  the record on a node of which pool has put which setting there
 //	plan/       the patch of a node, the nodes that may be emptied next, and the action for
 //	            a pool's RuntimeClass
-//	resources/  sums of the resources of nodes and of the requests of pods
 //	state/      model of all pools, nodes and pods, fed by informers; load/ has the
 //	            requests of the pods on each node, room/ the room for new pods
 //	preview/    effects of a change of pools, for the kubectl plugin

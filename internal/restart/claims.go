@@ -66,8 +66,8 @@ func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	return claimAhead + time.Duration(place)
 }
 
-// note records the claim of a write of the status; before is nil if it has claimed nothing ahead of
-// its time.
+// note records that a write of the status claimed a tick early. before is the status without the claim;
+// nil forgets the claim.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
 		c.forget(key)

@@ -169,7 +169,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // failed records an event for an error, after which the reconcile is tried again with growing
-// delays, and wakes when the restart in progress outlives its slot, unless it has.
+// delays. If the slot of the restart in progress has not expired yet, the object is also looked at when
+// it does.
 func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *tidekeeperv1.ScheduledRestart, outlives time.Time, err error) {
 	if !outlives.IsZero() {
 		r.wakeups.Set(request, outlives)

@@ -33,7 +33,7 @@ type due struct {
 	// generation, first and age are the values that at was computed from.
 	generation int64
 	first, age time.Time
-	// at is zero if it never will be.
+	// at is when the schedule becomes overdue; zero if it never does.
 	at time.Time
 }
 

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// stopped are the reasons of ticks of schedules that do not go on. They are in no calendar.
+// stopped are the reasons of ticks whose schedule has stopped. A calendar leaves such ticks out.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
 // CalendarOf returns the calendar of a forecast: the starts after its beginning, and the ticks that are

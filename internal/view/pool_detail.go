@@ -128,7 +128,7 @@ func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member 
 	return m
 }
 
-// Fullest is the highest level of a node.
+// Fullest returns the utilization, in percent, of the member's most used resource.
 func (m *Member) Fullest() (most int32) {
 	for _, l := range m.Levels {
 		most = max(most, l.Percent)

@@ -143,7 +143,8 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 		return nil, err
 	}
 	defer events.Stop()
-	// An object can change while the list is streamed.
+	// at is the index of each object in the list. A later event of the same object replaces it: objects
+	// can change while the list is streamed.
 	at := map[types.UID]int{}
 	list := &internalversion.List{}
 	for {

@@ -75,7 +75,7 @@ func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
 	}
 }
 
-// planSummary names the sums of a plan.
+// planSummary returns the summary lines of a plan.
 func planSummary(plan *view.Plan, s term.Screen) []string {
 	var lines []string
 	fact := func(name, format string, args ...any) {

@@ -141,7 +141,8 @@ func (t *changeTrigger) observe() Need {
 	}
 }
 
-// observeChanged finds out when the restart for a content is due that the pods were not started with.
+// observeChanged finds out when the restart for new content is due: content that the pods were not
+// started with.
 func (t *changeTrigger) observeChanged() Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()

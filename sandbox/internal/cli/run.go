@@ -64,7 +64,7 @@ user namespaces.`,
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")
 	flags.StringSliceVar(&f.webhooks, "webhooks", nil, "NAMESPACE/NAME of additional Services whose webhooks it serves; Services that select its Pod need no mention")
 	flags.Int32Var(&f.webhookPort, "webhook-port", 0, "the port at which it serves webhooks (default the target port of the Service, or 9443 if there is no such Service)")
-	flags.StringVar(&f.certDir, "webhook-cert-dir", incluster.DefaultCertDir(), "the directory in which it expects tls.crt and tls.key")
+	flags.StringVar(&f.certDir, "webhook-cert-dir", incluster.DefaultCertDir(), "the directory in which the program expects tls.crt and tls.key")
 	flags.BoolVar(&f.kubelets, "kubelets", false, "give it an HTTPS_PROXY to the kubelets, for metrics of nodes, if its account may read them")
 	return cmd
 }

@@ -48,7 +48,7 @@ func StartSweeper(dir string) (end func(), _ error) {
 // arguments are the directory.
 func Sweep(args []string) error {
 	if len(args) != 1 || !filepath.IsAbs(args[0]) {
-		return fmt.Errorf("this is a process of 'sandbox explore': want a directory, not %q", args)
+		return fmt.Errorf("this is an internal command of 'sandbox explore': it takes an absolute path of a directory, and not %q", args)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return sweep(args[0])

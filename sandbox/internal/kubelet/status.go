@@ -260,7 +260,7 @@ func updated(containers []corev1.Container, old []corev1.ContainerStatus, update
 	return list
 }
 
-// wait says why a container does not run.
+// wait sets the state of a container to waiting, for a reason.
 func wait(c *corev1.ContainerStatus, reason, message string) {
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	c.Ready, c.Started = false, new(false)

@@ -123,7 +123,7 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	b.Close()
 }
 
-// passOn copies, and says so to the other side when nothing more comes.
+// passOn copies until the end of from, and then closes the writing side of to.
 func passOn(to net.Conn, from io.Reader) error {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -39,7 +39,7 @@ func Lines(differences []Difference) []string {
 	return all
 }
 
-// Shown is a value as reports have it.
+// Shown shortens a value for reports.
 func Shown(value string) string {
 	const longest = 120
 	switch {

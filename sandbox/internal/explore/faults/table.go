@@ -135,7 +135,7 @@ const (
 	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
 )
 
-// Table has all
+// Table has the entries of all kinds of faults, in the order of the documentation.
 var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
