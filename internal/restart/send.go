@@ -43,7 +43,7 @@ type specOf struct {
 
 // comparedRequest is the length of the part of the annotation restart-now that is compared: more than a
 // time needs, and less than the cache keeps of an annotation. The object in the cache and the object of
-// the API server would differ for ever in the rest.
+// the API server would differ forever in the rest.
 const comparedRequest = 64
 
 func specOfObject(o metav1.Object) specOf {
