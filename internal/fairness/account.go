@@ -49,12 +49,15 @@ func (a *account) charge(now time.Time) {
 // wait returns the time until the namespace may send a request; 0 if it may send one now.
 func (a *account) wait(now time.Time) time.Duration {
 	missing := 1 - a.requests.TokensAt(now)
-	if missing <= 0 {
+	if missing < rounding {
 		return 0
 	}
-	// Rounded up: after a wait that is a nanosecond too short, the token would still be missing.
 	return time.Duration(missing/float64(a.requests.Limit())*float64(time.Second)) + 1
 }
+
+// rounding is the part of a token that may be missing, in floating point numbers, when the time for a
+// whole token has passed.
+const rounding = 1e-6
 
 // isIdle reports whether the account can be closed without losing information.
 func (a *account) isIdle(now time.Time) bool {
