@@ -4,8 +4,6 @@
 package decision
 
 import (
-	"sync"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -29,22 +27,26 @@ type decider struct {
 	ending   ending
 	eviction eviction
 	launcher launcher
+
+	// other decides, during a decision, to which status the input comes without a claim.
+	other *decider
 }
 
-// deciders are reused: a forecast decides a million times.
-var deciders = sync.Pool{New: func() any { return &decider{} }}
+// Decider decides about ScheduledRestarts, one after the other, in memory of its own: a forecast decides a
+// million times. The zero value is ready for use.
+type Decider struct{ decider decider }
+
+// Decide decides about a ScheduledRestart, see the function [Decide].
+func (d *Decider) Decide(in Input) Output { return d.decider.decideAbout(in) }
 
 // Decide decides about a ScheduledRestart.
 //
 // status.nextScheduleTime is the next tick that is not decided yet. It advances only
 // when that tick is started, skipped or missed. Together with the marks on the target,
 // that is all the memory that is needed.
-func Decide(in Input) Output {
-	d := deciders.Get().(*decider)
-	defer func() {
-		*d = decider{}
-		deciders.Put(d)
-	}()
+func Decide(in Input) Output { return new(Decider).Decide(in) }
+
+func (d *decider) decideAbout(in Input) Output {
 	d.prepare(in)
 	if in.Restart.Status.Active != nil && in.BeforeClaim != nil {
 		if c := d.earlyClaim(); !c.takesBack() {
@@ -58,9 +60,19 @@ func Decide(in Input) Output {
 	return d.output(d.decide())
 }
 
+// withoutClaim returns the status to which the input comes if no tick is claimed before it is due.
+func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
+	if d.other == nil {
+		d.other = &decider{}
+	}
+	in := d.in
+	in.ClaimAhead = 0
+	return new(d.other.decideAbout(in).Status)
+}
+
 // prepare connects the parts for an input.
 func (d *decider) prepare(in Input) {
-	*d = decider{in: in}
+	*d = decider{in: in, other: d.other}
 	d.out.Status = copyOf(&in.Restart.Status)
 	d.state = state{
 		restart: in.Restart, spec: &in.Restart.Spec, status: &d.out.Status, target: in.Target, polled: in.Polled, now: in.Now,
@@ -162,9 +174,7 @@ func (d *decider) start() Need {
 	if chosen.idle {
 		ahead := aheadClaimer{state: &d.state, triggers: &d.triggers, gates: d.gates.inOrder(), ahead: d.in.ClaimAhead, hasSlot: d.in.HasSlot, wake: &d.wake}
 		if chosen = ahead.choose(); chosen.start != nil {
-			without := d.in
-			without.ClaimAhead = 0
-			d.out.BeforeClaim = new(Decide(without).Status)
+			d.out.BeforeClaim = d.withoutClaim()
 		}
 	}
 	if chosen.start == nil {

@@ -52,6 +52,7 @@ type object struct {
 // ScheduledRestarts does, from event to event.
 type simulation struct {
 	in      *Input
+	decider decision.Decider
 	now     time.Time
 	budget  *budget.Budget
 	objects []*object
@@ -230,7 +231,7 @@ func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, d
 	}
 	s.order(o, &in)
 	for {
-		d := decision.Decide(in)
+		d := s.decider.Decide(in)
 		switch d.Needs {
 		case decision.NeedLiveTarget:
 			in.Live = true
