@@ -4,6 +4,7 @@
 package tenants
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -177,8 +178,20 @@ func (s *stage) accepts(t *testing.T) func(*unstructured.Unstructured) bool {
 	}
 }
 
-// largestObjects returns the largest objects of each kind, and fails for each field without one.
+// largestObjects returns the largest objects of each kind, and fails for each field without one. They are
+// found once, by asking the API server about many large objects.
 func (s *stage) largestObjects(t *testing.T) (all []largest) {
+	t.Helper()
+	if s.largest == nil {
+		s.largest = s.findLargest(t)
+	}
+	for _, l := range s.largest {
+		all = append(all, largest{l.of, l.object.DeepCopy()})
+	}
+	return all
+}
+
+func (s *stage) findLargest(t *testing.T) (all []largest) {
 	t.Helper()
 	for _, k := range namespacedKinds(t) {
 		if minimal[k.name] == nil {
@@ -199,16 +212,17 @@ func (s *stage) largestObjects(t *testing.T) (all []largest) {
 }
 
 // swell fills the metadata of an object, if it is to be that, as far as the API server stores it.
-func swell(t *testing.T, l largest, write func(*unstructured.Unstructured) error) {
+func (s *stage) swell(t *testing.T, l largest, write func(*unstructured.Unstructured) error) {
 	t.Helper()
 	name, isMetadata := strings.CutPrefix(l.of, "metadata.")
 	var err error
-	for bytes := 1_500_000; bytes > 100_000; bytes = bytes * 9 / 10 {
+	for bytes := cmp.Or(s.swollen[name], 1_500_000); bytes > 100_000; bytes = bytes * 9 / 10 {
 		o := l.object.DeepCopy()
 		if isMetadata {
 			longestMetadata[name](o, bytes)
 		}
 		if err = write(o); err == nil {
+			s.swollen[name] = bytes
 			return
 		}
 		if !isMetadata {
@@ -228,7 +242,7 @@ func (s *stage) largestFields(t *testing.T) {
 		l.object.SetNamespace(evil[i%len(evil)])
 		l.object.SetName(fmt.Sprint("largest-", i))
 		l.object.SetAnnotations(map[string]string{tidekeeperv1.RestartNowAnnotation: now()})
-		swell(t, l, func(o *unstructured.Unstructured) error {
+		s.swell(t, l, func(o *unstructured.Unstructured) error {
 			if err := s.mallory.Create(t.Context(), o); err != nil {
 				return err
 			}
@@ -251,7 +265,7 @@ func (s *stage) largestDuring(t *testing.T) {
 	for i, l := range all {
 		underway(t, restarts[i])
 		key := client.ObjectKeyFromObject(restarts[i])
-		swell(t, l, func(o *unstructured.Unstructured) (err error) {
+		s.swell(t, l, func(o *unstructured.Unstructured) (err error) {
 			framework.Eventually(t, "no one else has written it meanwhile", func() error {
 				latest := o.DeepCopy()
 				if err := s.mallory.Get(t.Context(), key, latest); err != nil {

@@ -46,6 +46,10 @@ type stage struct {
 	heap    *heap
 	// mallory is the tenant, with the role edit in each of its namespaces.
 	mallory client.Client
+	// largest are the largest objects that the API server accepts, once they are found, and swollen is
+	// the size of metadata that it has stored last, in bytes, by field.
+	largest []largest
+	swollen map[string]int
 }
 
 // Plays each trick, and checks the neighbour after it.
@@ -76,7 +80,7 @@ func TestTenants(t *testing.T) {
 // setStage starts a manager, with a neighbour and a tenant.
 func setStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{neighbour: newNeighbour(t)}
+	s := &stage{neighbour: newNeighbour(t), swollen: map[string]int{}}
 	for _, namespace := range evil {
 		cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		grant(t, namespace, "mallory", "edit")
