@@ -162,18 +162,18 @@ func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledResta
 }
 
 // send is how the manager sends a tick.
-const send = `if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {`
+const send = `if err := s.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {`
 
 // sendsTwice is the mistake of a manager that restarts a workload twice for a tick.
 var sendsTwice = framework.Mistake{
-	File: "internal/restart/act.go", Old: send,
+	File: "internal/restart/send.go", Old: send,
 	New: send + `
 		return err
 	}
 	time.Sleep(2 * time.Second) // so that it creates its own ReplicaSet
 	again := fmt.Appendf(nil, "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{%q:%q}}}}}",
 		tidekeeperv1.RestartedAtAnnotation, workload.FormatTime(tick.Add(time.Second)))
-	if err := r.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, again)); err != nil {`,
+	if err := s.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, again)); err != nil {`,
 }
 
 // TestMistakeIsPossible checks that the code still is as the mistake needs it.
