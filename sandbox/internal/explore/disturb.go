@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// Faults returns the faults of what the operator has written since the mark. Where a write
-// came to nothing, such as the deletion of what is not there, there is little to disturb. A
-// session does not know what users made and how long things take, as some faults must.
+// Faults returns the faults that can be injected into the writes of the operator since the
+// mark, most promising first. Writes that failed, such as the deletion of a missing object, are
+// left out, as there is little to disturb. So are faults that need to know the objects of users
+// or the duration of steps: a session has no workload.
 func (s *Session) Faults() faults.Faults {
 	versions, _ := s.run.recorder.All()
 	stable := map[string]bool{}
@@ -45,9 +46,9 @@ func (s *Session) Faults() faults.Faults {
 	return all
 }
 
-// Disturb does something, and has the fault disturb what the operator does then. It reports
-// whether that came: it is not waited for longer than the limit, or when nothing was done.
-// All is calm when nothing happens for that time undisturbed.
+// Disturb injects a fault into the writes that the operator sends in response to do. It reports
+// whether the fault was reached: it gives up after limit, when nothing has changed for the
+// duration calm, or when do reports that it did nothing.
 func (s *Session) Disturb(ctx context.Context, f faults.Fault, limit, calm time.Duration, do func() (done bool, err error)) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,29 +1,30 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explore looks for the faults that an operator does not survive. It plays a
-// workload undisturbed, and learns what the operator reads and writes and where that ends.
-// Then it plays the workload again and again, each time from the same state with one fault.
+// Package explore searches for faults that an operator does not recover from. It first plays a
+// workload without faults, the baseline runs, and learns which requests the operator sends and
+// which state each step ends in. Then it plays the workload once for each fault, always from
+// the same state of the cluster, and compares.
 //
-//	workload/    the steps that users do
-//	observe/     the record of a run: versions and requests
-//	baseline/    the behaviour of an operator that nothing disturbs
-//	faults/      the table of faults, and which of them to play
+//	workload/    the steps that users perform
+//	observe/     the record of a run: versions of objects, and requests
+//	baseline/    the behavior of an operator in runs without a fault
+//	faults/      the table of faults, and the plan of the faults to play
 //	operator/    the process of the operator
 //	lab/         the sandboxes of runs
-//	settle/      when all is at rest
+//	settle/      detects when the cluster is quiet
 //	inject/      injects a fault
 //	judge/       finds the problems of a run
-//	words/       lines for people
+//	words/       text for people
 //	disturb.go   the faults of writes in a session
-//	explore.go   learns, plays
+//	explore.go   learns the baseline, plays faults
 //	finding.go   a finding, and the file that replays it
-//	learn.go     plays undisturbed runs
+//	learn.go     plays the baseline runs
 //	queue.go     plays faults side by side, and confirms findings
 //	report.go    reports, by package results, which also keeps the played faults
-//	rest.go      waits in a run until all is at rest
+//	rest.go      waits in a run until the cluster is quiet
 //	run.go       one run
-//	session.go   the same sandbox and operator, for tools that play something else
+//	session.go   an operator in a sandbox, for tools that have no workload
 //	shrink.go    leaves out steps that a finding does not need
 //	steps.go     waits of a step, and its errors
 //	user.go      performs the steps of users

@@ -21,32 +21,33 @@ import (
 
 // Plan chooses the faults to play.
 type Plan struct {
-	// For is how long to play; 0 is until all is played.
+	// For limits the time of the whole exploration; 0 plays every fault.
 	For time.Duration
-	// Only are parts of the names of faults; none is all.
+	// Only are substrings of the names of faults, or IDs; empty plays every fault.
 	Only []string
-	// Shard and Shards divide the faults among machines: this one plays those with the
-	// number Shard, from 1 on.
+	// Shard and Shards divide the faults among machines: this process plays part Shard of Shards,
+	// counted from 1.
 	Shard, Shards int
-	// Jobs is how many sandboxes play side by side.
+	// Jobs is the number of sandboxes that play side by side.
 	Jobs int
-	// Shrink leaves out the steps of the workload that a finding does not need: in the
-	// last fifth of For, if that is limited.
+	// Shrink leaves out the steps of the workload that a finding does not need. If For is limited,
+	// its last fifth is reserved for that.
 	Shrink bool
-	// Fresh forgets the faults and findings of earlier runs.
+	// Fresh discards the faults and findings that earlier runs recorded.
 	Fresh bool
-	// Progress gets a line for each run.
+	// Progress receives a line for each run.
 	Progress io.Writer
 }
 
 // Result is the result of exploring.
 type Result struct {
 	*results.Result[*Finding]
-	// Streamed are the resources with lists that cannot be stale.
+	// Streamed are the resources whose lists cannot be stale, as the operator streams them.
 	Streamed []string
 }
 
-// Run learns from undisturbed runs, and plays faults.
+// Run learns the baseline from runs without a fault, then plays faults until all are played or
+// p.For is over.
 func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	began := time.Now()
 	over := ctx
@@ -114,7 +115,8 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	return result, err
 }
 
-// Judging returns the settings by which runs are judged, beside the workload.
+// Judging returns the settings that the verdict on a run depends on, other than the workload.
+// Results that were kept with other settings are not reused.
 func (e *Explorer) Judging() []string {
 	judging := []string{e.Quiet.String(), e.Settle.String(), e.Patience.String(), e.Hold.String()}
 	if e.FailOnLog != nil {
@@ -123,7 +125,7 @@ func (e *Explorer) Judging() []string {
 	return judging
 }
 
-// noFaults says why there is no fault to play.
+// noFaults returns an error that says why there is no fault to play.
 func noFaults(p Plan) error {
 	switch {
 	case len(p.Only) > 0:
@@ -134,7 +136,7 @@ func noFaults(p Plan) error {
 	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
 }
 
-// Prepare makes the state that all runs begin with, if that was not done.
+// Prepare creates the cluster state that all runs begin with. Further calls do nothing.
 func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) {
 	if e.lab != nil {
 		return nil
@@ -165,11 +167,11 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	return nil
 }
 
-// OneAtATime reports whether operators share the network of this machine, where a single operator
-// has a port. Prepare must have been called.
+// OneAtATime reports whether operators share the network of this machine, where only a single
+// process can listen on a port. Prepare must have been called.
 func (e *Explorer) OneAtATime() bool { return e.lab.Alone || e.Workload.HostNetwork }
 
-// Scratch is a directory for files that are removed by Close.
+// Scratch returns a directory for temporary files, which Close removes.
 func (e *Explorer) Scratch() (_ string, err error) {
 	if e.scratch == nil {
 		if e.scratch, err = lab.NewScratch(e.Dir); err != nil {
@@ -179,7 +181,7 @@ func (e *Explorer) Scratch() (_ string, err error) {
 	return e.scratch.Dir, nil
 }
 
-// Close stops the sandboxes, and removes them.
+// Close stops and removes the sandboxes.
 func (e *Explorer) Close() {
 	if e.lab != nil && e.Labs == nil {
 		e.lab.Close()
@@ -192,7 +194,7 @@ func (e *Explorer) Close() {
 	}
 }
 
-// choose returns the faults that are to be played here.
+// choose returns the faults of this shard that p.Only selects.
 func choose(all []faults.Planned, p Plan) []faults.Planned {
 	var chosen []faults.Planned
 	for _, f := range all {
@@ -204,7 +206,7 @@ func choose(all []faults.Planned, p Plan) []faults.Planned {
 	return slices.DeleteFunc(chosen, func(f faults.Planned) bool { return !results.InPart(f.Name(), p.Shard, p.Shards) })
 }
 
-// ids are the names of faults for files.
+// ids returns the IDs of faults, which are also their file names.
 func ids(all []faults.Planned) []string {
 	ids := make([]string, 0, len(all))
 	for _, f := range all {
@@ -213,8 +215,8 @@ func ids(all []faults.Planned) []string {
 	return ids
 }
 
-// Replay plays a finding again, once, and returns the finding: nil if it is not found
-// any more.
+// Replay plays the fault of a finding once more. It returns the finding of the new run, or nil
+// if the run has no problem.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, err

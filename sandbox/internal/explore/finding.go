@@ -22,22 +22,24 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Finding is a fault that the operator does not survive. As a file it can be replayed.
+// Finding is a fault that the operator does not recover from, or a problem without a fault.
+// Saved as a file, it can be replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
-	// ID is that of the fault that was played; its steps may have other numbers since.
+	// ID is the ID of the fault as it was first played; shrinking may have renumbered the steps of
+	// the fault since.
 	ID       string             `json:"id,omitempty"`
 	Workload *workload.Workload `json:"workload"`
-	// Fault is nil if it needs none.
+	// Fault is nil if the problem occurs in runs without a fault.
 	Fault    *faults.Fault   `json:"fault,omitempty"`
 	Problems []judge.Problem `json:"problems"`
-	// Like is the ID of a finding that shows probably the same mistake and is certain. Then
-	// it was not tried again either.
+	// Like is the ID of a confirmed finding that probably has the same cause. A finding with Like
+	// was not played a second time.
 	Like string `json:"like,omitempty"`
-	// After is how many seconds after the beginning it was found.
+	// After is the number of seconds from the start of the exploration to the finding.
 	After float64 `json:"after,omitempty"`
-	// Shrunk: each step of the workload is needed. Shrinking says what came of leaving
-	// steps out.
+	// Shrunk is set when each remaining step of the workload is known to be needed. Shrinking
+	// describes the result of leaving out steps.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
 }
@@ -62,7 +64,7 @@ func (f *Finding) Details() []string {
 	return lines
 }
 
-// Possible says when such a fault happens.
+// Possible describes how the fault happens in real clusters.
 func (f *Finding) Possible() string {
 	if f.Fault == nil {
 		return ""
@@ -81,11 +83,12 @@ func (f *Finding) Where() string {
 	return f.Fault.Describe(f.Workload)
 }
 
-// Kind implements [results.Finding]: findings of a kind say the same, whatever the fault is.
+// Kind implements [results.Finding]: findings of a kind show the same problem, with whatever
+// fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
-// different describes the difference when a fault was played again, empty if a problem
-// is a problem of the finding as well.
+// different describes how the second run of a fault differs from the finding; empty if they
+// have a problem in common.
 func (f *Finding) different(again *judge.Outcome) string {
 	var before []string
 	for i := range f.Problems {
@@ -109,8 +112,8 @@ func (f *Finding) different(again *judge.Outcome) string {
 	return "it was " + again.Problems[0].Summary()
 }
 
-// newFinding describes the problems of a run. What comes after the step at which they were
-// noticed does not matter, and is left out of the workload.
+// newFinding returns a finding with the problems of a run. The steps after the last step with a
+// problem are left out of the workload.
 func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
 	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0
@@ -130,7 +133,7 @@ func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Bas
 // undisturbed is the ID of a finding without a fault.
 const undisturbed = "undisturbed"
 
-// id is that of its fault.
+// id returns the ID of the fault, which is also the ID of the finding.
 func (f *Finding) id() string {
 	if f.Fault == nil {
 		return undisturbed
@@ -138,10 +141,11 @@ func (f *Finding) id() string {
 	return f.Fault.ID()
 }
 
-// mostMoments bounds a timeline.
+// mostMoments is the maximum number of lines of a timeline.
 const mostMoments = 60
 
-// timeline merges the actions of the kit, the operator and the rest of the cluster.
+// timeline merges the actions of this tool, the writes of the operator, and the changes of
+// other objects, in order of time. Of a long timeline it keeps the lines nearest to the fault.
 func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	var all []results.Moment
 	var injected time.Time
@@ -189,7 +193,7 @@ func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	if len(all) <= mostMoments {
 		return all
 	}
-	// Lines near the fault tell most, and the kit's own lines always do.
+	// Lines near the fault are the most useful, and lines of this tool are always kept.
 	middle := injected.Sub(o.Began).Seconds()
 	if injected.IsZero() {
 		middle = all[len(all)-1].Seconds
@@ -204,7 +208,7 @@ func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 		}
 		d := all[i].Seconds - middle
 		if d < 0 {
-			d *= -2 // What comes after it tells more.
+			d *= -2 // Lines after the fault are more useful than lines before.
 		}
 		return d
 	}
@@ -218,7 +222,7 @@ func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	return near
 }
 
-// ReadFinding reads a file that was saved.
+// ReadFinding reads the file of a finding.
 func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
 
 func parseFinding(text []byte) (*Finding, error) {

@@ -18,11 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// learnBaseline plays the workload twice without a fault: side by side if there is more than
-// one job, as faults are played then, but the second run always a step behind the first. What
-// comes from the time of day, to the second, would otherwise be taken for what never differs. If
-// what the operator wants differs, there is a third run. It returns an outcome with the problems
-// of all of them, too.
+// learnBaseline plays the workload twice without a fault, side by side if there is more than
+// one job, because faults are played side by side, too. The second run is always a step behind
+// the first: otherwise a value derived from the time of day, in seconds, could be equal in both
+// runs and be taken for constant. If the runs differ in desired state, a third run is played.
+// The returned outcome has the problems of all runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
@@ -75,8 +75,8 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 	return base, together, nil
 }
 
-// withProblems returns the first run that has a problem, with the problems of the others as well:
-// a mistake in a single run is as wrong as a mistake in each.
+// withProblems returns the first run that has a problem, with the problems of the other runs
+// added: a mistake in a single run is as wrong as a mistake in each.
 func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	first := max(0, slices.IndexFunc(runs, func(o *judge.Outcome) bool { return len(o.Problems) > 0 }))
 	together := *runs[first]
@@ -84,7 +84,7 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	for i, o := range runs {
 		for _, p := range o.Problems {
 			if i != first && !slices.ContainsFunc(together.Problems, p.Same) {
-				p.At = time.Time{} // It is a moment of another run.
+				p.At = time.Time{} // The time is relative to another run.
 				together.Problems = append(together.Problems, p)
 			}
 		}
@@ -92,8 +92,8 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	return &together
 }
 
-// foundUndisturbed returns what was found without a fault, with what was so before: nil if there
-// is nothing new.
+// foundUndisturbed returns a finding with the problems of the baseline runs, together with the
+// problems of an earlier finding without a fault; nil if there is no new problem.
 func (e *Explorer) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
 	known := slices.IndexFunc(before, func(f *Finding) bool { return f.Fault == nil })
 	if known < 0 {

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// queue plays faults, some side by side. Faults that wait for minutes have sandboxes of
-// their own, because they need no processor meanwhile.
+// queue plays faults, several side by side. Faults that wait for minutes have sandboxes of
+// their own, because they need no CPU meanwhile.
 type queue struct {
 	explorer *Explorer
 	plan     Plan
@@ -31,16 +31,16 @@ type queue struct {
 	mu          sync.Mutex
 	short, long []faults.Planned
 	history     *faults.History
-	// first are the IDs of faults with which something was found before, with another program
-	// or other files. They are played first.
+	// first are the IDs of faults that had findings with an earlier version of the program or of
+	// the files. They are played first, to see whether they are still found.
 	first map[string]bool
 	err   error
 }
 
-// Waiting is how many sandboxes wait for minutes, side by side.
+// Waiting is the number of sandboxes for faults that wait for minutes.
 const Waiting = 2
 
-// fill takes the faults that were not played before, or could not be judged then.
+// fill queues the faults that were not played yet, or could not be judged.
 func (q *queue) fill(all []faults.Planned) {
 	q.first = map[string]bool{}
 	for _, f := range q.book.Again {
@@ -62,14 +62,15 @@ func (q *queue) fill(all []faults.Planned) {
 	}
 }
 
-// left returns how many faults were not played.
+// left returns the number of faults that were not played.
 func (q *queue) left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.short) + len(q.long)
 }
 
-// take returns the next fault for a lane.
+// take returns the next fault to play, from the long or the short queue; false if the queue is
+// empty or there is no time.
 func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +89,7 @@ func (q *queue) take(long bool) (faults.Fault, bool) {
 		left := time.Until(end)
 		switch {
 		case long && left < q.explorer.Hold+30*time.Second:
-			return faults.Fault{}, false // There must be time for it to end.
+			return faults.Fault{}, false // The fault must be able to end.
 		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.book.Findings)) > 0:
 			return faults.Fault{}, false
 		}
@@ -99,14 +100,14 @@ func (q *queue) take(long bool) (faults.Fault, bool) {
 	return f, true
 }
 
-// giveBack has a fault not played that there was no time for.
+// giveBack returns a fault to the queue whose run was cut off by the deadline.
 func (q *queue) giveBack(f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.short = append(q.short, faults.Planned{Fault: f})
 }
 
-// run plays all faults, or as many as there is time for.
+// run plays all faults until the deadline.
 func (q *queue) run(ctx context.Context) error {
 	var lanes sync.WaitGroup
 	lane := func(name string, kinds ...bool) {
@@ -131,11 +132,12 @@ func (q *queue) run(ctx context.Context) error {
 		lane(fmt.Sprintf("long-%d", i+1), long)
 	}
 	lanes.Wait()
-	// If it was interrupted, the report has the played faults.
+	// After an interrupt, the report has the faults that were played.
 	return q.err
 }
 
-// playOne plays a fault, again if that makes a finding certain, and notes the result.
+// playOne plays a fault, a second time if that is needed to confirm a finding, and records the
+// result.
 func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	begun := time.Now()
 	o, err := q.explorer.play(q.over, lane, &f, q.base, setting{})
@@ -149,7 +151,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	case err != nil:
 		played.Error = err.Error()
 	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p judge.Problem) bool { return p.Certain() }):
-		// It is not the fault's doing: the machine may be too slow.
+		// The problem is not caused by the fault: the machine may be too slow.
 		played.Error = "the fault was not reached, and yet " + o.Problems[0].Summary()
 	case len(o.Problems) > 0:
 		played.Found = true
@@ -186,7 +188,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		found.After = time.Since(q.began).Seconds()
 		q.history.NoteFound(&f)
 		kept = q.book.Found(found)
-	case before >= 0 && err == nil: // There was no time to play it again, and now there was.
+	case before >= 0 && err == nil: // Earlier there was no time to confirm this finding.
 		known := q.book.Findings[before]
 		known.Tries++
 		known.Second = known.different(o)
@@ -198,8 +200,8 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	q.progress(played, found)
 }
 
-// secondTime notes what came of playing the fault of a finding again: it was found again, or
-// something else was, which is the finding if that is certain.
+// secondTime records the result of playing the fault of a finding again. If the second run has
+// a certain problem, it becomes the finding.
 func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Finding {
 	found.Tries = 1
 	switch {
@@ -216,14 +218,15 @@ func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Fin
 	return found
 }
 
-// timeFor reports whether there is time for a run that takes so long.
+// timeFor reports whether a run of that duration would end before the deadline.
 func (q *queue) timeFor(run time.Duration) bool {
 	end, limited := q.over.Deadline()
 	return !limited || time.Now().Add(run).Before(end)
 }
 
-// like returns the ID of a finding that is certain and shows probably the same mistake, so
-// that time is better spent on others.
+// like returns the ID of a confirmed finding with the same kind of problem, or "". Such a
+// finding probably has the same cause, so that time is better spent on other faults than on
+// confirming it.
 func (q *queue) like(f *Finding) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,7 +238,7 @@ func (q *queue) like(f *Finding) string {
 	return ""
 }
 
-// progress prints the result of a fault, and how long the rest takes.
+// progress prints the result of a fault, and an estimate of the remaining time.
 func (q *queue) progress(played results.Played, found *Finding) {
 	came := "ok"
 	switch {

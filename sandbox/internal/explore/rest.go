@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// learn waits, in an undisturbed run, until all is at rest, and for how long nothing
-// happens before that.
+// learn waits, in a baseline run, until the cluster is quiet, and records in at.Gap the longest
+// pause between changes before that. An error ends the exploration: the operator exited, opened
+// no watch, or the cluster was not quiet within Settle.
 func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
 	limit := time.After(r.Settle)
 	var previous time.Duration
@@ -49,8 +50,8 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 	}
 }
 
-// settle waits until all is at rest and as in the undisturbed runs, and notes a problem if
-// it does not come to that.
+// settle waits until the cluster is quiet and its objects match the baseline of the step. After
+// the limit of the step, plus Patience, the differences become problems of the run.
 func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Patience)
@@ -71,8 +72,8 @@ func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
 	}
 }
 
-// unsettled notes why a step does not come to where it does undisturbed. What is missing or wrong
-// comes before what goes on, which may be only because of that.
+// unsettled records why a step did not end in the state of the baseline. Missing watches and
+// other objects are reported first, as continuing writes may be only a consequence of them.
 func (r *run) unsettled(base *baseline.BaseStep, quiet bool) {
 	differences := r.judge.Differences(base)
 	if missing := r.settler.MissingWatches(); len(missing) > 0 {

@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// run is a run of the workload.
+// run is one run of the workload, in a sandbox of its own.
 type run struct {
 	*Explorer
 	setting
@@ -49,8 +49,8 @@ type run struct {
 	outcome  *judge.Outcome
 }
 
-// open makes a run in a sandbox for itself: all is there but the operator's process, which is
-// not started. It lasts until end is called.
+// open prepares a run in a sandbox of its own; the operator is not started yet. The caller must
+// call end, which stops the operator and returns the sandbox.
 func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (opened *run, end func(), err error) {
 	var undo []func()
 	undoAll := func() {
@@ -106,7 +106,7 @@ func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *ba
 	return r, undoAll, nil
 }
 
-// divide makes the parts of a run, each with its own part of the work.
+// divide creates the parts of a run: its user, settler, injector and judge.
 func (r *run) divide() {
 	r.user = &user{sandbox: r.sandbox, recorder: r.recorder, limit: r.Settle}
 	if r.fault != nil {
@@ -123,25 +123,26 @@ func (r *run) divide() {
 	r.judge = &judge.Judge{Workload: r.Workload, Base: r.baseline, Fault: r.fault, Recorder: r.recorder, Rival: other}
 }
 
-// setting is where and when a run is played.
+// setting configures the sandbox of a run, and its order among other runs.
 type setting struct {
-	// new: in a sandbox that had no other run, so that it does not matter what those may have
-	// left behind.
+	// new plays in a sandbox in which no other run was played, so that leftovers of earlier runs
+	// cannot matter.
 	new bool
-	// over, unless it is nil, gets an item when a step is over, and after has one when the
-	// next may begin: so one run follows another.
+	// over, unless it is nil, receives an item after each step, and a step begins only when after
+	// has an item. Two runs that share a channel are played a step apart.
 	over  chan<- struct{}
 	after <-chan struct{}
 }
 
-// play plays the workload, with a fault or without.
+// play opens a run and plays the workload in it, with the fault f, or without a fault if f is
+// nil.
 func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*judge.Outcome, error) {
 	r, end, err := e.open(ctx, name, f, b, in)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	// Goroutines of this run do not outlive it.
+	// The goroutines of this run end with it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return r.play(ctx)
@@ -173,7 +174,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	}
 	select {
 	case crash := <-r.sandbox.Crashed:
-		// The operator is not to blame.
+		// A crash of the sandbox is not a problem of the operator.
 		err = crash
 	default:
 	}
@@ -185,7 +186,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	return r.outcome, err
 }
 
-// playSteps plays all steps, or the steps up to the first problem.
+// playSteps plays the steps in order, and stops after the first step with a problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
 		if _, err := r.recorder.Resource(v.Resource); err != nil {
@@ -246,7 +247,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
 		}
-		// A command may wait for a change that only comes when the fault is over.
+		// The command of a step may wait for a change that arrives only after the fault is over.
 		if err := r.injector.Inject(ctx, step, injected, doing.done); err != nil {
 			return err
 		}
@@ -268,7 +269,8 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	}
 	switch {
 	case r.fault.Lasting(step):
-		// The present objects are not the end of the step.
+		// The fault lasts beyond this step, so that the objects need not match the end of the step
+		// yet.
 		r.settler.Rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
 		if err := r.learn(ctx, step, &at); err != nil {
@@ -287,34 +289,35 @@ func (r *run) problem(oracle judge.Oracle, lines ...string) {
 	r.outcome.Problems = append(r.outcome.Problems, judge.Problem{Oracle: oracle, Step: r.settler.Step, Lines: lines})
 }
 
-// Explorer plays a workload.
+// Explorer plays a workload with and without faults.
 type Explorer struct {
 	Workload *workload.Workload
 	Command  []string
-	// Of are the names of the files with the workload.
+	// Of are the names of the files that the workload was read from.
 	Of []string
-	// Dir is where results are kept, and sandboxes while they run.
+	// Dir is the directory for results, and for sandboxes while they run.
 	Dir string
-	// Quiet is how long nothing must happen for all to be at rest, in undisturbed runs;
-	// what is learnt from them makes it shorter in others.
+	// Quiet is the time without a change after which the cluster counts as quiet in baseline runs.
+	// Other runs use a shorter time, which is learned from the baseline.
 	Quiet time.Duration
-	// Settle is how long a step may take in an undisturbed run, and Patience how much
-	// longer than undisturbed in others.
+	// Settle limits the time of a step in a baseline run. Patience is the time that a step may take
+	// beyond its time in the baseline in a run with a fault.
 	Settle, Patience time.Duration
-	// Hold is how long FreezeLong holds events back.
+	// Hold is the time for which FreezeLong holds back events.
 	Hold      time.Duration
 	FailOnLog *regexp.Regexp
-	// Unjudge, unless it is nil, is how users say that no run is judged by a field; nil: as in a
-	// workload.
+	// Unjudge, unless it is nil, returns the advice to users about excluding a field from the
+	// verdict; nil gives the advice for a workload.
 	Unjudge func(resource, path string) string
-	// Installed, unless it is nil, looks at the installed objects, and may refuse them.
+	// Installed, unless it is nil, checks the installed objects. An error from Installed ends
+	// Prepare.
 	Installed func(context.Context, dynamic.Interface) error
 
-	// Labs are shared with others; nil: it has a lab of its own.
+	// Labs are sandboxes shared with other explorers; nil: this explorer creates its own.
 	Labs *lab.Labs
 
 	scratch *lab.Scratch
 	lab     *lab.Lab
-	// sweep ends processes that operators, programs and commands of steps have left behind.
+	// sweep kills processes that operators, programs and commands of steps have left running.
 	sweep func()
 }

@@ -22,54 +22,57 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Session is an operator in a sandbox of its own, for tools that judge it by something
-// other than a workload.
+// Session is an operator in a sandbox, for tools such as fuzz that judge the operator without a
+// workload.
 type Session struct {
 	run *run
 	end func()
-	// from is the first request, and began the time, of what is looked at.
+	// from is the index of the first request after the last mark, and began the time of the mark.
 	from  int
 	began time.Time
-	// excused is how many ends of the operator's process were rightly so.
+	// excused is the number of exits of the operator that a fault explains, and that Failures
+	// leaves out.
 	excused int
-	// fault disturbs the present work of the operator; nil: none.
+	// fault is the fault that was injected since the last mark; nil: none.
 	fault *faults.Fault
 }
 
-// Begin makes a session with that name. Prepare must have been called.
+// Begin opens a session; name is the name of its directory. Prepare must have been called. The
+// caller must call End.
 func (e *Explorer) Begin(ctx context.Context, name string) (*Session, error) {
 	r, end, err := e.open(ctx, name, nil, nil, setting{})
 	if err != nil {
 		return nil, err
 	}
-	// An edit may well have the operator's writes refused, for good.
+	// An edit may make the API server refuse each write of the operator from then on, so that
+	// refused writes are no sign of activity here.
 	r.log.Habits = nil
 	s := &Session{run: r, end: end}
 	s.Mark()
 	return s, nil
 }
 
-// End ends the operator and the sandbox.
+// End stops the operator and the sandbox.
 func (s *Session) End() { s.end() }
 
-// Client reaches the API server as the administrator, not through the proxy.
+// Client returns a client with the rights of an administrator, which bypasses the proxy.
 func (s *Session) Client() dynamic.Interface { return s.run.recorder.Client }
 
-// Start starts the operator, or another process of it.
+// Start stops the operator if it runs, and starts a new process.
 func (s *Session) Start() error {
 	s.run.operator.Close()
 	s.run.operator.Operator, s.excused = s.run.operator.Another(), 0
 	return s.run.operator.Start()
 }
 
-// Kill kills the operator, and returns when it has ended.
+// Kill kills the operator, and returns when the process has ended.
 func (s *Session) Kill() { s.run.operator.Close() }
 
 // Watched returns the resources that the operator watches.
 func (s *Session) Watched() []string { return s.run.settler.Watches() }
 
-// Mark begins something new: what is looked at is what comes from now on, and of what was before
-// nothing is kept but the objects that there are.
+// Mark sets the beginning of the period that the other methods look at, to now. Earlier
+// requests, versions and notes are forgotten; the present objects are kept.
 func (s *Session) Mark() {
 	if s.fault.Effects().BreaksConnections {
 		s.excused = len(s.run.operator.Ends())
@@ -82,17 +85,19 @@ func (s *Session) Mark() {
 	s.run.habits.Mark()
 }
 
-// Learnt returns what was done again and again while all was at rest since the mark, if that was
-// looked for.
+// Learnt returns the writes that recurred since the mark while the cluster was otherwise quiet.
+// Habits are only looked for if the session was not given any by Know.
 func (s *Session) Learnt(enough time.Duration) []observe.Learnt { return s.run.habits.Learnt(enough) }
 
-// Know has habits known that were learnt, so that they are no unrest. Others are not looked for.
+// Know sets the known habits: writes that recur without end, and that do not count as activity.
+// Further habits are not looked for.
 func (s *Session) Know(known map[observe.Habit]bool) { s.run.habits.Know(known) }
 
-// Began is when the last mark was made.
+// Began returns the time of the last mark.
 func (s *Session) Began() time.Time { return s.began }
 
-// Act notes something that the kit does. The time of quiet begins again with it.
+// Act records an action of this tool in the timeline. The quiet time is counted again from then
+// on.
 func (s *Session) Act(format string, args ...any) {
 	s.run.notes.Add(format, args...)
 	s.run.settler.Act()
@@ -100,18 +105,18 @@ func (s *Session) Act(format string, args ...any) {
 
 // Activity is the recent activity of the operator.
 type Activity struct {
-	// Quiet is for how long nothing but habits has changed anything. A write that changes nothing
-	// does not count.
+	// Quiet is the time since the last change that is not a habit. A write without effect is not a
+	// change.
 	Quiet time.Duration
-	// Requests are the operator's that are not watches, and do not elect a leader, in
-	// the last while.
+	// Requests is the number of recent requests of the operator, other than watches and leader
+	// election.
 	Requests int
-	// Last are the last of them, a line each.
+	// Last are the last five of these requests, a line each.
 	Last []string
 }
 
-// Activity returns what has happened since the mark, and counts the requests of the last
-// while.
+// Activity summarizes the activity since the mark; requests are counted if they ended within
+// the last while.
 func (s *Session) Activity(while time.Duration) Activity {
 	locks := s.run.log.LockKeys()
 	a := Activity{}
@@ -133,22 +138,23 @@ func (s *Session) Activity(while time.Duration) Activity {
 	return a
 }
 
-// State describes all objects that are not left out.
+// State returns the normalized state of all objects, except for objects that leaveOut selects.
 func (s *Session) State(leaveOut func(resource string, object *unstructured.Unstructured) bool) observe.State {
 	objects := slices.DeleteFunc(s.run.recorder.Objects(), func(v observe.Version) bool { return leaveOut(v.Resource, v.Object) })
 	return observe.Names{}.State(objects, s.run.log.LockKeys())
 }
 
-// Find returns an object as it was last seen, nil if it is not there.
+// Find returns the last seen version of an object, or nil if the object does not exist.
 func (s *Session) Find(resource, namespace, name string) *unstructured.Unstructured {
 	return s.run.recorder.Find(workload.Target{Resource: resource, Namespace: namespace, Name: name})
 }
 
-// Failures returns what the operator did wrong since it was started: panics, lines that
-// must not be in its output, and its end.
+// Failures returns a line for each failure of the operator since Start: panics, lines that
+// match FailOnLog, and unexpected exits. It returns nil while a stack trace is still being
+// written.
 func (s *Session) Failures() []string {
 	if s.run.operator.Output.Tracing() {
-		return nil // Where it came from is in the next lines.
+		return nil // The origin of the panic is in the next lines.
 	}
 	lines := s.run.operator.Output.Failures()
 	ends := s.run.operator.AllLastWords()
@@ -161,16 +167,18 @@ func (s *Session) Failures() []string {
 	return lines
 }
 
-// Standing are the differences that do not come and go.
+// Standing returns the differences that persist, and leaves out differences in objects that
+// change all the time.
 func (s *Session) Standing(all []state.Difference) []state.Difference {
 	versions, _ := s.run.recorder.All()
 	return observe.Standing(all, observe.Names{}, versions, time.Now().Add(-observe.RestlessFor))
 }
 
-// Advice says how all may come to rest though something changes all the time.
+// Advice returns lines for users on excluding fields that change all the time.
 func (s *Session) Advice() []string { return s.run.settler.Advice() }
 
-// MayNot says what the operator has asked for and may not, and what to do; empty: nothing.
+// MayNot describes the requests of the operator that RBAC forbids, and how to allow them;
+// empty: there are none.
 func (s *Session) MayNot() string {
 	asked := lab.Forbidden(s.run.log.Since(0))
 	if len(asked) == 0 {
@@ -179,22 +187,23 @@ func (s *Session) MayNot() string {
 	return lab.MayNot(asked)
 }
 
-// Refused returns the writes of the operator since the mark that the API server has refused at
-// last because of what they are (422).
+// Refused returns the writes since the mark to objects whose last write the API server refused
+// as invalid (422).
 func (s *Session) Refused() []string {
 	return judge.Invalid(s.run.log.Since(s.from), s.run.log.LockKeys())
 }
 
-// Strangers is an error if another client has had a part in the session since the mark, other than the
-// known managers of fields.
+// Strangers returns an error if a client other than the known field managers has written to
+// objects since the mark: then a change may not be the doing of the operator.
 func (s *Session) Strangers(known map[string]bool) error {
-	// An object that the operator has written stays its own, also if another client writes to it later.
+	// An object that the operator has written still counts as the operator's if another client
+	// writes to it later.
 	o := &observe.Record{Requests: s.run.log.Since(0)}
 	o.Versions, _ = s.run.recorder.All()
 	return judge.Strangers(s.run.injector.Rules.List(), o, &baseline.Baseline{Managers: known})
 }
 
-// Managers returns the managers of fields of all objects, those that have gone since the mark included.
+// Managers returns the field managers of all objects, including objects deleted since the mark.
 func (s *Session) Managers() map[string]bool {
 	o := &observe.Record{}
 	o.Versions, _ = s.run.recorder.All()
@@ -205,7 +214,7 @@ func (s *Session) Managers() map[string]bool {
 	return all
 }
 
-// Crashed returns the crash of a component of the sandbox, nil if there was none.
+// Crashed returns the crash of a component of the sandbox, or nil.
 func (s *Session) Crashed() error {
 	select {
 	case err := <-s.run.sandbox.Crashed:
@@ -215,7 +224,7 @@ func (s *Session) Crashed() error {
 	}
 }
 
-// Broken returns the invariants of all clusters that did not hold since the mark.
+// Broken returns a line for each built-in invariant that was broken since the mark.
 func (s *Session) Broken() ([]string, error) {
 	versions, err := s.run.recorder.All()
 	var lines []string
@@ -225,10 +234,10 @@ func (s *Session) Broken() ([]string, error) {
 	return lines, err
 }
 
-// Output returns how the output of the operator ends.
+// Output returns the last lines of the output of the operator.
 func (s *Session) Output(lines int) []string { return s.run.operator.Output.Tail(lines) }
 
-// Timeline returns the events since the mark.
+// Timeline returns the writes, deletions and notes since the mark.
 func (s *Session) Timeline() []results.Moment {
 	o := &judge.Outcome{Record: observe.Record{Began: s.began, Notes: s.run.notes.All, Requests: s.run.log.Since(s.from)}}
 	versions, _ := s.run.recorder.All()
@@ -240,21 +249,22 @@ func (s *Session) Timeline() []results.Moment {
 	return timeline(o, &baseline.Baseline{Locks: s.run.log.LockKeys()})
 }
 
-// Objects returns how many objects there are.
+// Objects returns the number of present objects.
 func (s *Session) Objects() int {
 	s.run.recorder.Mu.Lock()
 	defer s.run.recorder.Mu.Unlock()
 	return len(s.run.recorder.Current)
 }
 
-// Indent writes lines below another.
+// Indent returns lines as an indented block.
 func Indent(lines []string) string { return words.Indent(lines) }
 
-// OneLine makes a line of a text.
+// OneLine returns the first line of a text, with … if there are more.
 func OneLine(text string) string { return words.OneLine(text) }
 
-// Scope says by what a session is judged, beside what others leave out and mask: nil leaves out
-// nothing.
+// Scope returns the census of objects and fields that a session is judged by. leaveOut selects
+// objects that are not judged, and history is the reason shown for them; the fields of mask are
+// not compared.
 func (s *Session) Scope(leaveOut func(resource string, object *unstructured.Unstructured) bool, history string, mask *state.Mask) *results.Scope {
 	c := baseline.NewCensus(observe.Names{}, s.run.log.LockKeys())
 	objects := s.run.recorder.Objects()

@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// toShrink returns the findings that a report shows and whose workload may have steps that
-// are not needed. A single run does not show the differences between runs.
+// toShrink returns the reported findings whose workload may have steps that are not needed.
+// Findings of differences between runs are left out, as a single run cannot show these.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
@@ -46,8 +46,8 @@ func (q *queue) shrink(ctx context.Context) error {
 	return shrinking.Wait()
 }
 
-// shrink leaves out the steps that a finding does not need: at first all that its fault
-// does not name, then each of them alone.
+// shrink leaves out the steps that a finding does not need: it tries first without all steps
+// that the fault does not name, then without each of these steps alone.
 func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *baseline.Baseline) {
 	whole := len(f.Workload.Steps)
 	try := func(steps []int) bool {
@@ -81,14 +81,14 @@ func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *ba
 	}
 }
 
-// playShorter plays a finding with a shorter workload. It returns nil if the same is not
-// found with it.
+// playShorter plays a finding with a shorter workload. It returns nil if the run has no problem
+// of that kind.
 func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *baseline.Baseline) *Finding {
 	shorter := *e
 	shorter.Workload = f.Workload
 	undisturbed, err := shorter.play(ctx, lane, nil, nil, setting{})
 	if err != nil {
-		return nil // The steps that are left need the others.
+		return nil // The remaining steps need a step that was left out.
 	}
 	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), e.Quiet, e.Workload.Unjudged, longer)
 	if err != nil {
@@ -109,10 +109,11 @@ func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kin
 	return nil
 }
 
-// momentStep is the beginning of the name of a moment: that at which a step begins.
+// momentStep is the prefix of Fault.AsOf for a time at which a step begins; the number of the
+// step follows.
 const momentStep = "step "
 
-// unnamed returns the steps that the fault of a finding does not name.
+// unnamed returns the numbers of the steps that the fault of a finding does not refer to.
 func (f *Finding) unnamed() []int {
 	named := map[int]bool{}
 	if f.Fault != nil {
@@ -131,7 +132,8 @@ func (f *Finding) unnamed() []int {
 	return steps
 }
 
-// without returns a finding without some steps, which its fault does not name.
+// without returns a copy of a finding without some steps, and with the remaining steps
+// renumbered in its fault. The fault must not refer to the steps.
 func (f *Finding) without(steps []int) *Finding {
 	renumbered := func(step int) int {
 		now := step

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// waitError says that the condition of a step did not come true.
+// waitError is the error of a step whose condition did not come true within the limit.
 type waitError struct {
 	step   *workload.Step
 	after  time.Duration
@@ -26,12 +26,13 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%s: not after %s (%s)", words.OneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
-// errStuck ends a run in which users do not go on, as they wait for what does not come before
-// later steps.
+// errStuck ends a run in which the command of a step waits for a change that cannot come before
+// later steps. The run is not judged.
 var errStuck = errors.New("a command waits for what does not come")
 
-// untilStuck waits until a step is performed, or until a fault has to be injected for it to
-// go on.
+// untilStuck waits until a step is performed, or until its command may be waiting for the
+// fault, which then has to be injected first. It returns errStuck if the command has not ended
+// in time and the fault lasts until a later step.
 func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
 	f := r.fault
 	mine := f != nil && step >= f.Step && step <= f.Until
@@ -53,8 +54,9 @@ func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing 
 	return ctx.Err()
 }
 
-// waitLimit is how long a step waits. With a fault, that may take longer; and while events
-// are held back, what it waits for may not come at all. 0 is as long as the step says.
+// waitLimit returns the limit for the wait of a step; 0 is the timeout of the step itself. With
+// a fault, the wait may take longer by Patience. While a fault holds back events, the condition
+// may not come true at all, so the limit is short.
 func (r *run) waitLimit(s *workload.Step) time.Duration {
 	step := r.settler.Step
 	switch {
@@ -66,7 +68,8 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	return s.Wait.Timeout.Duration + r.Patience
 }
 
-// failed judges an error of a step: without a fault it ends all, with a fault it is a problem.
+// failed classifies an error of a step. In a run without a fault the error is returned and ends
+// the exploration; with a fault it becomes a problem of the run.
 func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {

@@ -16,33 +16,33 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// user performs the steps of a workload, as the administrator.
+// user performs the steps of a workload, with the rights of an administrator.
 type user struct {
 	sandbox  *lab.Sandbox
 	recorder *observe.Recorder
-	// limit is how long a command may take.
+	// limit is the time that a command may take.
 	limit time.Duration
 }
 
-// asKubectl is how kubectl deletes: what belongs to an object goes with it, also where a client
-// that says nothing leaves it behind, as it does that of Jobs.
+// asKubectl are the options with which kubectl deletes an object. Dependents are deleted too,
+// also for kinds such as Job, whose default without options is to orphan dependents.
 var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 
-// doing is a step that is being performed. The error is set when that is done.
+// doing is a step in progress. err is set before done is closed.
 type doing struct {
 	done   chan struct{}
 	err    error
 	cancel context.CancelFunc
 }
 
-// closed is a channel for work that is done already.
+// closed is the channel of a step that is already done.
 var closed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// begin begins to perform a step.
+// begin starts to perform a step in the background.
 func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &doing{done: make(chan struct{}), cancel: cancel}
@@ -77,7 +77,8 @@ func (u *user) perform(ctx context.Context, s *workload.Step) error {
 	return nil
 }
 
-// script runs the command of a step, which must end: as long as it may take to come to rest.
+// script runs the command of a step, and returns an error if the command has not ended within
+// u.limit.
 func (u *user) script(ctx context.Context, text string) error {
 	within, cancel := context.WithTimeout(ctx, u.limit)
 	defer cancel()
@@ -88,8 +89,8 @@ func (u *user) script(ctx context.Context, text string) error {
 	return err
 }
 
-// wait waits for the condition of a step. It returns a waitError if the limit is over; one
-// of 0 is the step's own.
+// wait waits for the condition of a step, and returns a waitError after the limit. A limit of 0
+// means the timeout of the step.
 func (u *user) wait(ctx context.Context, s *workload.Step, limit time.Duration) error {
 	if _, err := u.recorder.Resource(s.Wait.Resource); err != nil {
 		return err

@@ -16,73 +16,77 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Baseline is the behaviour of an operator in undisturbed runs.
+// Baseline is the behavior of an operator in baseline runs, which have no fault.
 type Baseline struct {
 	Steps []BaseStep
-	// Locks are the objects by which the operator elects its leader, Roots the objects that it
-	// watches and that users made.
+	// Locks are the keys of the objects of leader election. Roots are the keys of objects that
+	// users created and the operator watches, such as custom resources.
 	Locks, Roots map[string]bool
-	// Elects: it elects its leader by Leases, so there may be several processes.
+	// Elects is set if the operator elects a leader by Leases, so that several processes may run at
+	// once.
 	Elects bool
-	// Watched are the resources that the operator watches; Listed those of them whose
-	// first list may be stale: as of resourceVersion 0, which any API server may answer
-	// from its cache.
+	// Watched are the resources that the operator watches. Listed are the watched resources whose
+	// first list may be stale: a list at resourceVersion 0, which an API server may answer from its
+	// cache.
 	Watched []string
 	Listed  []string
-	// AtStart are the resources that it watches as soon as it has started.
+	// AtStart are the resources that the operator watches right after its start.
 	AtStart []string
-	// MakesPods: the operator creates pods itself.
+	// MakesPods is set if the operator creates pods itself.
 	MakesPods bool
 	Counts    [2]Counts
-	// Uncounted are the keys that the two runs have different numbers of.
+	// Uncounted are the keys whose numbers of creations or deletions differ between the two runs.
 	Uncounted map[string]bool
-	// Broken are invariants that do not hold undisturbed either.
+	// Broken are invariants that are violated in baseline runs, too.
 	Broken map[string]bool
-	// Quiet is how long nothing happens when all is at rest.
+	// Quiet is the longest quiet time of all steps.
 	Quiet time.Duration
-	// Managers are by whom objects are written.
+	// Managers are the field managers of all objects.
 	Managers map[string]bool
-	// Habits are done again and again while all is at rest, and are not unrest.
+	// Habits are changes and writes that recur in an otherwise quiet cluster, and do not count as
+	// activity.
 	Habits map[observe.Habit]bool
 
 	Names observe.Names
-	// Deletions are the keys of objects that were being deleted, with the step.
+	// Deletions are the keys of objects that were being deleted, each with the step.
 	Deletions map[string]int
 }
 
-// ShortQuiet is how long nothing happens when all is at rest, where nothing slower was seen.
+// ShortQuiet is the shortest quiet time.
 const ShortQuiet = time.Second
 
-// BaseStep is the undisturbed end of a step.
+// BaseStep is the behavior of an operator in a step, and the state at its end.
 type BaseStep struct {
 	State observe.State
 	Mask  *state.Mask
 	Took  time.Duration
-	// Reads are how many there are at rest, and Idle how many writes that change nothing.
+	// Reads is the number of reads in the quiet time, and Idle the number of writes, which had no
+	// effect.
 	Reads, Idle int
-	// Quiet is how long nothing happens in this step when all is at rest.
+	// Quiet is the time without a change after which the step is over.
 	Quiet time.Duration
-	// Writes are the operator's writes in this step.
+	// Writes are the writes of the operator in this step.
 	Writes []observe.Request
-	// ReadCalls are the kinds of its reads in this step that are no watches.
+	// ReadCalls are the kinds of reads of the operator in this step, other than watches.
 	ReadCalls []observe.Call
-	// Last is the last kind of write that both runs have in this step, and Lasts how many
-	// of it come in each: all may be at rest when they have. 0: there is none.
+	// Last is the last kind of write that both runs have in this step, and Lasts the number of such
+	// writes in each run, after which the step may be over. 0: there is no such write.
 	Last  observe.Call
 	Lasts int
-	// Edited are the fields of roots that are changed in this step: KEY PATH.
+	// Edited are the fields of Roots that are changed in this step, as "KEY PATH".
 	Edited map[string]bool
-	// Dying: a root is deleted in this step, and is gone only when its finalizers are.
+	// Dying is set if the deletion of a root begins in this step, and waits for finalizers.
 	Dying bool
-	// Waits: users wait for something before they go on.
+	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
-	// Events counts the versions of each resource that the operator watches.
+	// Events is the number of versions of each watched resource.
 	Events map[string]int
 }
 
-// Learn makes a baseline of two undisturbed runs. They may be one and the same, with
-// the baseline of a longer workload that has the same steps and more: then that one says
-// what differs from run to run.
+// Learn returns the baseline of two runs without a fault. To shrink a workload, both may be the
+// same run, and longer is the baseline of the longer workload: it then supplies the differences
+// between runs. broken are the first lines of problems in the runs, and quiet is the upper
+// limit of the quiet time.
 func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged []workload.Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, Deletions: map[string]int{},
@@ -154,7 +158,7 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	return base, nil
 }
 
-// learnHabits takes over the habits of runs, and masks the fields that change with them.
+// learnHabits adopts the habits of runs, and masks their fields.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {
 		for i := range o.Habits {
@@ -164,10 +168,10 @@ func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	}
 }
 
-// differsUndisturbed is why something is masked.
+// differsUndisturbed is the reason that users see for a masked field.
 const differsUndisturbed = "differs between undisturbed runs"
 
-// step compares a step of the two runs.
+// step compares step i of the two runs, and masks the fields that differ.
 func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
@@ -175,7 +179,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
-		// A field that differs once may be equal by chance the next time.
+		// A field that differs in a step may be equal by chance in the next.
 		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.WritesIn(i, b.Locks)
@@ -189,8 +193,8 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	return s
 }
 
-// lastOfBoth returns the last kind of write that both lists have, and how many
-// of that kind both have.
+// lastOfBoth returns the last kind of write that both lists have, and the smaller number of
+// such writes.
 func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Call, int) {
 	counts := [2]map[observe.Call]int{{}, {}}
 	for i, writes := range [][]observe.Request{one, two} {
@@ -207,7 +211,7 @@ func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Cal
 	return observe.Call{}, 0
 }
 
-// findRoots finds the objects that users made, of resources that the operator watches.
+// findRoots finds the objects that users created, of watched resources.
 func (b *Baseline) findRoots(o *observe.Record) {
 	made := map[string]bool{}
 	for i := range o.Requests {
@@ -224,7 +228,7 @@ func (b *Baseline) findRoots(o *observe.Record) {
 	}
 }
 
-// findEdits finds the steps in which users change the roots, or delete them.
+// findEdits finds the steps in which users change or delete the roots.
 func (b *Baseline) findEdits(o *observe.Record) {
 	for step := range b.Steps {
 		b.Steps[step].Edited = map[string]bool{}
@@ -239,8 +243,8 @@ func (b *Baseline) findEdits(o *observe.Record) {
 	}
 }
 
-// findListed finds the resources whose first list an API server may answer from a cache
-// that is behind. A streaming list is always current.
+// findListed finds the resources whose first list an API server may answer from an outdated
+// cache. A streaming list is always current.
 func (b *Baseline) findListed(o *observe.Record) {
 	streamed := map[string]bool{}
 	for i := range o.Requests {
@@ -256,7 +260,7 @@ func (b *Baseline) findListed(o *observe.Record) {
 	slices.Sort(b.Listed)
 }
 
-// findDeletions finds when objects were being deleted that the operator watches.
+// findDeletions finds the steps in which watched objects were being deleted.
 func (b *Baseline) findDeletions(o *observe.Record) {
 	for i := range o.Versions {
 		v := &o.Versions[i]

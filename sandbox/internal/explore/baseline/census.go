@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// census counts the judged and the unjudged fields of objects.
+// census counts the compared objects and fields of a run, and the fields that are not compared,
+// for reports.
 type census struct {
 	names  observe.Names
 	locks  map[string]bool
@@ -27,7 +28,7 @@ func NewCensus(names observe.Names, locks map[string]bool) *census {
 	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
-// Add counts an object. Masked fields are counted with the mask.
+// Add counts an object and its fields, other than masked fields, which the mask itself lists.
 func (c *census) Add(v *observe.Version, mask *state.Mask) {
 	if why := observe.WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
@@ -67,7 +68,8 @@ func (c *census) Add(v *observe.Version, mask *state.Mask) {
 	}
 }
 
-// Leave notes that something of an object is not compared: a number of fields, or 0 for all of it.
+// Leave counts an object that is not compared: in part, with the number of fields, or as a
+// whole, with 0.
 func (c *census) Leave(what, why string, fields int) {
 	key := results.NotCompared{What: what, Why: why}
 	if c.left[key] == nil {
@@ -78,7 +80,8 @@ func (c *census) Leave(what, why string, fields int) {
 	c.left[key].Fields += fields
 }
 
-// Scope is the result of the census: kinds, fields and masks.
+// Scope returns the result of the census. kinds are all recorded resources, and never the
+// others.
 func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	s := &results.Scope{Never: never, Masked: mask.All()}
 	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {
@@ -98,8 +101,8 @@ func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	return s
 }
 
-// Scope says by what faults are judged: by the objects that there were in the steps of an
-// undisturbed run, except fields that differ between such runs.
+// Scope returns the census of a baseline run: the objects and fields that runs with faults are
+// compared by. broken are invariants that are violated without a fault.
 func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	mask := state.NewMask()
 	mask.Add(b.Masked()...)

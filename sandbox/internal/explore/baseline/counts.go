@@ -15,15 +15,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// derived are resources that are not counted: others make them, as often as it takes.
+// derived are resources that are not counted, because controllers create and delete them as
+// often as needed.
 var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
 
-// Counts are how many objects were created and deleted, by key.
+// Counts are the numbers of created and deleted objects, by key.
 type Counts struct{ Created, Deleted map[string]int }
 
-// CountOf counts. Pods count only if the operator itself makes them: how many others make
-// depends on the moment. What an operator that does not know better makes for an owner that is
-// gone does not count, if it is late: the garbage collector removes it.
+// CountOf counts the objects that were created and deleted. Pods count only if the operator
+// creates them itself, as the number of pods created by other controllers depends on timing. If
+// late is set, events reach the operator late: then objects that it creates for a deleted owner
+// do not count, because the garbage collector removes them.
 func CountOf(names observe.Names, versions []observe.Version, locks map[string]bool, pods, late bool) Counts {
 	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
 	gone, garbage := map[types.UID]bool{}, map[types.UID]bool{}
@@ -55,7 +57,8 @@ func unite(a, b map[string]int) map[string]int {
 	return all
 }
 
-// WithoutTemplates leaves out of counts the objects made of templates, of which each revision has more.
+// WithoutTemplates returns the counts without ReplicaSets and pods, which are created again for
+// each revision of a template.
 func (c Counts) WithoutTemplates() Counts {
 	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
 	for _, counts := range []map[string]int{left.Created, left.Deleted} {

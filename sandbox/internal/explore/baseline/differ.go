@@ -17,7 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// want is a wanted field that differs between undisturbed runs.
+// want is a difference between baseline runs in desired state, that is, neither in metadata nor
+// in status.
 type want struct {
 	step int
 	state.Difference
@@ -27,8 +28,8 @@ func (w want) Line() string {
 	return fmt.Sprintf("%s: %s is %s in one undisturbed run, and %s in another", w.Object, w.Path, state.Shown(w.Want), state.Shown(w.Got))
 }
 
-// OtherWants returns in which fields two undisturbed runs differ, other than in metadata and the
-// status, of objects that the operator writes: each once.
+// OtherWants returns the fields of desired state that differ between two baseline runs, each
+// once, in objects that the operator writes in both.
 func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	var all []want
 	for i := range b.Steps {
@@ -46,9 +47,10 @@ func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	return all
 }
 
-// LearnMore learns from a third undisturbed run, of what differs between the first two. A value
-// that comes again is one of several ends, between which chance decides: that is a problem. What
-// is another in each run is made to be so, as a password is.
+// LearnMore adds a third run to the baseline, and returns a line for each problem by step. A
+// field of wants that has a value of the first two runs again has several possible outcomes,
+// chosen by chance: that is a problem. A field that differs in each run is meant to, like a
+// password.
 func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]string, error) {
 	if len(third.Steps) != len(b.Steps) {
 		return nil, fmt.Errorf("the third undisturbed run has %d steps, not %d", len(third.Steps), len(b.Steps))
@@ -78,7 +80,7 @@ func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
 
-// Masked returns the fields by which no run is judged, as they differ undisturbed.
+// Masked returns the fields that are not compared, because they differ between baseline runs.
 func (b *Baseline) Masked() []state.Masked {
 	all := state.NewMask()
 	for i := range b.Steps {
@@ -87,10 +89,10 @@ func (b *Baseline) Masked() []state.Masked {
 	return all.All()
 }
 
-// mostMasked bounds the number of masked fields that are printed.
+// mostMasked is the maximum number of masked fields that are printed.
 const mostMasked = 10
 
-// SayMasked prints the fields that are not judged.
+// SayMasked prints the fields that are not compared.
 func SayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
@@ -112,7 +114,8 @@ func (b *Baseline) Describe() string {
 		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
-// OtherCounts compares counts with the counts of the undisturbed runs.
+// OtherCounts returns a line for each key that is created or deleted more or, unless mayBeFewer
+// is set, less often than in the baseline runs.
 func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {

@@ -1,11 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package baseline learns from undisturbed runs how the operator behaves.
+// Package baseline learns the normal behavior of an operator from runs without a fault.
 //
-//	baseline.go   the baseline, of two runs
-//	differ.go     fields in which undisturbed runs differ
-//	counts.go     how often objects are created and deleted
-//	interest.go   how promising a resource is for faults
+//	baseline.go   the baseline, learned from two runs
+//	differ.go     fields in which baseline runs differ
+//	counts.go     the numbers of created and deleted objects
+//	interest.go   scores a resource as a target of faults
 //	census.go     counts of judged objects and fields
 package baseline

@@ -5,9 +5,9 @@ package baseline
 
 import "strings"
 
-// Missed says how promising it is that an operator that sees nothing of a resource from one
-// step on until another sees what users want at the end, and not what they wanted in
-// between: most if both steps change the same field.
+// Missed scores the fault that hides a resource from the operator from a step until another, so
+// that the operator sees the final desired state but not the state in between. The score is
+// highest if both steps change the same field.
 func (b *Baseline) Missed(step, until int, resource string) int {
 	missed := 0
 	for edit := range b.Steps[step].Edited {
@@ -23,8 +23,9 @@ func (b *Baseline) Missed(step, until int, resource string) int {
 	return missed
 }
 
-// Interest says how promising the events of a resource are: most for objects that users write and
-// the operator reads, much for objects that the operator makes, and little for the rest.
+// Interest scores the events of a resource as targets of faults: highest for objects that users
+// write and the operator watches, high for objects that the operator creates, and low for
+// others.
 func (b *Baseline) Interest(step int, resource string) int {
 	for key := range b.Roots {
 		if main, _, _ := strings.Cut(key, " "); main == resource {
@@ -37,15 +38,15 @@ func (b *Baseline) Interest(step int, resource string) int {
 			interest = 8
 		}
 	}
-	// Most operators wait for their state.
+	// Most operators wait for the status of pods and workloads.
 	if resource == "pods" || strings.HasSuffix(resource, ".apps") {
 		interest += 3
 	}
 	return interest
 }
 
-// Expected says how promising it is that what an operator expects of a resource expires:
-// most if it makes objects of it, as it would make them again.
+// Expected scores the fault that lets expectations about a resource time out: highest if the
+// operator creates such objects, as it would create them twice.
 func (b *Baseline) Expected(step int, resource string) int {
 	expected := 0
 	for i := range b.Steps[step].Writes {

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// install applies manifests. Those of kinds that are not there, such as the Certificates of an
-// operator whose certificates come from elsewhere, are left out with a warning.
+// install applies the manifests at path. Objects of unknown kinds are left out with a warning:
+// an operator may come with Certificates, for example, although cert-manager is not installed.
 func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path string) error {
 	flag := "-f"
 	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
@@ -29,7 +29,8 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	var err error
 	for range 2 {
 		err = s.Kubectl(ctx, "", "apply", "--server-side", flag, path)
-		// What comes next may need it, and what was applied before its kind was there.
+		// Objects that come next may need the CustomResourceDefinitions, and so may objects that
+		// were applied too early, for which the manifests are applied a second time.
 		if err := established(ctx, r); err != nil {
 			return err
 		}
@@ -45,14 +46,15 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	return nil
 }
 
-// What kubectl says of an object whose kind is not there, and what it says besides.
+// unknownKind matches the complaint of kubectl about an object whose kind is not served, and
+// aside the lines that kubectl prints beside such a complaint.
 var (
 	unknownKind = regexp.MustCompile(`no matches for kind "([^"]+)" in version "([^"]+)"`)
 	aside       = regexp.MustCompile(`^(ensure CRDs are installed first|.+ serverside-applied|exit status \d+|Warning: .*|)$`)
 )
 
-// unknownKinds returns the kinds, VERSION KIND, of which kubectl says that they are not there, and
-// whether it complains of nothing else.
+// unknownKinds returns the kinds, as VERSION KIND, that the output of kubectl reports as not
+// served, and whether it reports no other error.
 func unknownKinds(complaint string) (kinds []string, only bool) {
 	only = true
 	for line := range strings.Lines(strings.Replace(complaint, ": ", "\n", 1)) {
@@ -67,11 +69,11 @@ func unknownKinds(complaint string) (kinds []string, only bool) {
 	return slices.Compact(kinds), only
 }
 
-// unknownNamespace is how kubectl says that there is no such namespace.
+// unknownNamespace matches the error of kubectl about a missing namespace.
 var unknownNamespace = regexp.MustCompile(`namespaces "([^"]+)" not found`)
 
-// withAdvice says what to do about objects in a namespace that nothing has made, as those of a part
-// of a kustomization are, such as config/rbac.
+// withAdvice adds advice to the error about a missing namespace, which is typical for a part of
+// a kustomization, such as config/rbac. Other errors are returned as they are.
 func withAdvice(err error) error {
 	match := unknownNamespace.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -80,10 +82,10 @@ func withAdvice(err error) error {
 	return fmt.Errorf("%w\nthere is no namespace %s: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default, which makes and names it", err, match[1])
 }
 
-// establishing is how long a CustomResourceDefinition may take.
+// establishing limits the wait for CustomResourceDefinitions.
 const establishing = 30 * time.Second
 
-// established waits until all CustomResourceDefinitions are served.
+// established waits until all CustomResourceDefinitions have the condition Established.
 func established(ctx context.Context, r *observe.Recorder) error {
 	definitions := r.Client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	over := time.After(establishing)

@@ -32,34 +32,36 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// Lab has sandboxes that all begin in the same state. One that is over is put back to it for
-// the next run, which takes a fraction of the time of a new one.
+// Lab is a pool of sandboxes that all begin in the same state. After a run, its sandbox is
+// restored to that state and reused, which takes a fraction of the time of starting a sandbox.
 type Lab struct {
 	dir      string
 	workload *workload.Workload
-	// prepared is that state.
+	// prepared is the snapshot of the state in which runs begin.
 	prepared *snapshot.Snapshot
-	// bin is a directory in which kubectl is.
+	// bin is the directory of kubectl and the other programs in this binary.
 	bin string
-	// account is the ServiceAccount that the operator has, empty for all rights; why says
-	// which that is.
+	// account is the NAMESPACE/NAME of the ServiceAccount of the operator, empty for all rights.
+	// Why is a line for users about that choice.
 	account, Why string
-	// from is the Deployment or StatefulSet that has it, empty for none; environment is what its
-	// container declares, hostName the name of the operator's Pod, and served are the Services
-	// whose webhooks the operator serves.
+	// from is the Deployment or StatefulSet of that account, empty for none. environment are the
+	// variables that its container declares, hostName is the name of the Pod of the operator, and
+	// served are the Services whose webhooks the operator serves.
 	from        string
 	environment []string
 	hostName    string
 	served      map[types.NamespacedName]bool
-	// Warnings are about the installed objects.
+	// Warnings are lines for users about the installed objects.
 	Warnings []string
-	// Alone: this machine does not permit that a program believes it is in a pod.
+	// Alone is set if this machine does not permit running the operator in namespaces of its own,
+	// as if in a pod. Then it shares the network of the machine.
 	Alone bool
-	// idled, unless it is nil, is called when a sandbox has become idle.
+	// idled, unless it is nil, is called after each run, when its sandbox becomes idle.
 	idled func()
 
 	mu sync.Mutex
-	// idle are sandboxes whose run is over, and made is how many there ever were.
+	// idle are the sandboxes without a run, longest idle first, and made is the number of sandboxes
+	// ever started.
 	idle []*Sandbox
 	made int
 }
@@ -69,14 +71,14 @@ type Sandbox struct {
 	dir    cluster.Dir
 	Config *rest.Config
 	stop   context.CancelFunc
-	// running is over when it has stopped, and ended says why.
+	// running waits for the sandbox to stop, and ended receives the error of that.
 	running sync.WaitGroup
 	ended   chan error
-	// Crashed has the components that crashed.
+	// Crashed receives an error for each component that crashes.
 	Crashed chan error
 	lab     *Lab
-	// runs is how many there were in it, and since is when the last one was over; spoilt: there are
-	// to be no more.
+	// runs is the number of runs so far, and since the time at which the last run ended. spoilt
+	// keeps the sandbox from being reused.
 	runs   int
 	since  time.Time
 	spoilt bool
@@ -100,11 +102,12 @@ func New(dir string, w *workload.Workload) (*Lab, error) {
 	return l, nil
 }
 
-// path is the PATH of commands: kubectl first.
+// path returns the PATH of commands, with the directory of kubectl first.
 func (l *Lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
 
-// prepare makes the state that all runs begin with: what is to be installed is, and all is
-// at rest, and the operator, a command, has its Pod. Unless it is nil, installed is called with what then is there, and may refuse it.
+// prepare creates the state in which all runs begin, and takes a snapshot: the manifests are
+// installed, the cluster is quiet, and the operator has a Pod. installed, unless it is nil,
+// checks the installed objects; its error ends prepare.
 func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
 	s, err := l.up(ctx, l.base(), true)
 	if err != nil {
@@ -162,11 +165,11 @@ func (l *Lab) prepare(ctx context.Context, command []string, installed func(cont
 
 func (l *Lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }
 
-// mostRuns is how many runs a sandbox has before it is given up: its control plane remembers
-// some of each.
+// mostRuns is the number of runs after which a sandbox is removed, because its control plane
+// keeps some memory of each run.
 const mostRuns = 40
 
-// Begin returns a sandbox in the prepared state: an idle or a new sandbox.
+// Begin returns a sandbox in the prepared state: an idle sandbox, or else a new sandbox.
 func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	for s := l.take(); s != nil; s = l.take() {
 		if s.putBack(ctx) == nil {
@@ -180,7 +183,7 @@ func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// Fresh starts a sandbox that had no run, in place of an idle sandbox.
+// Fresh starts a sandbox that had no run. An idle sandbox is removed to make room.
 func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	if s := l.takeFirst(); s != nil {
 		s.remove()
@@ -200,7 +203,7 @@ func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
 	return l.up(ctx, dir, false)
 }
 
-// take takes an idle sandbox, nil if there is none.
+// take returns the sandbox that became idle last, or nil.
 func (l *Lab) take() *Sandbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +215,8 @@ func (l *Lab) take() *Sandbox {
 	return s
 }
 
-// Over keeps a sandbox whose run is over, for the next run.
+// Over ends a run, and keeps the sandbox for the next run, unless a component was disturbed or
+// the sandbox had mostRuns runs.
 func (s *Sandbox) Over() {
 	if s.runs++; s.spoilt || s.runs >= mostRuns {
 		s.remove()
@@ -227,7 +231,8 @@ func (s *Sandbox) Over() {
 	}
 }
 
-// resting returns how many sandboxes are idle, and since when that is which is idle for longest.
+// resting returns the number of idle sandboxes, and the time since which the longest idle
+// sandbox is idle.
 func (l *Lab) resting() (int, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,7 +242,7 @@ func (l *Lab) resting() (int, time.Time) {
 	return len(l.idle), l.idle[0].since
 }
 
-// takeFirst takes the sandbox that is idle for longest, nil if none is.
+// takeFirst returns the sandbox that is idle for longest, or nil.
 func (l *Lab) takeFirst() *Sandbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,9 +263,9 @@ func (l *Lab) Close() {
 	removing.Wait()
 }
 
-// putBack makes the state the prepared one. It is an error if something in the sandbox has
-// crashed, or if what was installed has been deleted or replaced: what serves those kinds may
-// not follow at once.
+// putBack restores the prepared state. It returns an error, and the sandbox must be removed, if
+// a component has crashed or the set of kinds is another: the API server may be slow to serve
+// changed kinds.
 func (s *Sandbox) putBack(ctx context.Context) error {
 	select {
 	case err := <-s.Crashed:
@@ -277,13 +282,15 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 			return errors.New("there are other kinds of objects")
 		}
 		if !now.Has(prepared) {
-			// The controllers may remember that what comes again is gone.
+			// Prepared objects were deleted. They are restored while the controllers are stopped,
+			// as controllers may remember the deletion.
 			return s.dir.Control().Without(ctx, func() error {
 				_, err := prepared.Restore(ctx, etcd)
 				return err
 			})
 		}
-		// They see the objects of the last run go, and may still act for some of them.
+		// The controllers see the objects of the last run disappear, and may still write in
+		// response.
 		ctx, cancel := context.WithTimeout(ctx, leaving)
 		defer cancel()
 		for {
@@ -303,12 +310,12 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 	})
 }
 
-// patient is how long a sandbox may take to start: no verdict depends on how busy the machine is, and
-// one that cannot start says so by a component that crashes.
+// patient is the timeout for the start of a sandbox. It is long, because no verdict may depend
+// on how busy the machine is; a sandbox that cannot start reports a crashed component.
 const patient = 15 * time.Minute
 
-// When nothing is written for as long as left, no controller acts for the objects of the last run any
-// more. That may take as long as leaving.
+// left is the time without writes after which no controller is acting on objects of the last
+// run any more. leaving limits the wait for that.
 const (
 	left    = 300 * time.Millisecond
 	leaving = 5 * time.Second
@@ -355,7 +362,7 @@ func (l *Lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*Sandbox, er
 	return s, nil
 }
 
-// down stops the sandbox. Its directory stays.
+// down stops the sandbox, and keeps its directory.
 func (s *Sandbox) down() {
 	s.stop()
 	s.running.Wait()
@@ -367,7 +374,7 @@ func (s *Sandbox) remove() {
 	_ = os.RemoveAll(string(s.dir))
 }
 
-// Kubectl runs kubectl as the administrator.
+// Kubectl runs kubectl with the rights of an administrator.
 func (s *Sandbox) Kubectl(ctx context.Context, input string, args ...string) error {
 	return s.Command(ctx, input, filepath.Join(s.lab.bin, component.Kubectl), args...)
 }
@@ -379,7 +386,7 @@ func (s *Sandbox) Command(ctx context.Context, input, name string, args ...strin
 	command.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	// The children of a script end with it.
+	// Child processes of a script are killed with the script.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second

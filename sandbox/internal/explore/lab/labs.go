@@ -17,34 +17,35 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// Labs are the sandboxes of several explorers in one process. Explorers whose runs begin in the same
-// state share a lab: that state is made once, and a sandbox whose run is over is the next one's,
-// whichever explorer that belongs to.
+// Labs are the sandboxes of several explorers in a process. Explorers whose runs begin in the
+// same state share a Lab: the state is prepared once, and any of these explorers may reuse a
+// sandbox whose run is over.
 type Labs struct {
 	scratch *Scratch
-	// mostIdle is how many sandboxes are kept that no run has.
+	// mostIdle is the maximum number of idle sandboxes.
 	mostIdle int
 
 	mu     sync.Mutex
 	shared map[string]*sharedLab
 	made   []*Lab
-	// sweeps end what operators have left behind, of each lab.
+	// sweeps kill the processes that operators have left running, for each lab.
 	sweeps []func()
 }
 
-// sharedLab is a lab that is nil until it was made, by the first explorer that needs it.
+// sharedLab holds a lab, which the first explorer that needs it creates. Until then, lab is
+// nil.
 type sharedLab struct {
 	making sync.Mutex
 	lab    *Lab
 }
 
-// NewLabs makes labs in a directory, which keep no more idle sandboxes than that.
+// NewLabs returns labs in a directory, with at most mostIdle idle sandboxes.
 func NewLabs(dir string, mostIdle int) (*Labs, error) {
 	s, err := NewScratch(dir)
 	return &Labs{scratch: s, mostIdle: mostIdle, shared: map[string]*sharedLab{}}, err
 }
 
-// Close stops the sandboxes, and removes them. No explorer may use them any more.
+// Close stops and removes the sandboxes. Explorers that use the labs must be done.
 func (l *Labs) Close() {
 	l.trim(0)
 	for _, sweep := range l.sweeps {
@@ -53,7 +54,7 @@ func (l *Labs) Close() {
 	l.scratch.Remove()
 }
 
-// Lab returns the lab for an explorer.
+// Lab returns the lab for a setup, and prepares its state if no other explorer has done so.
 func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, error) {
 	state, err := s.beginning()
 	if err != nil {
@@ -92,7 +93,7 @@ func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, err
 	return made, nil
 }
 
-// show has an explorer look at the installed objects, which it may refuse.
+// show passes the installed objects to installed, and returns its error.
 func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	if installed == nil {
 		return nil
@@ -109,8 +110,8 @@ func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.
 	return installed(ctx, client)
 }
 
-// trim removes idle sandboxes until there are no more than that: first those that were idle for
-// longest.
+// trim removes idle sandboxes until there are at most that many, the longest idle sandboxes
+// first.
 func (l *Labs) trim(most int) {
 	l.mu.Lock()
 	made := slices.Clone(l.made)

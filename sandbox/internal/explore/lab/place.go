@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Operator makes an operator that reaches the API server of a sandbox through a proxy, and has a
-// kubeconfig and the files of a pod whose names begin with path. It is not started. Its surroundings
-// last until end is called, also if there is an error.
+// Operator returns an operator, not yet started, that reaches the API server of a sandbox
+// through the proxy front. Its kubeconfig and the files of its pod are written to paths that
+// begin with path. The caller must call end, also after an error, to remove the files and close
+// the webhook socket.
 func (s *Sandbox) Operator(ctx context.Context, path string, command []string, front *proxy.Server, fail *regexp.Regexp) (_ *operator.Operator, end func(), err error) {
 	var undo []func()
 	end = func() {
@@ -52,8 +53,8 @@ func (s *Sandbox) Operator(ctx context.Context, path string, command []string, f
 	return made, end, nil
 }
 
-// Act acts on a component of the control plane. There are no more runs in the sandbox: the component
-// may have forgotten some of the state.
+// Act performs an action, such as a restart, on a component of the control plane. The sandbox
+// is not reused afterwards, as the component may have lost some of its state.
 func (s *Sandbox) Act(ctx context.Context, name, action string) error {
 	s.spoilt = true
 	return s.dir.Control().Act(ctx, name, action)

@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// makePod makes the operator's Pod in the prepared state, as that of the Deployment or StatefulSet
-// whose account it has, and has the API server call its webhooks there. Without a node, there is
-// no Pod.
+// makePod creates the Pod of the operator in the prepared state, modeled on the Deployment or
+// StatefulSet that has its account, and redirects webhooks of the API server to this Pod.
+// Without nodes there is no Pod.
 func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	if *l.workload.Nodes == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	}
 	pod, environment, warning, err := incluster.MakePod(ctx, o)
 	if err != nil && ctx.Err() == nil {
-		// As if it ran outside of the cluster.
+		// The operator runs as if outside of the cluster.
 		l.Warnings = append(l.Warnings, fmt.Sprintf("the operator has no Pod, and its webhooks are not served: %v", err))
 		return nil
 	}
@@ -47,10 +47,11 @@ func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	return err
 }
 
-// certs is where the certificate is by which the operator serves webhooks.
+// certs returns the directory of the serving certificate for webhooks.
 func (l *Lab) certs() string { return filepath.Join(l.dir, "certs") }
 
-// unserved warns of webhooks that call a Service which does not select the operator's Pod.
+// unserved adds a warning for each webhook whose Service does not select the Pod of the
+// operator.
 func (l *Lab) unserved(ctx context.Context, client dynamic.Interface) error {
 	called, err := incluster.CalledServices(ctx, client)
 	if err != nil {
@@ -63,8 +64,9 @@ func (l *Lab) unserved(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// pod is what a process of the operator finds around it, with the files that its account has in a
-// directory.
+// pod returns the environment of a process of the operator that makes it look like a container
+// in a pod, and writes the files of its ServiceAccount to dir. server is the URL of the API
+// server.
 func (l *Lab) pod(dir string, files incluster.Files, server string) (*incluster.Pod, error) {
 	p := &incluster.Pod{Files: dir, Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork}
 	if len(l.served) > 0 {

@@ -16,8 +16,8 @@ type Programs struct {
 	running  []*operator.Operator
 }
 
-// StartPrograms starts the programs that run beside the operator. They reach the API server as
-// the administrator, and not through the proxy: no fault is theirs.
+// StartPrograms starts the programs beside the operator. They bypass the proxy, with the rights
+// of an administrator, so that no fault affects them.
 func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
 	p = &Programs{commands: commands}
 	for _, text := range commands {
@@ -30,14 +30,14 @@ func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
 	return p, nil
 }
 
-// End ends the programs, and their children.
+// End kills the programs and their child processes.
 func (p *Programs) End() {
 	for _, o := range p.running {
 		o.Close()
 	}
 }
 
-// Ended is an error if a program has ended by itself.
+// Ended returns an error if a program has exited.
 func (p *Programs) Ended() error {
 	for i, o := range p.running {
 		if ends := o.Ends(); len(ends) > 0 {

@@ -27,18 +27,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// defaultAccount is the ServiceAccount of pods that name none. No operator is given its
-// rights there.
+// defaultAccount is the ServiceAccount of pods that name no account. Manifests do not bind the
+// rights of an operator to this account.
 const defaultAccount = "default"
 
 // tokenSeconds is the lifetime of a token, longer than any run.
 const tokenSeconds = int64(4 * 60 * 60)
 
-// accountFor returns the ServiceAccount, NAMESPACE/NAME, that an operator has: the one that
-// the workload names, or else the only one that what is installed gives to a Deployment or
-// a StatefulSet. It is empty for an operator that has all rights, and why says in a line
-// which it is. From is the Deployment or StatefulSet that has it, KIND/NAMESPACE/NAME, empty if
-// there is none.
+// accountFor returns the ServiceAccount of the operator as NAMESPACE/NAME: the account that the
+// workload names, or else the only account that installed Deployments and StatefulSets use. It
+// is empty for an operator with all rights. from is the Deployment or StatefulSet that uses the
+// account, as KIND/NAMESPACE/NAME, or empty; why explains the choice in a line for users.
 func accountFor(ctx context.Context, config *rest.Config, named string) (account, from, why string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -71,8 +70,9 @@ func accountFor(ctx context.Context, config *rest.Config, named string) (account
 		strings.Join(slices.Sorted(maps.Keys(accounts)), ", ")), nil
 }
 
-// accountsOfPods returns the ServiceAccounts, other than those by default, of Deployments
-// and StatefulSets, with one that has it, written as [incluster.Options] has it.
+// accountsOfPods returns the ServiceAccounts of Deployments and StatefulSets, except default
+// accounts, each with a workload that uses the account, in the form of
+// [incluster.Options].From.
 func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[string]string, error) {
 	accounts := map[string]string{}
 	add := func(kind, namespace, name, account string) {
@@ -99,11 +99,11 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	return accounts, nil
 }
 
-// administrators is the ServiceAccount, in kube-system, of a program that finds itself in a
-// cluster and has all rights.
+// administrators is the ServiceAccount in kube-system for an operator that looks for the files
+// of a pod and has all rights.
 const administrators = "sandbox-administrator"
 
-// makeAdministrator makes that account.
+// makeAdministrator creates the ServiceAccount administrators, bound to cluster-admin.
 func makeAdministrator(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -121,9 +121,9 @@ func makeAdministrator(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// access returns how the operator reaches the API server through the proxy: the proxy's
-// kubeconfig, with a token of the ServiceAccount if there is one, and the files that the
-// account has in a pod.
+// access returns the credentials with which the operator reaches the API server through the
+// proxy: the kubeconfig of the proxy, with a token of the ServiceAccount if there is one, and
+// the files that a pod with this account has.
 func access(ctx context.Context, config *rest.Config, proxied []byte, account string) ([]byte, incluster.Files, error) {
 	c, err := clientcmd.Load(proxied)
 	if err != nil {
@@ -166,7 +166,7 @@ func tokenOf(ctx context.Context, config *rest.Config, namespace, name string) (
 	return []byte(granted.Status.Token), nil
 }
 
-// Forbidden returns the requests for which the operator lacks the rights, each once.
+// Forbidden returns a line for each distinct request that RBAC has denied.
 func Forbidden(requests []observe.Request) []string {
 	asked := map[string]bool{}
 	for i := range requests {
@@ -183,7 +183,7 @@ func Forbidden(requests []observe.Request) []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// MayNot says which rights the operator lacks, and how to give them.
+// MayNot describes which rights the operator lacks, and how to grant them.
 func MayNot(asked []string) string {
 	return strings.Join(asked, ", ") + ": what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"
 }

@@ -13,23 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Scratch is the directory of one run of this command: its sandboxes are there. It is removed
-// with what is in it when that has ended; if it was killed, by the next one in the same place.
+// Scratch is the temporary directory of a process of this command, for its sandboxes. The
+// process removes the directory when it exits. If the process was killed, the next process that
+// uses the same parent directory does.
 type Scratch struct {
 	Dir string
-	// lock is held as long as this process uses it.
+	// lock is the marker file, locked as long as this process uses the directory.
 	lock *os.File
 }
 
 const (
-	// scratchPrefix is the beginning of its name.
+	// scratchPrefix is the prefix of the name of a scratch directory.
 	scratchPrefix = "sandbox-lab-"
-	// scratchMarker is the file in it that says whose it is.
+	// scratchMarker is the file by which a scratch directory is recognized.
 	scratchMarker = ".tidekeeper-sandbox-lab"
 	scratchText   = "This directory is one of sandbox explore or sandbox fuzz, and is removed with all that is in it.\n"
 )
 
-// NewScratch makes one in a directory, and removes those there that no process uses any more.
+// NewScratch creates a scratch directory in a directory, and removes scratch directories there
+// that killed processes have left behind.
 func NewScratch(in string) (_ *Scratch, err error) {
 	removeLeft(in)
 	s := &Scratch{}
@@ -41,7 +43,8 @@ func NewScratch(in string) (_ *Scratch, err error) {
 			s.Remove()
 		}
 	}()
-	// It has its marker when it is locked, so that no other process takes it for one that is left.
+	// The marker gets its name only after it is locked, so that no other process takes this
+	// directory for an abandoned directory.
 	file := filepath.Join(s.Dir, scratchMarker)
 	if s.lock, err = os.OpenFile(file+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (s *Scratch) Remove() {
 	}
 }
 
-// removeLeft removes the directories of killed runs.
+// removeLeft removes the scratch directories of killed processes.
 func removeLeft(in string) {
 	found, _ := filepath.Glob(filepath.Join(in, scratchPrefix+"*"))
 	for _, dir := range found {
@@ -79,7 +82,7 @@ func removeLeft(in string) {
 	}
 }
 
-// mine reports whether a directory is this user's, and no link.
+// mine reports whether a path is a directory of this user, and not a symbolic link.
 func mine(dir string) bool {
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid())

@@ -15,15 +15,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Setup describes the state in which runs begin, and the operator in them.
+// Setup is the operator, and the state in which its runs begin.
 type Setup struct {
 	Workload *workload.Workload
 	Command  []string
-	// Installed, unless it is nil, looks at the installed objects, and may refuse them.
+	// Installed, unless it is nil, checks the installed objects; its error ends the preparation.
 	Installed func(context.Context, dynamic.Interface) error
 }
 
-// beginning describes the state in which the runs with a setup begin, and what runs there.
+// beginning returns a key for the state in which runs begin: setups with equal keys can share a
+// lab.
 func (s *Setup) beginning() (string, error) {
 	w := s.Workload
 	about, err := results.NewAbout(nil, nil, w.Install, nil, nil)
@@ -32,13 +33,13 @@ func (s *Setup) beginning() (string, error) {
 	}
 	parts := []any{about.Contents, *w.Nodes, w.WithoutControllers, w.ServiceAccount, w.HostNetwork}
 	if *w.Nodes > 0 {
-		parts = append(parts, s.Command) // It has a Pod, which is named after it.
+		parts = append(parts, s.Command) // The Pod is named after the command.
 	}
 	text, err := json.Marshal(parts)
 	return string(text), err
 }
 
-// MakeLab makes a lab in a directory, with the state that all runs begin with.
+// MakeLab creates a lab in a directory, and prepares the state in which its runs begin.
 func (s *Setup) MakeLab(ctx context.Context, dir string, progress io.Writer) (*Lab, error) {
 	lab, err := New(dir, s.Workload)
 	if err != nil {

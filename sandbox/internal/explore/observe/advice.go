@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// mostAdvised is how many fields may be advised not to be judged: where more change, something
-	// else is wrong.
+	// mostAdvised is the maximum number of fields that users are advised to exclude. If more fields
+	// change, the cause is probably another.
 	mostAdvised = 3
 	// leastQuiet is the shortest --quiet that is advised.
 	leastQuiet = 500 * time.Millisecond
 )
 
-// Advice says how all may come to rest though some objects change all the time, by what has changed
-// since a moment: with which fields that are not judged, which unjudge writes as users do, and
-// with which --quiet.
+// Advice returns lines for users on getting a cluster quiet in spite of fields that change all
+// the time: fields to exclude from the verdict, written by unjudge, and a shorter --quiet. It
+// looks at the changes after since; quiet is the present --quiet.
 func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge func(resource, path string) string) []string {
 	var fields []string
 	var times []time.Time
@@ -31,7 +31,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 			continue
 		}
 		if v.Type != watch.Modified || v.Old == nil {
-			return nil // Objects come and go, and neither a field nor patience changes that.
+			return nil // Objects are created and deleted: neither excluding fields nor a shorter --quiet helps.
 		}
 		times = append(times, v.Time)
 		for _, path := range v.changedPaths() {
@@ -61,7 +61,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 	return lines
 }
 
-// UnjudgedLine is a line for a workload by which no run is judged by a field.
+// UnjudgedLine returns the line of a workload that excludes a field from the verdict.
 func UnjudgedLine(resource, path string) string {
 	return fmt.Sprintf("unjudged: [{resource: %s, path: '%s'}]", resource, path)
 }

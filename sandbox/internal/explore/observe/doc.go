@@ -7,12 +7,12 @@
 //	requests.go    the requests of the operator, from the log of the proxy
 //	resources.go   the resources of an API server
 //	outcome.go     the record of a run, step by step
-//	patience.go    whether a refused write is tried again without waits that grow
-//	notes.go       the actions of the kit
+//	patience.go    whether refused writes are retried with a growing back-off
+//	notes.go       the actions of explore itself
 //	state.go       the state of all objects, without fields that differ between equal runs
 //	owners.go      the field managers of an object
 //	locks.go       the objects by which an operator elects its leader
-//	habits.go      changes that come again and again while all is at rest
-//	restless.go    changes that keep a cluster from coming to rest
-//	advice.go      flags with which a cluster comes to rest
+//	habits.go      changes that recur in a cluster that is otherwise quiet
+//	restless.go    changes that keep a cluster from becoming quiet
+//	advice.go      flags that let a cluster count as quiet
 package observe

@@ -16,40 +16,45 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Habit is something that an operator, or another client, does again and again while all is at rest:
-// a change of a field of an object, to and fro, or a write that is refused each time.
+// Habit is a change or a refused write that recurs forever in an otherwise quiet cluster, by
+// the operator or another client: a field of an object that changes back and forth, or a write
+// that is refused each time.
 type Habit struct {
-	// What is the object, with a generated name as * is, or the write; Field is empty for a
-	// write, and for a change of nothing but times and the like.
+	// What is the key of the object, with the generated part of its name as *, or the write. Field
+	// is empty for a write, and for an update that changes only metadata such as the
+	// resourceVersion.
 	What, Field string
 }
 
-// Learnt is a habit that was seen in an undisturbed run.
+// Learnt is a habit that was seen in a baseline run.
 type Learnt struct {
 	Habit
-	// version is a version of the object, nil for a write, and values are the values of the field.
+	// version is a version of the object, nil for a write; values are the values that the field
+	// had.
 	version *Version
 	values  []string
 }
 
-// Habits tell unrest from habits. In an undisturbed run they are learnt; in
-// other runs only known habits count, which are no unrest.
+// Habits distinguishes habits from other activity. Baseline runs learn habits; other runs
+// ignore the known habits, and count all other changes as activity.
 type Habits struct {
 	Unjudged []workload.Unjudged
 
 	mu sync.Mutex
-	// Learns: habits are looked for.
+	// Learns is set if habits are learned.
 	Learns bool
 	known  map[Habit]bool
-	// fields and refused count the changes and refused writes since the last mark.
+	// fields and refused count the changes of each field and the refusals of each write since the
+	// last mark.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
-	// any is when anything happened, and last when something else than a habit did.
+	// any is the time of the last event of any sort, and last the time of the last event that is
+	// not a habit.
 	any, last time.Time
-	// pace is how long it was between the last two changes of what changed last, 0 for what
-	// changed for the first time.
+	// pace is the time between the last two changes of the field that changed last, 0 after its
+	// first change.
 	pace time.Duration
-	// recent are possible habits, since something else happened.
+	// recent are possible habits, seen since the last event that is not a habit.
 	recent map[Habit]*again
 }
 
@@ -60,7 +65,7 @@ type tally struct {
 	last           time.Time
 }
 
-// again is a possible habit.
+// again counts the events of a possible habit.
 type again struct {
 	version     *Version
 	values      []string
@@ -69,14 +74,15 @@ type again struct {
 }
 
 const (
-	// mostReturns is how often a field has a value again that it had before until that may be
-	// a habit, and mostRefused how often the same write is refused, or nothing but a time changes.
+	// A change counts as a habit from the mostReturns-th time on that the field returns to an
+	// earlier value. A refused write, or an update that changes nothing but metadata, counts as a
+	// habit from the mostRefused-th time on.
 	mostReturns = 2
 	mostRefused = 3
-	// mostValues bounds the values that are kept of a field.
+	// mostValues is the maximum number of values that are kept for a field.
 	mostValues = 8
-	// slow is the least time between two changes that may be a period: faster changes are over
-	// when all is at rest.
+	// slow is the shortest interval between two changes that may be a period. Faster changes end
+	// within the quiet time.
 	slow = 500 * time.Millisecond
 )
 
@@ -87,14 +93,15 @@ func (h *Habits) Mark() {
 	h.fields, h.refused, h.recent, h.pace = nil, nil, nil, 0
 }
 
-// Know has habits known that were learnt in other runs.
+// Know sets the known habits, and ends learning.
 func (h *Habits) Know(known map[Habit]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Learns, h.known = false, known
 }
 
-// changed notes a version of an object, and reports whether it is unrest.
+// changed records a version of an object, and reports whether it is activity, that is, not a
+// habit.
 func (h *Habits) changed(v *Version) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +150,7 @@ func (h *Habits) changed(v *Version) bool {
 	return false
 }
 
-// note notes a change, and returns the time since the change before.
+// note counts a change, and returns the time since the previous change.
 func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	if t.times++; t.times > 1 {
 		between = at.Sub(t.last)
@@ -160,13 +167,13 @@ func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	return between
 }
 
-// other notes that something else than a habit has happened.
+// other records activity that is not a habit. It returns true.
 func (h *Habits) other(at time.Time) bool {
 	h.any, h.last, h.pace, h.recent = at, at, 0, nil
 	return true
 }
 
-// comesAgain notes that something has happened that may be a habit.
+// comesAgain records an event that may be a habit.
 func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...string) {
 	h.any = at
 	if h.recent == nil {
@@ -186,11 +193,11 @@ func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...stri
 	}
 }
 
-// change is a change of a field.
+// change is a change of a field: its path, and the old and new value.
 type change struct{ path, old, new string }
 
-// changes returns which fields a version has changed: one without a path if none. It is not judged
-// if all of them are fields that no run is judged by.
+// changes returns the fields that changed in a version; if none did, a single change with an
+// empty path. judged is false if all changed fields are excluded from the verdict.
 func (h *Habits) changes(v *Version) (all []change, judged bool) {
 	before, now := state.Flatten(v.Old.Object, OfEachVersion), state.Flatten(v.Object.Object, OfEachVersion)
 	differ := before.Differ(now)
@@ -207,12 +214,14 @@ func (h *Habits) changes(v *Version) (all []change, judged bool) {
 	return all, len(all) > 0
 }
 
-// OfEachVersion reports whether a field is another in each version of an object.
+// OfEachVersion reports whether a field differs in each version of an object, such as
+// metadata.resourceVersion.
 func OfEachVersion(path string) bool {
 	return path == "metadata.resourceVersion" || path == "metadata.managedFields" || path == "metadata.generation"
 }
 
-// changedPaths returns which fields a version has changed, as they are written for all items of a list.
+// changedPaths returns the paths of the fields that changed in a version, each once, with []
+// for any item of a list.
 func (v *Version) changedPaths() []string {
 	var paths []string
 	for _, path := range state.Flatten(v.Old.Object, OfEachVersion).Differ(state.Flatten(v.Object.Object, OfEachVersion)) {
@@ -223,8 +232,8 @@ func (v *Version) changedPaths() []string {
 	return paths
 }
 
-// wrote notes a write of the operator. One that is done is seen by what it changes, and one that
-// deletes what is not there changes nothing.
+// wrote records a write of the operator that was refused. Successful writes are recorded by
+// changed, and the deletion of a missing object changes nothing.
 func (h *Habits) wrote(r *Request, now time.Time) {
 	if r.Succeeded() || r.DeletesNothing() {
 		return
@@ -256,21 +265,22 @@ func (h *Habits) wrote(r *Request, now time.Time) {
 	h.comesAgain(what, now, nil)
 }
 
-// habit names a refused write.
+// habit returns the habit that a refused write may be.
 func (r *Request) habit() Habit {
 	return Habit{What: fmt.Sprintf("%s: %d", Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Upstream)}
 }
 
-// Since returns when something else than a habit happened last.
+// Since returns the time of the last event that is not a habit.
 func (h *Habits) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
 }
 
-// Quiet returns for how long all has been at rest since it began, at a moment. Where something
-// happens again and again, twice as much time has to pass without anything else; and what changes
-// with a period may change once more after that.
+// Quiet returns the time for which the cluster has been quiet at now, counted from began at the
+// earliest. In a run that learns, the cluster is also quiet if nothing but possible habits has
+// happened for twice that time; and after a change that may be periodic, the result stays below
+// enough until the next period would be over.
 func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -290,8 +300,9 @@ func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration
 	return max(sinceAny, sinceOther/2)
 }
 
-// Learnt returns the habits that all was at rest in spite of: what has come more than once, and
-// over a time, since anything else happened. What ends with all else comes at once.
+// Learnt returns the habits that went on while the cluster was otherwise quiet: events that
+// recurred over at least half of enough. Events that follow each other faster are the end of
+// earlier activity.
 func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -304,7 +315,8 @@ func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	return all
 }
 
-// Mask masks the fields that change again and again.
+// Mask adds the field of a habit to a mask, under its name in names, and returns the masked
+// fields.
 func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	if l.version == nil || l.Field == "" || len(l.values) < 2 {
 		return nil
@@ -312,5 +324,5 @@ func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	return m.Learn([]state.Difference{{Object: names.Key(l.version), Path: l.Field, Want: l.values[0], Got: l.values[1]}}, changesAtRest)
 }
 
-// changesAtRest is why something is masked.
+// changesAtRest is the reason that users see for a masked field.
 const changesAtRest = "changes again and again while all is at rest"

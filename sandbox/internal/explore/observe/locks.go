@@ -5,7 +5,8 @@ package observe
 
 import "slices"
 
-// LockKeys returns the objects by which the operator elects its leader.
+// LockKeys returns the keys of the objects that are used for leader election: Leases that are
+// written in requests, and objects with the LeaderAnnotation.
 func LockKeys(requests []Request, versions []Version) map[string]bool {
 	keys := map[string]bool{}
 	for i := range requests {
@@ -21,5 +22,6 @@ func LockKeys(requests []Request, versions []Version) map[string]bool {
 	return keys
 }
 
-// LeaderAnnotation marks a ConfigMap by which old clients elect their leader.
+// LeaderAnnotation marks a ConfigMap or Endpoints that an older client uses for leader
+// election.
 const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"

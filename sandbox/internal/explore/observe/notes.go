@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// note is something that the kit did.
+// note is an action of explore itself, such as a step or a fault, for the timeline.
 type note struct {
 	Time time.Time
 	Text string
 }
 
-// Notes are the actions of the kit in a run.
+// Notes are the actions of explore in a run.
 type Notes struct{ All []note }
 
 // Add adds a note of an action of the kit, at the present time.

@@ -14,49 +14,52 @@ type Record struct {
 	Steps    []StepOutcome
 	Versions []Version
 	Requests []Request
-	// Notes are the actions of the kit.
+	// Notes are the actions of explore itself.
 	Notes []note
-	// Habits are changes that came again and again while all was at rest.
+	// Habits are changes that recurred in a cluster that was otherwise quiet.
 	Habits []Learnt
-	// Watches are the resources that the operator watches at the end.
+	// Watches are the resources that the operator watched at the end.
 	Watches []string
 	Output  []string
-	// Kinds are the resources of which all versions are recorded, and Never the resources without any.
+	// Kinds are the recorded resources, and Never the resources that are not recorded.
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
-	// StepBegan is the time of the last action of the kit: the last step began then, or later.
+	// StepBegan is the time of the last action of explore: the last step began at that time, or
+	// later.
 	StepBegan time.Time
 }
 
-// StepOutcome is the cluster when a step had settled. The first is the operator's start.
+// StepOutcome is the state of the cluster at the end of a step. Step 0 is the start of the
+// operator.
 type StepOutcome struct {
 	Objects []Version
-	// Began is when, and Revision as of which the step began.
+	// Began is the time, and Revision the etcd revision, at which the step began.
 	Began    time.Time
 	Revision int64
-	// From and To are the requests of the step.
+	// From and To are the indexes of the first request of the step, and of the first request after
+	// it.
 	From, To int
 	Took     time.Duration
-	// Gap is the longest time in which nothing happened before something else did.
+	// Gap is the longest pause between two events of the step.
 	Gap time.Duration
-	// Watches are the resources that the operator watches then.
+	// Watches are the resources that the operator watched at the end of the step.
 	Watches []string
-	// Reads is how many reads, which are not watches, there were while all was quiet, and Idle
-	// how many writes that changed nothing.
+	// Reads is the number of reads, other than watches, in the quiet time at the end, and Idle the
+	// number of writes, which had no effect.
 	Reads, Idle int
-	// Waits: users wait for something before they go on.
+	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
 }
 
-// Beginnings returns the step in which there first was an object, by what it and those with
-// generated names like it are called. What one run has in a step, and the other in another, has
-// its name from the time, and both came to that step at the same one.
+// Beginnings returns the step in which each object first existed (-1: before the run), by key
+// and by general key. A name that two runs have in different steps is derived from the time of
+// day: both runs reached that step at the same time of day.
 func (o *Record) Beginnings() map[string]int {
 	steps := map[string]int{}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		step := -1 // It was there before.
+		step := -1 // The object existed before the run.
 		for j := range o.Steps {
 			if !v.Initial && o.IsIn(j, v.Time) {
 				step = j
@@ -106,7 +109,7 @@ func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	return calls
 }
 
-// Managers returns by whom the objects of a run were written, by their managedFields.
+// Managers returns the field managers in the managedFields of all versions.
 func (o *Record) Managers() []string {
 	var all []string
 	for i := range o.Versions {
@@ -119,8 +122,8 @@ func (o *Record) Managers() []string {
 	return all
 }
 
-// Wrote reports whether the operator has written to an object, or to one of those of an entry of
-// a [State].
+// Wrote reports whether the operator has written to the object with a key, or to an object that
+// a general key (with *) covers.
 func (o *Record) Wrote(key string) bool {
 	beginning, several := strings.CutSuffix(key, "*")
 	return slices.ContainsFunc(o.Requests, func(r Request) bool {
@@ -132,8 +135,8 @@ func (o *Record) Wrote(key string) bool {
 	})
 }
 
-// StepAt returns the step of a moment, of a workload with that many steps. A step that is not over
-// has no outcome.
+// StepAt returns the number of the step at a time, in a workload with that many steps. The step
+// in progress has no outcome yet.
 func (o *Record) StepAt(at time.Time, steps int) int {
 	step := 0
 	for i := range o.Steps {

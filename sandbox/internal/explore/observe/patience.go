@@ -10,24 +10,26 @@ import (
 )
 
 const (
-	// inRow is how many tries of a write, all refused and without waits that grow, are a loop.
+	// inRow is the number of consecutive refused tries of a write without a growing back-off that
+	// count as a hot loop.
 	inRow = 60
-	// slower is how many times longer than the tries themselves a wait is between two of them: all
-	// that a client without waits does takes about as long as its tries, on any machine.
+	// slower is the factor by which a wait must be longer than the tries. On any machine, the work
+	// of a client between two tries takes about as long as a try.
 	slower = 8
-	// shortest is the shortest wait: what is done 20 times a second, or more often, has none.
+	// shortest is the shortest wait that counts as back-off: a client that writes 20 times a second
+	// or more has none.
 	shortest = time.Second / 20
-	// MostHeld is how long events are held back at most to see whether waits grow. A client whose
-	// waits grow to a second does not come to a row in that time.
+	// MostHeld is the maximum time for which events are held back to see whether waits grow. A
+	// client whose back-off reaches a second does not make inRow tries in that time.
 	MostHeld = time.Minute
-	// answered is the time after its last try without another for which a client may still try again.
+	// answered is the time after the last try in which a client may still try again.
 	answered = 3 * time.Second
 )
 
-// row is a write that was refused again and again, and not done in between.
+// row is a write that was refused in each of its last tries.
 type row struct {
 	call Call
-	// tries are the last ones, no more than make a loop.
+	// tries are the last tries, at most inRow.
 	tries []*Request
 }
 
@@ -37,12 +39,12 @@ func (w *row) add(r *Request) {
 	w.tries = w.tries[max(0, len(w.tries)-inRow):]
 }
 
-// ended is when a request was answered.
+// ended returns the time at which a request was answered.
 func (r *Request) ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }
 
-// limit is what the longest waits of a client that has none do not exceed.
+// limit returns the duration that a wait must exceed to count as back-off.
 func (w *row) limit() time.Duration {
 	var took []time.Duration
 	for _, r := range w.tries {
@@ -51,8 +53,8 @@ func (w *row) limit() time.Duration {
 	return max(shortest, slower*longest(took))
 }
 
-// grows reports whether the longest waits between the tries are far longer than the tries, as the API
-// server saw both.
+// grows reports whether the longest waits between tries exceed the limit, as seen by the API
+// server.
 func (w *row) grows() bool {
 	var waits []time.Duration
 	for i, r := range w.tries[1:] {
@@ -61,15 +63,15 @@ func (w *row) grows() bool {
 	return len(waits) > 0 && longest(waits) > w.limit()
 }
 
-// longest is the longest of some times, without a twentieth of them: a machine that is busy holds any
-// client up at times.
+// longest returns the longest duration after leaving out the longest twentieth: a busy machine
+// delays any client at times.
 func longest(all []time.Duration) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)-1-len(all)/20]
 }
 
-// rows go through requests in their order, call each with every row after each of its tries, and
-// return those that nothing has ended.
+// rows goes through requests in order and calls each after each refused try of a write. It
+// returns the writes whose last try was refused.
 func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*row {
 	all := map[Call]*row{}
 	for i := range requests {
@@ -91,8 +93,8 @@ func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*
 	return all
 }
 
-// RefusedFast returns the kinds of writes that were refused again and again, without waiting
-// ever longer.
+// RefusedFast returns a line for each write that the operator retried in a hot loop, without a
+// growing back-off.
 func RefusedFast(requests []Request, locks map[string]bool) []string {
 	told := map[Call]bool{}
 	var lines []string
@@ -105,8 +107,8 @@ func RefusedFast(requests []Request, locks map[string]bool) []string {
 	return lines
 }
 
-// Undecided reports whether more tries have to come until it is known whether a write is in a loop. If
-// none comes for long, it is not.
+// Undecided reports whether more tries must be awaited to know whether the operator retries a
+// write in a hot loop. If no further try comes for some time, it does not.
 func Undecided(requests []Request, locks map[string]bool, now time.Time) bool {
 	for _, w := range rows(requests, locks, func(*row) {}) {
 		last := w.tries[len(w.tries)-1].ended()

@@ -34,15 +34,15 @@ type Version struct {
 	// Type is ADDED, MODIFIED or DELETED; for an initial object, ADDED with Initial.
 	Type    watch.EventType
 	Initial bool
-	// Prepared: the object was there at first.
+	// Prepared is set if the object existed before the run.
 	Prepared bool
 	Resource string
 	Object   *unstructured.Unstructured
-	// Old is the version before, nil if there was none.
+	// Old is the previous version of the object, or nil.
 	Old *unstructured.Unstructured
-	// Revision is that of the whole cluster.
+	// Revision is the resourceVersion as a number, which is the revision of the whole cluster.
 	Revision int64
-	// Habit: the version only changes fields that change again and again while all is at rest.
+	// Habit is set if the version only changes fields that recur in an otherwise quiet cluster.
 	Habit bool
 }
 
@@ -53,25 +53,25 @@ type Recorder struct {
 	Mu       sync.Mutex
 	Versions []Version
 	Current  map[types.UID]*Version
-	// Habits tell which versions are unrest.
+	// Habits decides which versions count as activity.
 	Habits  *Habits
 	err     error
 	Watched map[string]schema.GroupVersionResource
 	// Never are the resources that are not recorded.
 	Never []string
-	// lock is called for each object by which old clients elect a leader, which they write
-	// all the time.
+	// lock is called with the key of each object that older clients use for leader election, which
+	// they write all the time.
 	lock func(key string)
-	// changed is closed and replaced with each version.
+	// changed is closed and replaced when a version arrives.
 	changed chan struct{}
-	// breaks: watches may break off.
+	// breaks is set if watches may fail, because a fault hits the API server.
 	breaks atomic.Bool
 }
 
-// Start begins to record until the context ends. All existing objects are recorded when it returns.
+// Start records until ctx ends. All existing objects are recorded when Start returns.
 func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(key string)) (*Recorder, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // Some resources are old, and watched like all.
+	config.WarningHandler = rest.NoWarnings{} // Deprecated resources are watched like all.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(k
 	return r, errors.Join(all...)
 }
 
-// begin lists a resource, and follows it from there.
+// begin lists a resource, and watches it from there.
 func (r *Recorder) begin(ctx context.Context, name string, resource schema.GroupVersionResource) error {
 	list, err := r.Client.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -120,13 +120,14 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 	return nil
 }
 
-// Kinds are the resources that are recorded.
+// Kinds returns the recorded resources.
 func (r *Recorder) Kinds() []string { return slices.Sorted(maps.Keys(r.Watched)) }
 
-// ExpectBreaks has the recorder accept that the API server is away for a while.
+// ExpectBreaks lets watches fail from now on, because the API server may be unavailable for a
+// while.
 func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 
-// comesBack is how long the API server may be away.
+// comesBack is the maximum time for which the API server may be unavailable.
 const comesBack = time.Minute
 
 // Served waits until the API server and etcd answer.
@@ -137,7 +138,8 @@ func (r *Recorder) Served(ctx context.Context) error {
 	})
 }
 
-// eventually does something until it succeeds, for as long as the API server may be away.
+// eventually retries until success, for as long as the API server may be unavailable. It
+// returns the last error.
 func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(comesBack); ; {
 		err := do()
@@ -148,8 +150,8 @@ func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 	}
 }
 
-// listAgain lists a resource after a watch has broken off, and returns where to go on. Versions
-// in between are not seen.
+// listAgain lists a resource after its watch failed, and returns the resourceVersion to watch
+// from. Versions in between are not recorded.
 func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.GroupVersionResource) (string, error) {
 	var list *unstructured.UnstructuredList
 	err := r.eventually(ctx, func() (err error) {
@@ -182,7 +184,8 @@ func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.G
 	return list.GetResourceVersion(), nil
 }
 
-// follow watches until the API server ends the watch, and returns where to go on.
+// follow watches until the API server closes the watch, and returns the resourceVersion to
+// watch from next.
 func (r *Recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (string, error) {
 	events, err := r.Client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 	if err != nil {
@@ -236,7 +239,7 @@ func (r *Recorder) saw(resource string, kind watch.EventType, object *unstructur
 	r.changed = make(chan struct{})
 }
 
-// Heartbeat reports whether nothing but the report of a node has changed.
+// Heartbeat reports whether a version only updates the status of a node.
 func (v *Version) Heartbeat() bool {
 	if v.Resource != "nodes" || v.Type != watch.Modified || v.Old == nil {
 		return false
@@ -247,13 +250,12 @@ func (v *Version) Heartbeat() bool {
 	return maps.Equal(state.Flatten(v.Old.Object, report), state.Flatten(v.Object.Object, report))
 }
 
-// Key names the object of a version.
+// Key returns the key of the object of a version.
 func (v *Version) Key() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
 }
 
-// All returns all versions so far, in the order of their revisions, and why some may be
-// missing.
+// All returns all versions so far by revision, and an error if some may be missing.
 func (r *Recorder) All() ([]Version, error) {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -273,7 +275,7 @@ func (r *Recorder) Forget() {
 	}
 }
 
-// Objects returns the objects that there are.
+// Objects returns the present objects by key.
 func (r *Recorder) Objects() []Version {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -285,8 +287,7 @@ func (r *Recorder) Objects() []Version {
 	return objects
 }
 
-// Unfinished reports whether there is a pod that is about to start or to end, or a claim that is
-// not bound.
+// Unfinished reports whether a pod is starting or terminating, or a claim is not bound.
 func (r *Recorder) Unfinished() bool {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -311,7 +312,8 @@ func (r *Recorder) Revision() int64 {
 	return latest
 }
 
-// Find returns an object of that resource, which may be written without its group.
+// Find returns the present version of an object, or nil. The resource may be written without
+// its group.
 func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -323,21 +325,21 @@ func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
 	return nil
 }
 
-// ResourceIs reports whether a resource is the one that is named like deployments or
-// deployments.apps.
+// ResourceIs reports whether a resource such as deployments.apps has a name, written with or
+// without the group.
 func ResourceIs(resource, named string) bool {
 	short, _, _ := strings.Cut(resource, ".")
 	return resource == named || short == named
 }
 
-// Next returns a channel that is closed when there is another version.
+// Next returns a channel that is closed when the next version arrives.
 func (r *Recorder) Next() <-chan struct{} {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	return r.changed
 }
 
-// Patch applies a JSON merge patch, and again if it lost to another write.
+// Patch applies a JSON merge patch, and retries conflicts.
 func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource string, patch []byte) error {
 	resource, err := r.Resource(t.Resource)
 	if err != nil {
@@ -368,13 +370,13 @@ func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
 }
 
-// Look is how often it is looked whether all is at rest.
+// Look is the interval of polling.
 const Look = 50 * time.Millisecond
 
-// Whole stands for all fields of an object: it is made or deleted.
+// Whole stands for all fields of an object that was created or deleted.
 const Whole = "*"
 
-// Edits returns the fields that a version has changed, beside metadata and status.
+// Edits returns the paths that changed in a version, other than in metadata and status.
 func (v *Version) Edits() []string {
 	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
 		return []string{Whole}

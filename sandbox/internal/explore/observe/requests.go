@@ -20,30 +20,31 @@ type Request struct {
 	ID       int64     `json:"id"`
 	Verb     string    `json:"verb"`
 	Resource string    `json:"resource,omitempty"`
-	// Path is that of a request for no resource, such as /version.
+	// Path is set for a request that is not for a resource, such as /version.
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Event is set for the fault of an event of a watch.
+	// Event is the type of the watch event that a fault has hit.
 	Event string `json:"event,omitempty"`
-	// Status is the operator's answer, Upstream the API server's.
+	// Status is the HTTP status that the operator received, Upstream the status from the API
+	// server.
 	Status   int     `json:"status,omitempty"`
 	Upstream int     `json:"upstream,omitempty"`
 	Fault    string  `json:"fault,omitempty"`
 	Rule     string  `json:"rule,omitempty"`
 	Seconds  float64 `json:"seconds"`
-	// Older: a stale list differed from the current list.
+	// Older is set if a stale list differed from the current list.
 	Older bool `json:"older,omitempty"`
 	// ResourceVersion is the requested version of a list or a watch.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// election are resources by which leaders are elected, and unheeded are notes that no
-// client acts on. Neither counts as work.
+// Election are the resources of leader election, and unheeded are events, which no client acts
+// on. Neither counts as work.
 var (
 	Election = []string{"leases.coordination.k8s.io"}
 	unheeded = []string{"events", "events.events.k8s.io"}
-	// questions are answered at once, and change nothing.
+	// questions are reviews, which are answered at once and change nothing.
 	questions = []string{
 		"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
 		"selfsubjectaccessreviews.authorization.k8s.io", "localsubjectaccessreviews.authorization.k8s.io",
@@ -51,36 +52,38 @@ var (
 	}
 )
 
-// readVerbs are the verbs of reads that end. A watchlist is a watch that begins with a list.
+// readVerbs are the verbs of reads other than watches. A watchlist is a watch that begins with
+// a list.
 var readVerbs = []string{"get", "list", "watchlist"}
 
 // WriteVerbs are the verbs of requests that change objects.
 var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// Writes reports whether a request changes what others act on. Those by which an operator
-// elects its leader do not.
+// Writes reports whether a request writes objects that other clients may act on. Writes for
+// leader election do not count.
 func (r *Request) Writes(locks map[string]bool) bool {
 	return slices.Contains(WriteVerbs, r.Verb) && r.matters(locks)
 }
 
-// reads reports whether a request asks for objects that are no notes, and not for a watch of
-// what changes. Those by which an operator elects its leader do not.
+// reads reports whether a request gets or lists objects. Events, watches and reads for leader
+// election do not count.
 func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
-// matters reports whether a request is one for objects that are neither notes, questions nor for
-// the election of a leader.
+// matters reports whether a request is for objects other than events, reviews, and the objects
+// of leader election.
 func (r *Request) matters(locks map[string]bool) bool {
 	resource, _, _ := strings.Cut(r.Resource, "/")
 	return r.Event == "" && !slices.Contains(Election, resource) && !slices.Contains(unheeded, resource) && !slices.Contains(questions, resource) &&
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 
-// Succeeded reports whether the API server did it, whatever the operator was answered.
+// Succeeded reports whether the API server carried out the request, whatever status the
+// operator received.
 func (r *Request) Succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
 
-// DeletesNothing reports whether there was nothing to delete.
+// DeletesNothing reports whether the request was to delete a missing object.
 func (r *Request) DeletesNothing() bool {
 	return r.Verb == "delete" && r.Upstream == http.StatusNotFound
 }
@@ -114,20 +117,20 @@ func code(status int) string {
 	return fmt.Sprint(status)
 }
 
-// Log keeps the lines of the proxy's log. It is the writer of that log.
+// Log parses and keeps the log of the proxy, as the writer of that log.
 type Log struct {
 	mu       sync.Mutex
 	requests []Request
 	locks    map[string]bool
-	// Habits tell which writes are unrest.
+	// Habits decides which refused writes count as activity.
 	Habits *Habits
 }
 
-// Write takes a line.
+// Write parses a line of the log.
 func (l *Log) Write(line []byte) (int, error) {
 	var r Request
 	if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
-		return len(line), nil // The proxy writes nothing else.
+		return len(line), nil // The proxy writes only requests.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +141,8 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// AddLock names an object, beside Leases, by which the operator elects its leader.
+// AddLock adds the key of an object, other than a Lease, that the operator uses for leader
+// election.
 func (l *Log) AddLock(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +152,7 @@ func (l *Log) AddLock(key string) {
 	l.locks[key] = true
 }
 
-// Since returns the requests from the n-th on, in the order of their arrival.
+// Since returns the requests from index n on, sorted by time.
 func (l *Log) Since(n int) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +168,7 @@ func (l *Log) Len() int {
 	return len(l.requests)
 }
 
-// Call identifies a kind of request.
+// Call identifies a kind of request, across runs.
 type Call struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
@@ -181,8 +185,8 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s %s %s", c.Verb, c.Resource, name)
 }
 
-// CallOf returns the kind of a request. Names that are not in the given set, which are
-// those that all undisturbed runs have, are left out.
+// CallOf returns the kind of a request. The name is left out if stable does not contain the
+// object; stable are the keys that occur in all baseline runs.
 func CallOf(r *Request, stable map[string]bool) Call {
 	c := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace}
 	if stable[NameKey(r.Resource, r.Namespace, r.Name)] {
@@ -191,13 +195,14 @@ func CallOf(r *Request, stable map[string]bool) Call {
 	return c
 }
 
-// NameKey identifies the object of a request, without the subresource.
+// NameKey returns the key of an object; a subresource is ignored.
 func NameKey(resource, namespace, name string) string {
 	main, _, _ := strings.Cut(resource, "/")
 	return main + " " + namespace + "/" + name
 }
 
-// LockKeys returns the objects by which the operator elects its leader, beside Leases.
+// LockKeys returns the keys of the objects, other than Leases, that the operator uses for
+// leader election.
 func (l *Log) LockKeys() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

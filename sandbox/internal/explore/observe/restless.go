@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// RestlessFor is the time over which changes are counted that happen all the time.
+// RestlessFor is the period over which changes are counted to see which change recurs.
 const RestlessFor = 10 * time.Second
 
-// Standing are the differences that do not come and go: of objects that have not changed since a
-// moment, nor been made again.
+// Standing returns the differences that persist: differences in objects that were neither
+// changed nor created since a time.
 func Standing(all []state.Difference, names Names, versions []Version, since time.Time) []state.Difference {
 	moving := map[string]bool{}
 	for i := range versions {
@@ -30,8 +30,8 @@ func Standing(all []state.Difference, names Names, versions []Version, since tim
 	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
 }
 
-// Restless says what happens all the time, in a while before now: of the operator's writes that
-// changed something or were refused, or else of all that changed.
+// Restless describes the most frequent change in a period before now: a write of the operator
+// that had an effect or was refused, or else any change.
 func Restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
 	often, last := map[string]int{}, ""
 	since := now.Add(-while)
@@ -52,7 +52,7 @@ func Restless(requests []Request, versions []Version, locks map[string]bool, whi
 			note("the operator's " + Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}.String())
 		}
 	}
-	if last == "" { // It is not the operator that writes.
+	if last == "" { // The operator is not the cause.
 		for i := range versions {
 			if v := &versions[i]; !v.Initial && !v.Habit && !v.Heartbeat() && v.Time.After(since) {
 				note(strings.ToLower(string(v.Type)) + " " + v.Key())

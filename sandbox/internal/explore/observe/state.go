@@ -17,32 +17,33 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// State is all objects at a moment.
+// State is the normalized state of all objects at a time.
 type State = state.State
 
 // Fields are the leaves of an object.
 type Fields = state.Fields
 
-// Names replaces names that differ between two equal runs.
+// Names normalizes the parts of objects that differ between two equal runs: generated names,
+// and fields that are not compared.
 type Names struct {
-	// Stable are the objects, by nameKey, whose names all undisturbed runs have, and the
-	// beginnings of generated names; nil: all.
+	// Stable are the keys of objects, and general keys, that occur in all baseline runs; nil: all
+	// keys do.
 	Stable map[string]bool
-	// Unjudged are the fields that the workload says no run is judged by.
+	// Unjudged are the fields that the workload excludes from the verdict.
 	Unjudged []workload.Unjudged
 }
 
-// TouchedAnnotation is the annotation that the kit writes as another client.
+// TouchedAnnotation is the annotation that explore writes when it acts as another client.
 const TouchedAnnotation = "sandbox.tidekeeper.dev/touched"
 
-// ignored are paths, or beginnings of them, that no run is judged by, in all objects.
+// ignored are paths, or prefixes of paths, that are not compared in any object.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
 	"metadata.generateName", "metadata.name",
 	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
 }
 
-// ignoredOf are more of them, of one resource.
+// ignoredOf are further such paths, by resource.
 var ignoredOf = map[string][]string{
 	"nodes":                           {"metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
 	"pods":                            {"spec.nodeName", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
@@ -54,23 +55,25 @@ var ignoredOf = map[string][]string{
 	"endpointslices.discovery.k8s.io": {lastChange, "endpoints[].nodeName", "endpoints[].zone", "endpoints[].hints", "endpoints[].hostname", "endpoints[].targetRef.name"},
 }
 
-// lastChange is when the pods of a Service last changed.
+// lastChange is the path of the time at which the pods of a Service last changed.
 const lastChange = "metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"
 
-// ofKubelets are resources whose status kubelets write. It is judged as far as others have written it.
+// ofKubelets are the resources whose status kubelets write. Only status fields that other
+// clients have written are compared.
 var ofKubelets = []string{"nodes", "pods"}
 
 // systemNamespaces are the namespaces of the control plane.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
-// OfControlPlane is why an object of a system namespace is left out.
+// OfControlPlane is the reason that users see for objects of a system namespace that are left
+// out.
 const OfControlPlane = "the control plane's own"
 
 // LeftOut reports whether an object is not part of a state.
 func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
 
-// WhyLeftOut says why an object is not part of a state, empty if it is: one by which leaders are
-// elected is not, nor what is the control plane's own.
+// WhyLeftOut returns the reason why an object is not part of a state, empty if it is part. Left
+// out are the objects of leader election, and objects of the control plane itself.
 func WhyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.Key()]:
@@ -83,7 +86,7 @@ func WhyLeftOut(v *Version, locks map[string]bool) string {
 	return ""
 }
 
-// State describes objects.
+// State returns the normalized state of objects.
 func (a Names) State(objects []Version, locks map[string]bool) State {
 	s := State{}
 	for i := range objects {
@@ -116,8 +119,9 @@ func (a Names) Key(v *Version) string {
 	return key
 }
 
-// GeneralKey names an object, or all those whose names were generated from the same text, or have
-// a UID in the same place, as volumes that are provided for claims.
+// GeneralKey returns a key that is shared by all objects with names generated from the same
+// prefix, or with a UID at the same position in the name, such as volumes provisioned for
+// claims.
 func (v *Version) GeneralKey() string {
 	if prefix := v.Object.GetGenerateName(); prefix != "" && strings.HasPrefix(v.Object.GetName(), prefix) {
 		return NameKey(v.Resource, v.Object.GetNamespace(), prefix+"*")
@@ -125,8 +129,8 @@ func (v *Version) GeneralKey() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), state.WithoutUIDs(v.Object.GetName()))
 }
 
-// ownerName leaves out the hash at the end of the names of ReplicaSets, Jobs and the like,
-// that an owner with another template has.
+// ownerName replaces the name of an owner that differs from run to run with *, as of a
+// ReplicaSet, whose name ends with a hash of its template.
 func (a Names) ownerName(name string) string {
 	for key := range a.Stable {
 		if strings.HasSuffix(key, "/"+name) {
@@ -136,10 +140,10 @@ func (a Names) ownerName(name string) string {
 	return "*"
 }
 
-// counter is an annotation with the number of a rollout, which grows with each.
+// counter matches annotations with the number of a rollout, which grows with each rollout.
 var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
 
-// Fields flattens an object.
+// Fields returns the leaves of an object that are compared.
 func (a Names) Fields(v *Version) Fields {
 	paths := slices.Concat(ignored, ignoredOf[v.Resource])
 	for _, u := range a.Unjudged {
@@ -152,7 +156,8 @@ func (a Names) Fields(v *Version) Fields {
 		object = sortedEndpoints(v.Object)
 	}
 	f := state.Flatten(object, func(path string) bool {
-		// An operator may hand the annotations of its custom resource on to all that it makes.
+		// An operator may copy the annotations of its custom resource to all objects that it
+		// creates.
 		return strings.HasSuffix(path, "annotations."+TouchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)
 			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -171,8 +176,8 @@ func (a Names) Fields(v *Version) Fields {
 	return f
 }
 
-// sortedEndpoints returns an EndpointSlice whose endpoints, which have no names, are in an order
-// that is the same in every run.
+// sortedEndpoints returns an EndpointSlice with its endpoints, which have no names, in an order
+// that is the same in each run.
 func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	object := maps.Clone(slice.Object)
 	endpoints, _ := object["endpoints"].([]any)
@@ -182,14 +187,14 @@ func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	return object
 }
 
-// conditionsOf returns the conditions of an endpoint, which are equal in each run.
+// conditionsOf returns the conditions of an endpoint as text, equal in each run.
 func conditionsOf(endpoint any) string {
 	fields, _ := endpoint.(map[string]any)
 	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])
 }
 
-// observed replaces what an operator says of generations in a status: how many there were depends
-// on how often others wrote, and only whether it is the present one means something.
+// observed replaces each status field observedGeneration with a text that only says whether it
+// equals the present generation: the number itself depends on how often others wrote.
 func observed(f Fields, generation int64) {
 	for path, value := range f {
 		if !strings.HasPrefix(path, "status.") || !strings.HasSuffix(path, ".observedGeneration") {
@@ -205,7 +210,8 @@ func observed(f Fields, generation int64) {
 	}
 }
 
-// WhyIgnored says to what a field belongs that is not compared, and why it is not.
+// WhyIgnored returns, for a field that is not compared, a description of the group of fields it
+// belongs to, and the reason, both for users.
 func (a Names) WhyIgnored(resource, path string) (what, why string) {
 	for _, u := range a.Unjudged {
 		if ResourceIs(resource, u.Resource) && state.Within(u.Path, path) {

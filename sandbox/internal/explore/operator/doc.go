@@ -3,8 +3,8 @@
 
 // Package operator runs the process under test.
 //
-//	operator.go   the process, which is started again when it ends
-//	output.go     the end of its output, and failures in it
+//	operator.go   the process, which is restarted when it exits
+//	output.go     the last lines of its output, and failures in it
 //	panics.go     the origin of a panic
 //	networks.go   the networks of its processes
 package operator

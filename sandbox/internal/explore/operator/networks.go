@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// Networks are those of the operator's processes that run, the last one started last.
+// Networks are the network namespaces of the running processes of the operator, in the order in
+// which the processes were started.
 type Networks struct {
 	mu  sync.Mutex
 	all []*incluster.Network
@@ -39,12 +40,13 @@ func (n *Networks) remove(network *incluster.Network) {
 	n.all = slices.DeleteFunc(n.all, func(other *incluster.Network) bool { return other == network })
 }
 
-// answering is how long a process that is called has to listen, such as one that has just been
-// started: less than an API server waits for a webhook.
+// answering limits the wait for a process to listen on a port, such as a process that was just
+// started. It is less than the time an API server waits for a webhook.
 const answering = 8 * time.Second
 
-// dial connects to a port of the process that was started last of those that listen there. A
-// Service would lead to one that is ready, so one is waited for.
+// dial connects to a port of the operator. If several processes listen on the port, it connects
+// to the process that was started last. It waits for a process to listen, as a Service would
+// only lead to a ready process.
 func (n *Networks) dial(ctx context.Context, port int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
@@ -65,7 +67,7 @@ func (n *Networks) dial(ctx context.Context, port int) (net.Conn, error) {
 	}
 }
 
-// ServeHTTP opens tunnels to the operator (HTTP CONNECT), for the API server.
+// ServeHTTP opens tunnels (HTTP CONNECT) from the API server to the operator.
 func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, text, err := net.SplitHostPort(r.Host)
 	port, notNumber := strconv.Atoi(text)
@@ -82,7 +84,8 @@ func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	realnode.Tunnel(w, program)
 }
 
-// Serve lets the API server of a sandbox reach the operator, until what it returns is called.
+// Serve lets the API server of a sandbox reach the operator through the socket at path, until
+// end is called.
 func (n *Networks) Serve(ctx context.Context, path string) (end func(), _ error) {
 	_ = os.Remove(path)
 	listener, err := socket.Listen(ctx, path)

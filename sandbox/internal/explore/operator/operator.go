@@ -19,37 +19,37 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// Operator is the process under test. It is started again when it ends, as a Deployment
-// would.
+// Operator is the process under test. It is restarted after each exit, as by a Deployment.
 type Operator struct {
 	Command    []string
 	Kubeconfig string
-	// Pod is what a program finds that looks for a cluster around it, and environment what
-	// variables it has beside those of this process. Nil: it finds none.
+	// Pod makes the process find an environment as in a pod, and Environment are additional
+	// variables. If Pod is nil, the process finds no cluster around it.
 	Pod         *incluster.Pod
 	Environment []string
-	// Serve serves what the program asks the API server in a network of its own, and networks
-	// are those of all processes.
+	// Serve serves the API server in the network of the process, and Networks are the networks of
+	// all processes.
 	Serve    func(net.Listener)
 	Networks *Networks
-	// Bin is where the programs of this binary are, path the PATH of the process.
+	// Bin is the directory of the programs in this binary, and Path the PATH of the process.
 	Bin, Path string
 	Output    *Output
 
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
-	// killed: we are about to kill it, so its end is no exit.
+	// killed is set before the process is killed, so that its end does not count as an exit.
 	killed bool
-	// exits are how processes have ended, and words the same with what each has written last.
+	// exits describe how processes exited, such as "exit status 1"; words are the same with the
+	// last lines of output.
 	exits, words []string
 	closed       bool
 }
 
-// Processes has the process of the operator that runs now: another may take over.
+// Processes holds the current process of the operator, which a fault may replace with another.
 type Processes struct{ *Operator }
 
-// Another returns another process of the same operator, which is not started.
+// Another returns a second process of the same operator, not yet started.
 func (o *Operator) Another() *Operator {
 	return &Operator{
 		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Bin: o.Bin, Path: o.Path,
@@ -64,7 +64,7 @@ func (o *Operator) Start() error {
 	return o.launch()
 }
 
-// OwnProgram reports whether a program is in this binary.
+// OwnProgram reports whether this binary contains a program with that name.
 func OwnProgram(name string) bool {
 	return name == component.ControllerManager || name == component.Scheduler
 }
@@ -80,7 +80,7 @@ func (o *Operator) launch() error {
 	}
 	command.Env = append(append(os.Environ(), o.Environment...), "KUBECONFIG="+o.Kubeconfig, "PATH="+o.Path)
 	command.Stdout, command.Stderr = o.Output, o.Output
-	// Its children end with it.
+	// Child processes are killed with the process.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
 	network, err := o.begin(command)
@@ -104,7 +104,8 @@ func (o *Operator) launch() error {
 	return nil
 }
 
-// begin starts a command, and returns the network of its process, unless that is the machine's.
+// begin starts a command, and returns the network of its process, or nil if the process shares
+// the network of the machine.
 func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	if o.Pod == nil {
 		return nil, child.Start(command)
@@ -112,10 +113,11 @@ func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	return o.Pod.Start(command, child.Start)
 }
 
-// restartAfter is how long an operator that has ended is left alone.
+// restartAfter is the delay before a process that exited is restarted.
 const restartAfter = time.Second
 
-// over notes that a process has ended, and starts another if it was not to end.
+// over records an exit, and schedules a restart, unless the process was killed or the operator
+// closed.
 func (o *Operator) over(command *exec.Cmd) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +138,7 @@ func (o *Operator) over(command *exec.Cmd) {
 	})
 }
 
-// Kill kills it, and returns when it has ended.
+// Kill kills the process, and returns when it has ended.
 func (o *Operator) Kill() {
 	o.mu.Lock()
 	process, ended := o.process, o.ended
@@ -159,8 +161,7 @@ func (o *Operator) Signal(signal syscall.Signal) error {
 	return syscall.Kill(-o.process.Process.Pid, signal)
 }
 
-// AwaitEnd waits until the process has ended by itself, no longer than the limit. It is not
-// started again.
+// AwaitEnd waits until the process exits, or for the limit. The process is not restarted.
 func (o *Operator) AwaitEnd(limit time.Duration) {
 	o.mu.Lock()
 	o.closed = true
@@ -172,7 +173,7 @@ func (o *Operator) AwaitEnd(limit time.Duration) {
 	}
 }
 
-// Close ends it for good.
+// Close kills the process. It is not restarted.
 func (o *Operator) Close() {
 	o.mu.Lock()
 	o.closed = true
@@ -180,14 +181,14 @@ func (o *Operator) Close() {
 	o.Kill()
 }
 
-// AllLastWords returns each end of a process by itself, with its last lines of output.
+// AllLastWords returns a line for each exit, with the last lines of output.
 func (o *Operator) AllLastWords() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.words...)
 }
 
-// Ends returns how often, and how, it has ended by itself.
+// Ends returns a description of each exit, such as "exit status 1".
 func (o *Operator) Ends() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

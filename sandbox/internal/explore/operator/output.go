@@ -12,33 +12,35 @@ import (
 	"time"
 )
 
-// Output keeps the end of what all processes of a run write, and finds in all of it what must not
-// be there.
+// Output keeps the last part of the output of all processes in a run, and finds failures in all
+// of the output: panics, and lines that match Fail.
 type Output struct {
 	mu sync.Mutex
-	// kept is the end, at most twice mostOutput.
+	// kept is the last part of the output, at most twice mostOutput.
 	kept   []byte
 	failed []string
-	// trace looks for the place of the failure that came last; nil: it is not looked for.
+	// trace searches for the origin of the last failure; nil if there is nothing to search for.
 	trace *trace
-	// line is the output since the last end of a line, at most longestLine.
+	// line is the output since the last newline, at most longestLine bytes.
 	line []byte
 	Fail *regexp.Regexp
 }
 
 const (
-	// mostOutput is how much of the end of a run's output is kept at least.
+	// mostOutput is the number of bytes of output that are kept at least.
 	mostOutput = 2 << 20
-	// longestLine bounds what is looked at as one line: a program may write without any ends of lines.
+	// longestLine is the number of bytes of a line that are searched: a program may write without
+	// newlines.
 	longestLine = 64 << 10
-	// mostFailed is how many lines that must not be there are kept. One is enough for a finding.
+	// mostFailed is the maximum number of failures that are kept. A single failure suffices for a
+	// finding.
 	mostFailed = 100
 )
 
-// panics are lines with which a process ends that has failed.
+// panics matches the first line of a panic or an unhandled exception, in several languages.
 var panics = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|Traceback \(most recent call last\)|thread '.*' panicked at|Exception in thread )|"msg":"(Observed a panic|recovered from panic)|Observed a panic`)
 
-// Write takes output. It never fails.
+// Write implements [io.Writer]. It never fails.
 func (o *Output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +59,7 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// look notes a line that must not be there.
+// look records a line that is a failure, and searches the lines after a panic for its origin.
 func (o *Output) look(line []byte) {
 	panicked := panics.Match(line)
 	switch {
@@ -74,7 +76,7 @@ func (o *Output) look(line []byte) {
 	}
 }
 
-// locate adds to a failure where it came from, if a line says that.
+// locate adds the origin to the last failure, if the line has it.
 func (o *Output) locate(line string) {
 	if o.trace == nil {
 		return
@@ -87,14 +89,14 @@ func (o *Output) locate(line string) {
 	}
 }
 
-// Tracing reports whether there is a panic of which it may still be written where it came from.
+// Tracing reports whether the origin of a panic may still be written.
 func (o *Output) Tracing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.trace != nil && time.Since(o.trace.began) < traced
 }
 
-// Failures returns the lines that must not be there.
+// Failures returns the failures found so far, a line each.
 func (o *Output) Failures() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,13 +111,13 @@ func (o *Output) Tail(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
-// lastWords is how many lines a process has written last that tell why it has ended.
+// lastWords is the number of last lines of output that are shown with an exit.
 const lastWords = 3
 
-// LastWritten is between the end of a process and its last output.
+// LastWritten separates the description of an exit from the last lines of output.
 const LastWritten = ", after it wrote: "
 
-// lastOf describes the end of a process, with its last output.
+// lastOf describes an exit, with the last lines of output.
 func (o *Output) lastOf(end string) string {
 	lines := slices.DeleteFunc(o.Tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
 	if len(lines) == 0 {

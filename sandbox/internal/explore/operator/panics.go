@@ -12,38 +12,39 @@ import (
 	"time"
 )
 
-// trace looks, in the lines that follow one of a panic, for the first frame of the program's own.
+// trace searches the lines after a panic for the first stack frame in the program's own code.
 type trace struct {
-	// lines is how many were looked at, since the panic came, which began it.
+	// lines is the number of lines that were searched since the panic, and began the time of the
+	// panic.
 	lines int
 	began time.Time
-	// function is that of the line before, if it is the program's own.
+	// function is the function of the previous line, if it is the program's own.
 	function string
 }
 
 const (
-	// mostFrames is how many lines of a stack are looked at.
+	// mostFrames is the maximum number of lines that are searched.
 	mostFrames = 400
-	// traced is how long the lines after a panic may take: less than the shortest time for which
-	// nothing happens when all is at rest.
+	// traced is the time that writing a stack trace may take. It is less than the shortest quiet
+	// time, so that a step does not end before.
 	traced = 500 * time.Millisecond
 )
 
 var (
-	// called is a frame of a stack in Go: the function with its arguments, and in the next line where
-	// it is.
+	// called matches a function call in a Go stack trace, and calls the line after it with the file
+	// and the line number.
 	called = regexp.MustCompile(`^([\w./~*()\[\]…-]*\w(?:\[[^\]]*\])?)\(.*\)$`)
 	calls  = regexp.MustCompile(`^(\S+\.go):(\d+)( \+0x[0-9a-f]+)?$`)
 )
 
-// foreign are the first parts of the packages that an operator is made of: those of Go, and those of
-// Kubernetes, which call the operator.
+// foreign are the first path elements of packages that are not the program's own: the standard
+// library, and the libraries of Kubernetes, which call the operator.
 var foreign = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt
 	go hash html image index internal io iter log maps math mime net os panic path plugin reflect regexp runtime slices sort strconv strings
 	structs sync syscall testing text time unicode unique unsafe vendor weak
 	k8s.io sigs.k8s.io golang.org google.golang.org go.uber.org`)
 
-// next takes the next line, and returns the frame when it is the program's own.
+// next searches the next line, and returns the frame if it is in the program's own code.
 func (t *trace) next(line string) (frame string, found bool) {
 	line = strings.TrimSpace(line)
 	t.lines++
@@ -57,7 +58,7 @@ func (t *trace) next(line string) (frame string, found bool) {
 	return "", false
 }
 
-// isOwn reports whether a function is of the program itself.
+// isOwn reports whether a function belongs to the program itself, and not to a library.
 func isOwn(function string) bool {
 	first, _, _ := strings.Cut(function, "/")
 	if first == function {
@@ -66,7 +67,7 @@ func isOwn(function string) bool {
 	return !slices.Contains(foreign, first)
 }
 
-// framesIn are the lines of a stack that a line has in it, as logs in JSON do.
+// framesIn returns the lines of a stack trace that is quoted in a single line, as in JSON logs.
 func framesIn(line string) []string {
 	if !strings.Contains(line, `\n`) {
 		return nil

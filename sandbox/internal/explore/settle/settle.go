@@ -14,29 +14,30 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Settler knows when all is at rest in the present step of a run.
+// Settler detects when the cluster is quiet in the present step of a run: nothing but habits
+// has changed for some time.
 type Settler struct {
 	Recorder *observe.Recorder
 	Log      *observe.Log
 	Habits   *observe.Habits
 	Proxy    *proxy.Server
-	// Base is nil in an undisturbed run, and fault as well.
+	// Base and Fault are nil in a baseline run.
 	Base  *baseline.Baseline
 	Fault *faults.Fault
-	// Most is how long nothing must happen in an undisturbed run.
+	// Most is the quiet time of baseline runs (--quiet).
 	Most time.Duration
-	// Say, unless it is nil, says how users have a field not judged.
+	// Say, unless it is nil, returns the advice to users about excluding a field from the verdict.
 	Say func(resource, path string) string
 
-	// Step is the number of the present step, began the time of its last action, and first its first
-	// request.
+	// Step is the number of the present step, first the index of its first request, and Began the
+	// time of the last action in it.
 	Step, first int
 	Began       time.Time
 	// Revisions are the revisions at which the steps began.
 	Revisions []int64
 }
 
-// Begin begins a step.
+// Begin starts a step, and returns its time and revision.
 func (s *Settler) Begin() (began time.Time, revision int64) {
 	s.Began, revision = time.Now(), s.Recorder.Revision()
 	s.Revisions = append(s.Revisions, revision)
@@ -44,29 +45,30 @@ func (s *Settler) Begin() (began time.Time, revision int64) {
 	return s.Began, revision
 }
 
-// Act notes an action of the kit. The time of quiet begins again with it.
+// Act records an action of explore. The quiet time is counted again from then on.
 func (s *Settler) Act() { s.Began = time.Now() }
 
-// Over ends the present step, and returns the number of requests until then.
+// Over ends the present step, and returns the number of requests so far.
 func (s *Settler) Over() int {
 	s.Step++
 	s.first = s.Log.Len()
 	return s.first
 }
 
-// QuietFor returns since when nothing has happened: no change of any object, and no write of the
-// operator that was refused. Writes that change nothing and habits do not count.
+// QuietFor returns the time since the last change of an object or refused write of the
+// operator. Habits and writes without effect do not count.
 func (s *Settler) QuietFor() time.Duration {
 	return s.Habits.Quiet(s.Began, time.Now(), s.Enough())
 }
 
-// lastQuiet is how long nothing happens, in a step that nothing disturbs, after the last write.
-// Later changes come in the steps that follow nevertheless.
+// lastQuiet is the quiet time after the last write of a step without a fault. Changes that come
+// later are still seen, in the following steps.
 const lastQuiet = 400 * time.Millisecond
 
-// Quiet returns how long nothing must happen in a step for all to be at rest. Where nothing
-// is disturbed, and the last write of the step has come, that is short. An operator that
-// waits before it goes on is otherwise given as long as it takes undisturbed.
+// Quiet returns the quiet time for a step in a run with a fault. It is short if the fault is in
+// another step and the last write of the step, as known from the baseline, has come. Otherwise
+// it is the quiet time of the step in the baseline, as the operator may pause before it
+// continues.
 func (s *Settler) Quiet(step int) time.Duration {
 	base := &s.Base.Steps[step]
 	switch f := s.Fault; {
@@ -95,8 +97,8 @@ func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	return n >= base.Lasts
 }
 
-// Enough returns how long nothing must happen in an undisturbed run for all to be at rest: longer
-// while there is a pod or a claim for which something should happen, as on a machine that is busy.
+// Enough returns the quiet time for a baseline run: longer while a pod or a claim is not
+// finished, as may happen on a busy machine.
 func (s *Settler) Enough() time.Duration {
 	if s.Recorder.Unfinished() {
 		return 3 * s.Most
@@ -104,7 +106,7 @@ func (s *Settler) Enough() time.Duration {
 	return s.Most
 }
 
-// Rest waits until all is at rest in a step, or the time is over.
+// Rest waits until the cluster is quiet, or for the limit.
 func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 	over := time.After(limit)
 	for s.QuietFor() < s.Quiet(step) {
@@ -121,14 +123,16 @@ func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 // Watches returns the resources that the operator watches.
 func (s *Settler) Watches() []string { return s.Proxy.Watched() }
 
-// MissingWatches returns the resources that the operator watches as soon as it has started,
-// and does not watch now: it is not up yet. Others are only watched when they are needed.
+// MissingWatches returns the resources that the operator watches right after its start in the
+// baseline, and does not watch now: it has not started yet. Other watches are opened only when
+// needed.
 func (s *Settler) MissingWatches() []string {
 	now := s.Watches()
 	return slices.DeleteFunc(slices.Clone(s.Base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
-// RequestsIn counts the reads and the writes of the last while.
+// RequestsIn counts the reads and the writes of the operator in this step within the last
+// while.
 func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
 	for _, request := range s.Log.Since(s.first) {
@@ -151,13 +155,13 @@ func (s *Settler) locks() map[string]bool {
 	return s.Base.Locks
 }
 
-// Restless names the change that happens all the time.
+// Restless describes the most frequent change in this step within the last while.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
 	return observe.Restless(s.Log.Since(s.first), versions, s.locks(), while, time.Now())
 }
 
-// unjudge says how users have a field not judged.
+// unjudge returns the advice to users about excluding a field from the verdict.
 func (s *Settler) unjudge(resource, path string) string {
 	if s.Say != nil {
 		return s.Say(resource, path)
@@ -165,13 +169,13 @@ func (s *Settler) unjudge(resource, path string) string {
 	return observe.UnjudgedLine(resource, path)
 }
 
-// Advice says how all may come to rest nevertheless.
+// Advice returns lines for users on getting the cluster quiet.
 func (s *Settler) Advice() []string {
 	versions, _ := s.Recorder.All()
 	return observe.Advice(versions, time.Now().Add(-observe.RestlessFor), s.Most, s.unjudge)
 }
 
-// LastWrites returns the last writes of the operator.
+// LastWrites returns the last n writes of the operator, a line each.
 func (s *Settler) LastWrites(n int) []string {
 	var lines []string
 	for _, request := range s.Log.Since(0) {

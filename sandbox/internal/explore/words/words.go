@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Indent writes lines below another.
+// Indent returns lines as an indented block, or a remark if they are blank.
 func Indent(lines []string) string {
 	if strings.TrimSpace(strings.Join(lines, "")) == "" {
 		return "    (it has written nothing)\n"
@@ -20,7 +20,7 @@ func Indent(lines []string) string {
 	return text
 }
 
-// OneLine returns the first line of a text, with a sign that there are more.
+// OneLine returns the first line of a text, with … if there are more.
 func OneLine(text string) string {
 	text, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if more {
@@ -29,7 +29,7 @@ func OneLine(text string) string {
 	return text
 }
 
-// Ordinal returns the word for a number.
+// Ordinal returns the ordinal of a number in English, such as "first" or "4th".
 func Ordinal(n int) string {
 	switch n {
 	case 1:
@@ -42,7 +42,7 @@ func Ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// Times returns how often, in words.
+// Times returns a count in English, such as "twice".
 func Times(n int) string {
 	switch n {
 	case 0:

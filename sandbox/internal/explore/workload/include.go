@@ -12,8 +12,9 @@ import (
 	"slices"
 )
 
-// include adds what the files say that it includes. What it says itself comes last, or
-// counts more.
+// include merges the included files into the workload. Lists of the workload itself come after
+// the included lists, and its single values take precedence. dir is the directory of the
+// workload.
 func (w *Workload) include(dir string) error {
 	for i, name := range slices.Backward(w.Include) {
 		name = within(dir, name)
@@ -54,7 +55,7 @@ func (w *Workload) include(dir string) error {
 	return nil
 }
 
-// expand replaces the variables of the environment in the names of what is to be installed.
+// expand replaces environment variables in the paths of Install.
 func (w *Workload) expand() error {
 	var problems []error
 	for i, path := range w.Install {
@@ -69,7 +70,7 @@ func (w *Workload) expand() error {
 	return errors.Join(problems...)
 }
 
-// installable says which file to install does not exist.
+// installable returns an error if a file or directory to install does not exist.
 func installable(paths []string, dir string) error {
 	for i, path := range paths {
 		file := within(dir, path)
@@ -82,7 +83,7 @@ func installable(paths []string, dir string) error {
 	return nil
 }
 
-// within is a path that may be relative to a directory.
+// within resolves a path relative to dir, unless the path is absolute.
 func within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

@@ -21,64 +21,66 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// Workload is a list of steps that users do while an operator runs.
+// Workload is a list of steps that users perform while an operator runs.
 type Workload struct {
-	// Include are files of the same form, without steps: what workloads have in common.
+	// Include are files of the same format, without steps, with the settings that several workloads
+	// share.
 	Include []string `json:"include,omitempty"`
-	// Install is applied before the operator starts: files and directories of
-	// manifests, in this order. A directory with a kustomization is built. $NAME in it is
-	// replaced by a variable of the environment.
+	// Install are files and directories of manifests, which are applied in this order before the
+	// operator starts. A directory with a kustomization is built. $NAME in a path is replaced by
+	// the environment variable.
 	Install []string `json:"install,omitempty"`
-	// Programs are commands that run beside the operator, from before it starts until the run
-	// is over, by sh -c, as the administrator. One that ends is started again.
+	// Programs are commands that run by sh -c beside the operator, with the rights of an
+	// administrator, from before the operator starts until the end of the run. A command that exits
+	// is restarted.
 	Programs []string `json:"programs,omitempty"`
-	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or
-	// "none" for all rights. Default: the one that the Deployment or StatefulSet among what
-	// is installed names, if it is the only one.
+	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or "none"
+	// for all rights. The default is the account that the installed Deployments and StatefulSets
+	// use, if they use a single account.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// HostNetwork: the operator has the network of this machine, and not its own.
+	// HostNetwork runs the operator in the network of this machine, and not in a network namespace.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
-	// Nodes is how many simulated nodes there are. Default 3.
+	// Nodes is the number of simulated nodes. Default 3.
 	Nodes *int `json:"nodes,omitempty"`
-	// WithoutControllers are those of the sandbox's own controller manager that do not
-	// run, by the names of its --controllers, as the operator does their work.
+	// WithoutControllers are controllers of the sandbox's controller manager that do not run,
+	// because the operator takes their place. Names are as in --controllers.
 	WithoutControllers []string `json:"withoutControllers,omitempty"`
 	Steps              []Step   `json:"steps"`
-	// Invariants must hold at any moment.
+	// Invariants must hold for each version of an object.
 	Invariants []Invariant `json:"invariants,omitempty"`
-	// Unjudged are fields that no run is judged by, beside those that differ between the
-	// undisturbed runs, as they may differ by chance.
+	// Unjudged are fields that are not compared in any run, as they may differ by chance. Fields
+	// that differ between baseline runs are found without being listed here.
 	Unjudged []Unjudged `json:"unjudged,omitempty"`
 }
 
-// Unjudged is a field, with all that is below it, of all objects of a resource.
+// Unjudged is a field, with all fields below, of all objects of a resource.
 type Unjudged struct {
 	Resource string `json:"resource"`
-	// Path is written like status.history[].message, for all items of a list.
+	// Path has the form status.history[].message, where [] stands for all items of a list.
 	Path string `json:"path"`
 }
 
-// Step is one thing that users do. It has exactly one of the fields, beside Name; and Wait
-// may come with another, after which it waits.
+// Step is an action of users. Exactly one field is set, beside Name; Wait may also be set
+// together with another field, and then follows that action.
 type Step struct {
-	// Name is what reports call the step. Absent: what it does.
+	// Name is the name of the step in reports. The default describes the action.
 	Name string `json:"name,omitempty"`
-	// Apply is a manifest of one or several objects, or the name of a file of them.
+	// Apply is a manifest, or the name of a manifest file.
 	Apply string `json:"apply,omitempty"`
 	// Patch changes an object by a JSON merge patch.
 	Patch *Patch `json:"patch,omitempty"`
-	// Delete deletes an object and does not wait until it is gone.
+	// Delete deletes an object, without waiting until the object is gone.
 	Delete *Target `json:"delete,omitempty"`
 	// Wait waits until a condition holds.
 	Wait *Wait `json:"wait,omitempty"`
-	// Run runs a command by sh -c, as the administrator: KUBECONFIG is set, and kubectl
-	// is in the PATH.
+	// Run runs a command by sh -c, with the rights of an administrator: KUBECONFIG is set, and
+	// kubectl is in the PATH.
 	Run string `json:"run,omitempty"`
 }
 
-// Target names an object as kubectl does.
+// Target identifies an object, as kubectl does.
 type Target struct {
-	// Resource is written like deployments.apps.
+	// Resource has the form deployments.apps.
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -98,48 +100,47 @@ type Patch struct {
 	Merge       any    `json:"merge"`
 }
 
-// Wait waits for an object.
+// Wait waits for a condition of an object.
 type Wait struct {
 	Target `json:",inline"`
-	// For is an expression in CEL over object, which must become true; or "deleted".
+	// For is a CEL expression over the variable object, which must become true; or "deleted".
 	For string `json:"for"`
-	// Timeout is how long that may take in an undisturbed run. Default 60s.
+	// Timeout limits the wait in a baseline run. Default 60s.
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
 	Condition *condition.Condition
 }
 
-// Deleted is the condition of a Wait for the end of an object.
+// Deleted is the value of Wait.For that waits until the object does not exist.
 const Deleted = "deleted"
 
-// Invariant is an expression in CEL that must be true for each version of each object of
-// a resource. It sees object, old, which is the version before, or null, and objects: the
-// lists of all objects there were at that moment, by resource, like
-// objects["deployments.apps"].
+// Invariant is a CEL expression that must be true for each version of each object of a
+// resource. Its variables are object, old (the previous version, or null) and objects (lists of
+// all objects at that time by resource, such as objects["deployments.apps"]).
 type Invariant struct {
 	Name     string `json:"name"`
 	Resource string `json:"resource"`
 	Rule     string `json:"rule"`
-	// Deleted: it must be true for the last version of each object that is deleted, and for
-	// no other.
+	// Deleted checks the expression only for the last version of each deleted object.
 	Deleted bool `json:"deleted,omitempty"`
 
 	Condition *condition.Condition
 }
 
-// ObjectsVariable is the name of all objects in invariants.
+// ObjectsVariable is the name of the CEL variable that has all objects.
 const ObjectsVariable = "objects"
 
-// Administrator is the ServiceAccount of a workload whose operator has all rights.
+// Administrator is the value of ServiceAccount for an operator with all rights.
 const Administrator = "none"
 
-// defaultNodes is how many nodes there are.
+// defaultNodes is the default number of simulated nodes.
 const defaultNodes = 3
 
-// defaultWait is how long a condition may take.
+// defaultWait is the default timeout of a wait.
 const defaultWait = time.Minute
 
-// Read reads a file. Names of files in it are relative to it.
+// Read reads and checks a workload file, with the files it includes. Names of other files are
+// relative to the directory of the workload file.
 func Read(file string) (*Workload, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -164,7 +165,7 @@ func Read(file string) (*Workload, error) {
 	return w, nil
 }
 
-// Parse reads a workload. The error has a line for each mistake.
+// Parse reads a workload from YAML, and ignores Include. The error has a line for each mistake.
 func Parse(text []byte) (*Workload, error) {
 	w := &Workload{}
 	if err := w.parse(text); err != nil {
@@ -184,7 +185,7 @@ func (w *Workload) parse(text []byte) error {
 	return nil
 }
 
-// Compile checks everything that can be checked without a cluster.
+// Compile checks everything that can be checked without a cluster, and compiles the conditions.
 func (w *Workload) Compile() error {
 	var none error
 	if len(w.Steps) == 0 {
@@ -196,7 +197,8 @@ func (w *Workload) Compile() error {
 	return errors.Join(none, w.check())
 }
 
-// check checks all but that there are steps, and compiles what is to be compiled.
+// check checks a workload that may have no steps, and compiles its conditions. The error has a
+// line for each mistake.
 func (w *Workload) check() error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -237,7 +239,7 @@ func (w *Workload) check() error {
 	return errors.Join(problems...)
 }
 
-// compile checks a step and names it.
+// compile checks a step, and sets its default name.
 func (s *Step) compile() error {
 	given, what := 0, ""
 	note := func(is bool, name string) {
@@ -281,7 +283,7 @@ func (s *Step) compile() error {
 
 func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
 
-// compile checks the condition of a wait.
+// compile checks a wait, sets its default timeout, and compiles its condition.
 func (w *Wait) compile() (err error) {
 	if !w.isNamed() {
 		return errors.New("wait: resource and name are required")
@@ -313,8 +315,8 @@ func (s *Step) describe(what string, target *Target) string {
 	return what + " " + target.String()
 }
 
-// inline makes the workload one that needs no other file, other than what is installed,
-// whose names become relative to the working directory, unless they are absolute.
+// inline reads the manifests of steps into the workload, so that it depends on no file other
+// than the files to install. The paths of these are resolved relative to dir.
 func (w *Workload) inline(dir string) error {
 	if err := installable(w.Install, dir); err != nil {
 		return err
@@ -327,7 +329,7 @@ func (w *Workload) inline(dir string) error {
 		if s.Apply == "" {
 			continue
 		}
-		if !strings.Contains(s.Apply, ":") { // A manifest has fields.
+		if !strings.Contains(s.Apply, ":") { // A manifest has a colon, as its fields do; a file name is assumed to have none.
 			text, err := os.ReadFile(within(dir, s.Apply))
 			if err != nil {
 				return fmt.Errorf("steps[%d]: apply: %w", i, err)
@@ -345,7 +347,7 @@ func (w *Workload) inline(dir string) error {
 	return nil
 }
 
-// objectNames returns the objects of a manifest, like Deployment web.
+// objectNames returns the kind and name of each object of a manifest, such as "Deployment web".
 func objectNames(manifest string) ([]string, error) {
 	var names []string
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(manifest), 4096)
@@ -364,7 +366,8 @@ func objectNames(manifest string) ([]string, error) {
 	}
 }
 
-// MayRemoveAnnotations reports whether users may remove an annotation of another client in a step.
+// MayRemoveAnnotations reports whether a step may remove an annotation that another client has
+// written.
 func (s *Step) MayRemoveAnnotations() bool {
 	if s.Patch == nil {
 		return s.Run != ""
