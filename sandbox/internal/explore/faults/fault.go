@@ -12,24 +12,25 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Fault is the fault of a run, and the place where it is injected.
+// Fault is a fault, and where in a run it is injected.
 type Fault struct {
 	Kind Kind `json:"kind"`
 	// Step is the number of the step, from 1 on; 0 is the start of the operator.
 	Step int `json:"step"`
-	// Call and Nth choose a write: the Nth such one since the step began, from 1 on.
+	// Call and Nth choose a request: the Nth request of that kind in the step, from 1 on.
 	Call *observe.Call `json:"call,omitempty"`
 	Nth  int           `json:"nth,omitempty"`
-	// Resource is the resource of the events. Nth chooses an event, too; 0 is the first.
+	// Resource is the resource whose watch events are hit. For a fault of a single event, Nth
+	// chooses the event, from 1 on; 0 is the same as 1.
 	Resource string `json:"resource,omitempty"`
-	// Until is the step at whose end the fault ends, if it lasts; never before Step.
+	// Until is the step after which the fault ends, if it lasts; never before Step.
 	Until int `json:"until,omitempty"`
-	// AsOf names the moment of a stale list, and Revision the place of that moment in a
-	// run: "step 2" is before that step, "deleting KEY" when the object was being deleted.
+	// AsOf is the time that stale lists date from: "step 2" is the beginning of that step,
+	// "deleting KEY" the time at which that object was being deleted.
 	AsOf string `json:"asOf,omitempty"`
 }
 
-// Name identifies a fault among all faults of a workload.
+// Name returns a description of the fault that is unique within a workload.
 func (f Fault) Name() string {
 	text := fmt.Sprintf("%s at step %d", f.Kind, f.Step)
 	switch {
@@ -50,7 +51,7 @@ func (f Fault) Name() string {
 	return text
 }
 
-// ID is a short name for files, the same in every run.
+// ID returns a short name for files, which is the same in each run.
 func (f Fault) ID() string { return fmt.Sprintf("%08x", hash(f.Name())) }
 
 func hash(text string) uint32 {
@@ -61,7 +62,7 @@ func hash(text string) uint32 {
 	return h
 }
 
-// Describe describes the fault to a person.
+// Describe describes the fault to users.
 func (f Fault) Describe(w *workload.Workload) string {
 	step := "while the operator starts"
 	if f.Step > 0 && f.Step <= len(w.Steps) {
@@ -86,8 +87,8 @@ func (f Fault) Describe(w *workload.Workload) string {
 	return text
 }
 
-// Effects are the consequences of a fault for which the operator is not to blame; there is none
-// without a fault. An operator that cannot reach the API server when it starts may rightly exit.
+// Effects returns the consequences of the fault that are not the operator's mistake; none if f
+// is nil. While it starts, the operator may exit if it cannot reach the API server.
 func (f *Fault) Effects() Effects {
 	if f == nil {
 		return Effects{}
@@ -97,8 +98,8 @@ func (f *Fault) Effects() Effects {
 	return effects
 }
 
-// Lasting reports whether the fault hides states from the operator in a step, and still does when
-// the step is over.
+// Lasting reports whether the fault still hides the state of the cluster from the operator when
+// a step ends.
 func (f *Fault) Lasting(step int) bool {
 	return f.Effects().Lasts && step >= f.Step && step < f.Until
 }
@@ -106,10 +107,10 @@ func (f *Fault) Lasting(step int) bool {
 // Entry returns the entry of the kind of the fault in the table.
 func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 
-// Possible says when such a fault happens to an operator in a real cluster.
+// Possible describes how the fault happens in real clusters.
 func (f Fault) Possible() string { return f.Entry().Possible }
 
-// CheckWrite checks that a fault is the fault of a write in a session.
+// CheckWrite returns an error unless the fault is a valid fault of a write in a session.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:
@@ -124,13 +125,13 @@ func (f Fault) CheckWrite() error {
 	return nil
 }
 
-// OnWrite names a fault of a write.
+// OnWrite describes a fault of a write.
 func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
 
-// Means is the effect of the fault.
+// Means returns the effect of the fault, for users.
 func (f Fault) Means() string { return f.Entry().Text }
 
-// Disturbed is the step of the faults in a session, which has no other.
+// Disturbed is the step number of all faults in a session, which has no steps.
 const Disturbed = 1

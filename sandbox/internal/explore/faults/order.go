@@ -5,13 +5,13 @@ package faults
 
 import "fmt"
 
-// Planned is a fault with how promising it is.
+// Planned is a fault with a score: the higher, the more likely it is to find a problem.
 type Planned struct {
 	Fault
 	Score int
 }
 
-// Subject is the request, the moment or the resource that a fault hits.
+// Subject returns the request, the time or the resource that a fault is about.
 func (f *Fault) Subject() string {
 	switch {
 	case f.Call != nil:
@@ -22,19 +22,20 @@ func (f *Fault) Subject() string {
 	return f.Resource
 }
 
-// History is the history of played faults, from which the next follows.
+// History remembers the faults that were played and that found problems, to choose the next
+// fault.
 type History struct {
-	// played counts the traits of the played faults.
+	// played counts the played faults with each trait.
 	played map[string]int
-	// found are places at which something was found.
+	// found are the places at which a problem was found.
 	found map[string]bool
 }
 
 // NewHistory returns a history in which no fault has been played.
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
-// traits are the traits of a fault, and how much less promising it is for each
-// that was played and has it.
+// traits returns the traits of a fault, each with the amount by which an earlier fault with the
+// same trait lowers its score.
 func (f *Fault) traits() map[string]int {
 	family := f.Entry().Family
 	return map[string]int{
@@ -44,8 +45,8 @@ func (f *Fault) traits() map[string]int {
 	}
 }
 
-// places are where a fault happens. Where one was not survived, others most often show the
-// same mistake.
+// places returns keys for the place of a fault. Further faults at a place with a problem mostly
+// show the same problem again.
 func (f *Fault) places() []string {
 	return []string{fmt.Sprintf("%s in %d", f.Entry().Family, f.Step), fmt.Sprintf("%s in %d", f.Subject(), f.Step)}
 }
@@ -64,8 +65,8 @@ func (h *History) NoteFound(f *Fault) {
 	}
 }
 
-// value is how promising a fault is after what was played. A variety of faults finds more
-// than many of the same kind.
+// value returns the score of a fault, lowered for each similar fault that was played: a variety
+// of faults finds more than many similar faults.
 func (h *History) value(p *Planned) int {
 	value := p.Score
 	for trait, less := range p.traits() {
@@ -79,8 +80,8 @@ func (h *History) value(p *Planned) int {
 	return value
 }
 
-// Next returns the index of the most promising of some faults, the first of equal ones; -1
-// if there is none.
+// Next returns the index of the fault with the highest value, the first of equals; -1 for an
+// empty list.
 func (h *History) Next(left []Planned) int {
 	best, most := -1, 0
 	for i := range left {
@@ -91,16 +92,16 @@ func (h *History) Next(left []Planned) int {
 	return best
 }
 
-// Faults are the faults of some writes, with how promising each is.
+// Faults are planned faults.
 type Faults []Planned
 
-// Variety chooses faults that are unlike its earlier choices.
+// Variety chooses faults that differ from its earlier choices.
 type Variety struct{ history *History }
 
 // NewVariety returns a Variety without earlier choices.
 func NewVariety() *Variety { return &Variety{NewHistory()} }
 
-// Choose returns the most promising faults, at most that many.
+// Choose returns the faults with the highest values, at most that many.
 func (v *Variety) Choose(all Faults, most int) []Fault {
 	left := append(Faults(nil), all...)
 	var chosen []Fault

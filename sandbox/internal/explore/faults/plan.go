@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// PlanAll returns the faults that can be played, most promising first.
+// PlanAll returns the faults to play for an operator, highest score first.
 func PlanAll(b *baseline.Baseline) []Planned {
 	var all []Planned
 	add := func(score int, f Fault) {
@@ -47,7 +47,7 @@ func MostPromisingFirst(all []Planned) {
 	})
 }
 
-// planWrites plans the faults of the writes of a step.
+// planWrites plans the faults for the writes of a step.
 func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	earlier := map[observe.Call]bool{}
 	for i := range step {
@@ -58,9 +58,9 @@ func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	PlanCalls(b.Steps[step].Writes, step, b.Names.Stable, earlier, b.Elects, add)
 }
 
-// PlanCalls plans the faults of some writes, of which those before have shown some. A crash
-// between a write and those that follow it is what most operators were not tried with. Only
-// an operator that elects a leader has another process that can lead.
+// PlanCalls plans the faults for some writes; earlier are the kinds of writes in earlier steps,
+// which score lower. A crash between two writes scores high, as few operators are tested with
+// it. Faults that need a second process are planned only for an operator that elects a leader.
 func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earlier map[observe.Call]bool, elects bool, add func(int, Fault)) {
 	seen := map[observe.Call]int{}
 	deleted := false
@@ -73,14 +73,14 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		}
 		switch {
 		case call.Verb == "delete" && writes[i].Upstream == http.StatusNotFound:
-			value -= 30 // Nothing was there, so nothing comes of it.
+			value -= 30 // The object was missing, so that the write has no effect.
 		case call.Verb == "delete":
 			value, deleted = value+15, true
 		case deleted:
-			// The operator may have known from the deleted object.
+			// The operator may have derived this write from the object that is now deleted.
 			value += 12
 		case call.Verb == "create":
-			value -= 8 // Most operators make what is missing.
+			value -= 8 // Most operators create missing objects correctly.
 		}
 		if strings.HasSuffix(call.Resource, "/status") {
 			value -= 10
@@ -89,12 +89,12 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 			value -= 15 // Nothing is stored.
 		}
 		if call.Resource == "persistentvolumeclaims" {
-			value += 8 // What is lost there is lost.
+			value += 8 // Data in a claim cannot be recovered.
 		}
 		if earlier[call] {
 			value -= 12
 		}
-		// Of many alike, the first ones tell most.
+		// Of many similar writes, the first find most.
 		value -= 10 * (seen[call] - 1)
 		for _, e := range Hitting(Write) {
 			switch {
@@ -108,19 +108,19 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 	}
 }
 
-// planReads plans the faults of the reads of a step that are no watches.
+// planReads plans the faults for the reads of a step, other than watches.
 func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	for _, call := range s.ReadCalls {
 		for _, e := range Hitting(Write) {
 			if e.ReadScore == 0 || e.Duration() > 0 && call.Verb == "watchlist" {
-				continue // Of a streamed list, the events would be late.
+				continue // A delay of a streamed list would delay events, which other faults do.
 			}
 			add(e.ReadScore, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: 1})
 		}
 	}
 }
 
-// planEvents plans the faults of the events of a step.
+// planEvents plans the faults for the watch events of a step.
 func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	for resource, n := range b.Steps[step].Events {
 		if n == 0 {
@@ -134,8 +134,8 @@ func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	}
 }
 
-// planSpans plans a fault of all events of a resource: until the step is over, and until each later
-// step is.
+// planSpans plans a fault that hits all events of a resource: until the end of the step, and
+// until the end of each later step.
 func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, made int, add func(int, Fault)) {
 	value := e.Score
 	if e.ByInterest {
@@ -148,20 +148,21 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	if e.SpanScore == 0 {
 		return
 	}
-	// An operator that sees nothing holds up a deletion, and users would do the next step to an
-	// object that is still there. And users who wait do not go on without the operator.
+	// A span cannot go beyond a deletion, which waits for the operator: users would perform the
+	// next step on an object that still exists. Nor can it go beyond a step in which users wait for
+	// the operator.
 	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 		missed := b.Missed(step, until, resource)
 		value := e.SpanScore + made - (until - step) + missed
-		if e.ListsAfter && missed > 0 {
-			value += 2 // The list at the end shows nothing of the states in between.
+		if e.Effects.ListsAfter && missed > 0 {
+			value += 2 // The list at the end does not contain the states in between.
 		}
 		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})
 	}
 }
 
-// planSingleEvents plans the faults of each event of a resource in a step; where the operator
-// and users do not write it, of every third.
+// planSingleEvents plans the faults for single events of a resource in a step: each event of
+// resources that the operator or users write, and every third event of other resources.
 func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
 	stride := 1
 	if made < 8 {
@@ -182,7 +183,8 @@ func planSingleEvents(step int, resource string, n, made int, add func(int, Faul
 	}
 }
 
-// planStale plans starts on older lists, where the operator's lists may be that.
+// planStale plans restarts with stale lists, for resources that the operator lists from a
+// cache.
 func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 	if len(b.Listed) == 0 {
 		return
@@ -197,7 +199,7 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
-			// An API server has a cache for each resource, and a cache may be behind the others.
+			// An API server has a cache for each resource, and a single cache may be behind.
 			resource, _, _ := strings.Cut(key, " ")
 			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
@@ -210,7 +212,7 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
 		}
-		// Otherwise no list differs from a present list.
+		// Without a change, no stale list would differ from a current list.
 		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
 			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}

@@ -18,29 +18,29 @@ type Kind string
 // judging, the reports and the documentation all follow from its fields.
 type Entry struct {
 	Kind Kind
-	// Text is the effect of the fault in the words of reports.
+	// Text describes the effect of the fault in reports.
 	Text string
-	// Possible says when such a fault happens in a real cluster, so that a reader can see
-	// that the finding is no invention of the kit.
+	// Possible describes how the fault happens in real clusters, to show readers that a finding is
+	// realistic.
 	Possible string
 	Hits     Traffic
-	// Rule is the rule of the proxy that injects the fault; a start has none.
+	// Rule is the fault that the proxy injects; empty for faults of a start.
 	Rule fault.Fault
-	// Act completes the fault as soon as the rule has fired; nil: the rule is all.
+	// Act is an action that follows when the rule has fired; nil: there is none.
 	Act func(Actor, context.Context) error
-	// Score is how promising the fault is, before the request, the event or the start that it hits
-	// is looked at. ReadScore is the same for a read (0: reads are not hit), SpanScore for a fault
-	// that lasts longer than its step (0: it ends with its step).
+	// Score says how likely the fault is to find a problem, before the request, event or start that
+	// it hits is considered. ReadScore is the score for a read (0: reads are not hit), SpanScore
+	// the score of a fault that lasts longer than its step (0: it ends with its step).
 	Score, ReadScore, SpanScore int
-	// ByInterest: the score of the fault of an event grows with the interest of its resource.
+	// ByInterest adds the interest of the resource to the score of a fault of events.
 	ByInterest bool
-	// Family is shared by faults that operators survive, or not, for the same reasons.
+	// Family is the name of a group of faults that find the same mistakes.
 	Family string
 	// Only restricts the writes that the fault hits.
 	Only Restriction
 	Effects
-	// InFuzz: fuzz plays the fault, too. A fault needs the steps of a workload, or their
-	// durations, if it does not.
+	// InFuzz is set if fuzz plays the fault, too. Faults that depend on the steps of a workload, or
+	// their durations, are for explore only.
 	InFuzz bool
 }
 
@@ -49,12 +49,13 @@ type Traffic string
 
 // Kinds of traffic.
 const (
-	// Write is a request that changes an object. The faults of reads are faults of writes as well.
+	// Write is a request that changes an object. Some faults of writes also hit reads.
 	Write Traffic = "write"
-	// Event is a single event of a resource, and Events are all from the beginning of a step on.
+	// Event is a single watch event of a resource, and Events are all events from the beginning of
+	// a step on.
 	Event  Traffic = "event"
 	Events Traffic = "events"
-	// Start is a start of the operator after a step has settled.
+	// Start is a restart of the operator at the end of a step.
 	Start Traffic = "start"
 )
 
@@ -63,17 +64,18 @@ type Restriction string
 
 // Restrictions.
 const (
-	// Changes are updates and patches: only they have an object that another client may change.
+	// Changes are updates and patches, whose object another client may change concurrently.
 	Changes Restriction = "updates and patches"
-	// First is the first write of a step: the fault ends everything else that the step does.
+	// First is the first write of a step: the fault affects everything else in the step.
 	First Restriction = "the first write of each step"
-	// Elected are the writes of an operator that elects a leader: only it has a second process.
+	// Elected are the writes of an operator that elects a leader: no other operator can have a
+	// second process.
 	Elected Restriction = "operators that elect a leader by a Lease"
 )
 
-// Effects are the consequences of a fault for which an operator is not to blame.
+// Effects are consequences of a fault that are not the operator's mistake.
 type Effects struct {
-	// HidesStates: the operator may never see a state in between, and may rightly do less.
+	// HidesStates: the operator may miss intermediate states, and then rightly does less.
 	HidesStates bool
 	// BreaksConnections: the operator may rightly exit.
 	BreaksConnections bool
@@ -81,50 +83,52 @@ type Effects struct {
 	OtherClientWrites bool
 	// KillsControlPlane: a component of the control plane is killed.
 	KillsControlPlane bool
-	// Lasts: the fault lasts until the end of a step, and the operator sees an older state until then.
+	// Lasts: until the end of a step, the operator sees an outdated state.
 	Lasts bool
-	// ListsAfter: the operator lists the resource when the fault is over.
+	// ListsAfter: the operator is made to list the resource after the fault.
 	ListsAfter bool
-	// Holds: the fault holds events back for minutes (--hold).
+	// Holds: events are held back for minutes (--hold).
 	Holds bool
-	// StaleLists: the lists after the start are from an earlier moment.
+	// StaleLists: the lists after the start date from an earlier time.
 	StaleLists bool
 	// TwoProcesses: a second process of the operator runs beside the first.
 	TwoProcesses bool
 }
 
-// Actor has the actions that faults are made of.
+// Actor has the actions that complete a fault.
 type Actor interface {
-	// Crash kills the operator and starts it again.
+	// Crash kills the operator and restarts it.
 	Crash(ctx context.Context) error
-	// CrashTwice does that, and kills the next process before its first write.
+	// CrashTwice is Crash, and then kills the next process before its first write.
 	CrashTwice(ctx context.Context) error
-	// Overtake has another client write first, and hides that from the operator.
+	// Overtake writes as another client before the held write arrives, and hides that from the
+	// operator.
 	Overtake(ctx context.Context) error
-	// Pause suspends the leader while another process takes over.
+	// Pause suspends the leader until another process has taken over.
 	Pause(ctx context.Context) error
-	// CutOff closes all connections for a while.
+	// CutOff closes all connections of the operator for a while.
 	CutOff(ctx context.Context) error
-	// KillComponent kills a component of the control plane, and starts it again.
+	// KillComponent kills a component of the control plane, and restarts it.
 	KillComponent(ctx context.Context, name string) error
-	// ListAgain has the operator list the resource of the fault when the step has come to rest.
+	// ListAgain makes the operator list the resource of the fault at the end of the step.
 	ListAgain(ctx context.Context) error
-	// Restart kills the operator when the step has settled, and starts it again.
+	// Restart kills the operator at the end of the step, and restarts it.
 	Restart(ctx context.Context) error
-	// StartStale does that with lists from an earlier moment.
+	// StartStale is Restart with lists from an earlier time.
 	StartStale(ctx context.Context) error
 }
 
-// Late is longer than the leases of leaders, which last 15 s for most.
+// Late is the delay of late requests. It is longer than the usual lease of a leader, which is
+// 15 s.
 const Late = 20 * time.Second
 
-// held holds a write until its rule is removed, and sends it then.
+// held delays a write until the rule is removed.
 var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
 
-// answer answers a request with a status code.
+// answer returns a fault that responds to a request with a status code.
 func answer(code int) fault.Fault { return fault.Fault{Kind: fault.Error, Code: code} }
 
-// The causes of faults in a real cluster.
+// Causes of faults in real clusters.
 const (
 	byKill       = "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."
 	byConnection = "A connection can break, and a request can be late, at any time."
@@ -135,7 +139,7 @@ const (
 	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
 )
 
-// Table has the entries of all kinds of faults, in the order of the documentation.
+// Table has an entry for each kind of fault.
 var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
@@ -257,15 +261,15 @@ var Table = []Entry{
 	},
 }
 
-// withoutControlPlane are the effects of a control plane that is away for a moment.
+// withoutControlPlane are the effects of a short outage of the control plane.
 var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
 
-// killing returns the action that kills a component.
+// killing returns the action that kills and restarts a component.
 func killing(name string) func(Actor, context.Context) error {
 	return func(a Actor, ctx context.Context) error { return a.KillComponent(ctx, name) }
 }
 
-// byKind are the entries of the table.
+// byKind are the entries of the table by kind.
 var byKind = func() map[Kind]*Entry {
 	entries := map[Kind]*Entry{}
 	for i := range Table {
@@ -282,7 +286,7 @@ func (k Kind) Entry() *Entry {
 	return &Entry{}
 }
 
-// Known reports whether there is such a kind.
+// Known reports whether the table has the kind.
 func (k Kind) Known() bool { return byKind[k] != nil }
 
 // Hitting returns the entries whose faults hit a kind of traffic.
@@ -296,7 +300,7 @@ func Hitting(traffic Traffic) []*Entry {
 	return entries
 }
 
-// Duration is how long a fault lasts that delays a request and does nothing else; 0 for others.
+// Duration returns the delay of a fault that only delays a request; 0 for other faults.
 func (e *Entry) Duration() time.Duration {
 	if e.Rule.Kind != fault.Delay || e.Act != nil {
 		return 0

@@ -15,16 +15,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// exceptElection are all resources except the Leases of leaders.
+// exceptElection matches all resources except Leases.
 var exceptElection = []string{"!" + observe.Election[0]}
 
-// deaf is the minimum time for which an operator does not hear of the writes of another client.
+// deaf is the minimum time for which writes of another client are hidden from the operator.
 const deaf = 3 * time.Second
 
-// moment gives an operator time to act on an event.
+// moment is the time that an operator gets to react to an event.
 const moment = time.Second
 
-// CrashTwice kills the operator, and the next process before its first write.
+// CrashTwice kills the operator, and kills the next process before its first write. The fault
+// counts as not reached if the next process writes nothing.
 func (i *Injector) CrashTwice(ctx context.Context) error {
 	if err := i.Rules.add(AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
 		return err
@@ -39,14 +40,14 @@ func (i *Injector) CrashTwice(ctx context.Context) error {
 	again := i.Rules.fired(AgainRule)
 	i.Rules.Remove(AgainRule)
 	if !again {
-		i.Reached = false // Nothing was left to write.
+		i.Reached = false // The next process had nothing to write.
 		return ctx.Err()
 	}
 	return i.Crash(ctx)
 }
 
-// KillComponent kills a component of the control plane while a write is on its way, and starts it
-// again a moment later.
+// KillComponent kills a component of the control plane while a write is in flight, and restarts
+// the component shortly after.
 func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	i.Recorder.ExpectBreaks()
 	if err := i.Component(ctx, name, "kill"); err != nil {
@@ -66,8 +67,9 @@ func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	return nil
 }
 
-// Overtake has another client write to the object of the write that is on its way, and to
-// the objects that users made. The operator hears of it a moment after its own write has arrived.
+// Overtake annotates, as another client, the object of the held write and the objects that
+// users created, then lets the held write through. The events of these writes reach the
+// operator only later.
 func (i *Injector) Overtake(ctx context.Context) error {
 	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return err
@@ -80,12 +82,12 @@ func (i *Injector) Overtake(ctx context.Context) error {
 			}
 		}
 	}
-	// A fault in which no other client could write is none.
+	// Without a write by another client there was no fault.
 	i.Reached = len(i.Rival.annotated) > 0
 	i.Rules.Remove(FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
-	// On a slow machine it takes longer to see whether the waits between tries grow.
+	// On a slow machine it takes longer to see whether the operator backs off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.Base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
@@ -95,8 +97,8 @@ func (i *Injector) Overtake(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heldWrite is the key of the object of the write that the fault is about, empty if its name
-// differs from run to run.
+// heldWrite returns the key of the object of the held write, or "" if its name differs from run
+// to run.
 func (i *Injector) heldWrite() string {
 	if i.Fault.Call.Name == "" {
 		return ""
@@ -104,16 +106,16 @@ func (i *Injector) heldWrite() string {
 	return observe.NameKey(i.Fault.Call.Resource, i.Fault.Call.Namespace, i.Fault.Call.Name)
 }
 
-// Pause suspends the operator, which leads, and another process takes over. Then the write
-// that was on its way arrives, and the first process goes on, hears that it does not lead
-// any more, and ends.
+// Pause suspends the operator, which leads, until another process has taken over. Then the
+// write that was in flight arrives, and the first process resumes, notices that it lost its
+// lease, and should exit.
 func (i *Injector) Pause(ctx context.Context) error {
 	first := i.Operator.Operator
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	i.Notes.Add("the operator is suspended")
-	// However this ends: it could not be asked to end while it is suspended.
+	// A suspended process would not exit by itself, so that it is always killed at the end.
 	defer first.Close()
 	if err := i.Leadership.free(ctx); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (i *Injector) Pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// CutOff breaks all connections of the operator until its process ends, or for longer than a
+// CutOff closes all connections of the operator until its process exits, or for longer than a
 // lease lasts.
 func (i *Injector) CutOff(ctx context.Context) error {
 	all := fault.Match{}
@@ -165,7 +167,7 @@ func (i *Injector) CutOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pass waits for a time.
+// pass waits for a duration, or until ctx is done.
 func pass(ctx context.Context, while time.Duration) {
 	select {
 	case <-time.After(while):

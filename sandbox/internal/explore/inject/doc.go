@@ -3,9 +3,9 @@
 
 // Package inject injects a fault into a run.
 //
-//	inject.go    arms the rule of the fault, and acts when it has fired
+//	inject.go    adds the proxy rule of the fault, and acts when the rule has fired
 //	actions.go   the actions of faults: other clients, other processes, the control plane
-//	stale.go     starts on lists from an earlier moment
+//	stale.go     restarts the operator with lists from an earlier time
 //	rules.go     the rules of the proxy
 //	rival.go     another client that writes
 //	leases.go    the leases of a leader

@@ -17,12 +17,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Injector injects the fault of a run: it arms the rule, and acts when the rule has fired.
+// Injector injects the fault of a run: it adds the proxy rule, and acts when the rule has
+// fired.
 type Injector struct {
 	Fault *faults.Fault
 	Base  *baseline.Baseline
-	// Hold is how long events are held back by a fault that does so, patience how much longer than
-	// undisturbed a step may take.
+	// Hold is the time for which FreezeLong holds back events, and Patience the time that a step
+	// may take beyond its time in the baseline.
 	Hold, Patience time.Duration
 
 	Rules      Rules
@@ -33,16 +34,17 @@ type Injector struct {
 	Log        *observe.Log
 	Notes      *observe.Notes
 	Operator   *operator.Processes
-	// Component acts on a component of the control plane: kill or start.
+	// Component performs an action, "kill" or "start", on a component of the control plane.
 	Component func(ctx context.Context, name, action string) error
-	// Reached: the fault was injected.
+	// Reached is set if the fault was injected.
 	Reached bool
 }
 
 var _ faults.Actor = (*Injector)(nil)
 
-// Arm adds the rule of the fault, at the beginning of its step. The channel is closed when
-// it was injected for the first time; it is nil for faults that come after the step.
+// Arm adds the proxy rule of the fault at the beginning of its step. The channel is closed when
+// the rule fires for the first time; it is nil for faults without a rule, which come after the
+// step.
 func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	f := i.Fault
 	entry := f.Entry()
@@ -78,8 +80,8 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return fired, nil
 }
 
-// Inject completes the fault beside its rule, while users perform the step, and
-// after that is done.
+// Inject performs the actions of the fault that follow its rule. It is called in each step,
+// while users perform the step; done is closed when they have.
 func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.Fault
 	switch {
@@ -103,7 +105,8 @@ func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan s
 	return i.Strike(ctx, injected, done, i.Base.Steps[step].Took+2*i.Base.Quiet+3*time.Second, calm)
 }
 
-// Strike waits until the fault was injected, as reaches does, and completes it.
+// Strike waits until the rule has fired, and performs the action of the fault. If the rule does
+// not fire, the fault is not reached; see reaches for limit and calm.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
 	f := i.Fault
 	if !i.reaches(ctx, injected, done, limit, calm) {
@@ -118,7 +121,7 @@ func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, l
 	return nil
 }
 
-// ListAgain has the operator list the resource again when the step has come to rest.
+// ListAgain makes the operator list the resource again at the end of the step.
 func (i *Injector) ListAgain(ctx context.Context) error {
 	step := i.Settler.Step
 	i.Settler.Rest(ctx, step, i.Base.Steps[step].Took+2*i.Base.Quiet)
@@ -130,9 +133,10 @@ func (i *Injector) ListAgain(ctx context.Context) error {
 	return nil
 }
 
-// reaches waits until the fault was injected, and reports whether that came: within the
-// limit after users have performed the step, and not after nothing has happened for long. All is calm when
-// nothing happens for that time undisturbed; 0 is while the operator starts, when that says nothing.
+// reaches waits for injected to be closed, and reports whether it was. It gives up limit after
+// done is closed, or earlier if nothing has changed for much longer than calm, the quiet time
+// of the step in the baseline. A calm of 0 disables that, as while the operator starts, when a
+// pause says nothing.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
 	select {
 	case <-injected:
@@ -158,8 +162,8 @@ func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, 
 	}
 }
 
-// Crash kills the operator and starts it again at once, as if the lease of a dead leader
-// had expired.
+// Crash kills the operator and restarts it at once, as if the lease of the dead leader had
+// expired.
 func (i *Injector) Crash(ctx context.Context) error {
 	i.Operator.Kill()
 	i.Notes.Add("the operator is killed")
@@ -175,7 +179,8 @@ func (i *Injector) Crash(ctx context.Context) error {
 	return nil
 }
 
-// thaw ends that events are held back, after the step has come to rest without them.
+// thaw lets the events through that a lasting fault has held back, after the cluster has become
+// quiet without these events.
 func (i *Injector) thaw(ctx context.Context) error {
 	f := i.Fault
 	i.Settler.Rest(ctx, f.Until, i.Base.Steps[f.Until].Took+2*i.Base.Quiet)

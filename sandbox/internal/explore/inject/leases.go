@@ -21,13 +21,13 @@ import (
 
 var leaseResource = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// Leadership is the election of a leader by the operator's processes.
+// Leadership observes and ends the leadership of processes of the operator.
 type Leadership struct {
 	Log      *observe.Log
 	Recorder *observe.Recorder
 }
 
-// leases returns the leases by which the operator elects its leader.
+// leases returns the Leases that the operator uses for leader election.
 func (l Leadership) leases() []types.NamespacedName {
 	var found []types.NamespacedName
 	for key := range observe.LockKeys(l.Log.Since(0), nil) {
@@ -39,8 +39,8 @@ func (l Leadership) leases() []types.NamespacedName {
 	return found
 }
 
-// free ends the leadership of a process that is dead, which would otherwise last
-// until its lease expires.
+// free clears the holder of the leases of a dead process, which would otherwise be held until
+// they expire.
 func (l Leadership) free(ctx context.Context) error {
 	for _, key := range l.leases() {
 		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
@@ -74,7 +74,8 @@ func (l Leadership) free(ctx context.Context) error {
 	return nil
 }
 
-// await waits until a lease of the operator is held, and reports whether it is.
+// await waits until a lease of the operator is held, and reports whether it is within the
+// limit.
 func (l Leadership) await(ctx context.Context, limit time.Duration) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(observe.Look) {
 		for _, key := range l.leases() {

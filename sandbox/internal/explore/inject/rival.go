@@ -14,18 +14,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Rival is another client of the API server, which annotates objects as any client may.
+// Rival acts as another client of the API server, which annotates objects.
 type Rival struct {
 	Recorder *observe.Recorder
 	Notes    *observe.Notes
-	// annotated are the objects that were annotated while a write was on its way, touched the keys of
-	// all that were annotated.
+	// annotated are the objects that were annotated while a write was in flight, and Touched the
+	// keys of all annotated objects.
 	annotated []observe.Version
 	Touched   map[string]bool
 }
 
-// touch writes an annotation to each object that the operator watches and did not make, as
-// any other client may at any time.
+// touch annotates each root, as any other client might at any time.
 func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	for _, v := range r.Recorder.Objects() {
 		if roots[v.Key()] {
@@ -34,7 +33,7 @@ func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	}
 }
 
-// annotate writes an annotation as another client.
+// annotate annotates an object, and reports whether that succeeded.
 func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	t := workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, observe.TouchedAnnotation, time.Now().Format(time.RFC3339))
@@ -49,7 +48,7 @@ func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	return true
 }
 
-// Lost returns the lost annotations of another client, where their objects still exist.
+// Lost returns a line for each object that still exists and has lost the annotation.
 func (r *Rival) Lost() []string {
 	var lines []string
 	for i := range r.annotated {
@@ -60,14 +59,15 @@ func (r *Rival) Lost() []string {
 	return lines
 }
 
-// isLost reports whether an object is there, and an annotation is not that it had.
+// isLost reports whether an object still exists and has lost the annotation.
 func (r *Rival) isLost(v *observe.Version) bool {
 	now := r.Recorder.Find(workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
 	return now != nil && now.GetUID() == v.Object.GetUID() && now.GetAnnotations()[observe.TouchedAnnotation] == ""
 }
 
-// Forgive forgets what was lost in a step in which users may have removed it: a command replaces what
-// it likes, and a patch may be about annotations. What was lost before is the operator's doing.
+// Forgive ignores annotations that were lost in a step in which users may have removed them, by
+// a command or a patch of annotations. lostBefore are the lines for annotations that were lost
+// before the step, which are the operator's mistake.
 func (r *Rival) Forgive(lostBefore []string) {
 	before := func(v *observe.Version) bool {
 		return slices.ContainsFunc(lostBefore, func(line string) bool { return strings.HasPrefix(line, v.Key()+": ") })

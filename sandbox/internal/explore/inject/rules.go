@@ -46,8 +46,8 @@ func (r Rules) fired(name string) bool {
 	return slices.ContainsFunc(r.List(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
-// expire has the operator list a resource again, as when its watch has expired. The fault is over
-// with that: events after the list arrive.
+// expire makes the operator list a resource again, by answering its watches with 410 Expired.
+// It also removes the rule of the fault, so that events after the list arrive.
 func (r Rules) expire(ctx context.Context, resource string) error {
 	match := fault.Match{Verbs: []string{"watch"}, Resources: []string{resource}}
 	n := r.Proxy.Open(match)
@@ -71,8 +71,8 @@ func (r Rules) expire(ctx context.Context, resource string) error {
 	return nil
 }
 
-// whenFired closes a channel when a rule has fired. It waits no longer than there is the rule, so
-// that a fault that is not reached leaves nothing behind.
+// whenFired closes a channel when a rule has fired. It returns when the rule is removed, so
+// that a fault that is not reached leaves no goroutine behind.
 func whenFired(ctx context.Context, rules *fault.RuleSet, name string, fired chan<- struct{}) {
 	for {
 		all, changed := rules.List()

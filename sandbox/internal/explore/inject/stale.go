@@ -19,13 +19,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Restart starts the operator again, on current lists.
+// Restart restarts the operator with current lists.
 func (i *Injector) Restart(ctx context.Context) error {
 	i.Reached = true
 	return i.Crash(ctx)
 }
 
-// StartStale starts the operator again, on lists from an earlier moment.
+// StartStale restarts the operator with lists that date from an earlier time.
 func (i *Injector) StartStale(ctx context.Context) error {
 	step := i.Settler.Step
 	revision, err := i.moment(i.Fault.AsOf)
@@ -37,7 +37,7 @@ func (i *Injector) StartStale(ctx context.Context) error {
 		match.Resources = []string{i.Fault.Resource}
 	}
 	if len(match.Resources) == 0 {
-		return i.Crash(ctx) // It asks for no list that may be stale.
+		return i.Crash(ctx) // The operator requests no list that may be stale.
 	}
 	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.Fault.AsOf)
 	lists, begun := match, i.Log.Len()
@@ -67,8 +67,8 @@ func (i *Injector) StartStale(ctx context.Context) error {
 	return nil
 }
 
-// restUp waits until the operator has its watches, and all is at rest, or the time is
-// over.
+// restUp waits until the operator has opened its watches and the cluster is quiet, or for twice
+// the limit.
 func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
 	for end := time.Now().Add(limit); len(i.Settler.MissingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
@@ -76,7 +76,7 @@ func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
 	i.Settler.Rest(ctx, step, limit)
 }
 
-// moment returns the revision of a moment of this run.
+// moment returns the revision of a time as named by Fault.AsOf, in this run.
 func (i *Injector) moment(asOf string) (int64, error) {
 	if text, is := strings.CutPrefix(asOf, "step "); is {
 		step, err := strconv.Atoi(text)
@@ -98,7 +98,7 @@ func (i *Injector) moment(asOf string) (int64, error) {
 			if v.Type != watch.Deleted {
 				return v.Revision, nil
 			}
-			// It was gone at once; the moment is when it was still there.
+			// The object was deleted without finalizers: the revision before still has it.
 			return v.Revision - 1, nil
 		}
 	}

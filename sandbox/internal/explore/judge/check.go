@@ -24,57 +24,58 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracle is the rule that notices a problem.
+// Oracle is the rule that detected a problem.
 type Oracle string
 
 // Oracles.
 const (
-	// OtherState: the objects at rest differ from the undisturbed runs.
+	// OtherState: the objects at the end of a step differ from the baseline.
 	OtherState Oracle = "other state"
-	// OtherEnds: undisturbed runs come to different ends.
+	// OtherEnds: baseline runs differ in desired state.
 	OtherEnds Oracle = "different ends"
 	// NotReached: the condition of a step does not come true.
 	NotReached Oracle = "not reached"
-	// NotAtRest: it goes on writing or reading.
+	// NotAtRest: the operator keeps writing or reading.
 	NotAtRest Oracle = "not at rest"
-	// OtherCounts: more or fewer objects were created or deleted than undisturbed.
+	// OtherCounts: more or fewer objects were created or deleted than in the baseline.
 	OtherCounts Oracle = "other counts"
-	// Broken: an invariant did not hold at some moment.
+	// Broken: a version of an object violated an invariant.
 	Broken Oracle = "invariant broken"
-	// Failed: the operator panicked, ended, or wrote a line that it must not.
+	// Failed: the operator panicked, exited, or logged a line that --fail-on-log matches.
 	Failed Oracle = "operator failed"
 )
 
-// Problem is a mistake that a run shows.
+// Problem is a mistake of the operator that a run shows.
 type Problem struct {
 	Oracle Oracle `json:"oracle"`
-	// Step is where it was noticed.
+	// Step is the step in which the problem was detected.
 	Step  int      `json:"step"`
 	Lines []string `json:"lines"`
-	// At is the moment of the mistake, if it has a moment.
+	// At is the time of the mistake, or zero if it has no definite time.
 	At time.Time `json:"-"`
 }
 
-// Certain reports whether one run is enough to be sure: what has happened, has. A process may
-// have ended for want of something that the machine does not have.
+// Certain reports whether a single run proves the problem. An exit does not: the process may
+// have lacked resources of the machine.
 func (p *Problem) Certain() bool {
 	return p.Oracle == Broken || p.Oracle == OtherEnds || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], EndedByItself)
 }
 
-// EndedByItself begins the line of a process that has.
+// EndedByItself is the prefix of a line about an exit of the operator.
 const EndedByItself = "the operator ended by itself: "
 
-// Judge judges a run by the undisturbed runs, and by rules that hold for each cluster.
+// Judge compares a run with the baseline, and checks invariants that hold in each cluster.
 type Judge struct {
 	Workload *workload.Workload
-	// Base and fault are nil for an undisturbed run.
+	// Base and Fault are nil for a baseline run.
 	Base     *baseline.Baseline
 	Fault    *faults.Fault
 	Recorder *observe.Recorder
 	Rival    *inject.Rival
 }
 
-// Differences are the differences from the undisturbed end of the step.
+// Differences returns the differences of the present objects from the end of a step in the
+// baseline.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	want, got := comparableStates(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
@@ -83,8 +84,8 @@ func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	return state.Compare(want, got, base.Mask, state.Rules{})
 }
 
-// After notes the problems of a run that only its history shows: failures and ends of the operator
-// among them.
+// After adds the problems that only the whole run shows: broken invariants, failures and exits
+// of the operator, other numbers of objects, and hot loops.
 func (j *Judge) After(o *Outcome, failures, ends []string) {
 	last := max(len(o.Steps)-1, 0)
 	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {
@@ -117,8 +118,8 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 	o.Problems = append(o.Problems, j.busy(&now, last)...)
 }
 
-// busy returns the problems of an operator that reads, or writes without a change, more often at rest
-// than undisturbed.
+// busy returns the problems of an operator that reads, or writes without effect, more often in
+// a quiet cluster than in the baseline.
 func (j *Judge) busy(now *observe.StepOutcome, last int) []Problem {
 	var problems []Problem
 	for _, of := range []struct {
@@ -137,16 +138,16 @@ func (j *Judge) busy(now *observe.StepOutcome, last int) []Problem {
 	return problems
 }
 
-// fast is the rate of reads, per second, from which on they are a loop.
+// fast is the rate of requests per second, above the baseline, that counts as a hot loop.
 const fast = 20
 
-// knowable returns the requests without requests for an object that is gone already, if the
-// operator cannot know that: each event of its dependents has it try again.
+// knowable returns the requests without requests for deleted objects, if a fault may have
+// hidden the deletion: then each event of a dependent rightly makes the operator try again.
 func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
 	if !f.Effects().HidesStates {
 		return requests
 	}
-	// ends and beginnings of each object of that name, in their order.
+	// seen are the creations and deletions of each object by key, in order.
 	seen := map[string][]*observe.Version{}
 	for i := range versions {
 		if v := &versions[i]; v.Type == watch.Deleted || v.Type == watch.Added {
@@ -157,14 +158,14 @@ func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Ve
 		gone := false
 		for _, v := range seen[observe.NameKey(r.Resource, r.Namespace, r.Name)] {
 			if v.Time.Before(r.Time) {
-				gone = v.Type == watch.Deleted // It may be made again later.
+				gone = v.Type == watch.Deleted // The object may be created again later.
 			}
 		}
 		return gone
 	})
 }
 
-// Summary is a problem in one line.
+// Summary returns the problem in a line.
 func (p *Problem) Summary() string {
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
@@ -178,8 +179,8 @@ func (p *Problem) Summary() string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Shows is the problem in general, without numbers and the values of fields:
-// its subject, and a line for each object of its own.
+// Shows returns the problem without numbers and values, for comparison with other findings: the
+// oracle with the subject, a line for each object.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
 	if p.Oracle == OtherState || p.Oracle == OtherCounts {
@@ -198,12 +199,13 @@ func (p *Problem) Shows() []string {
 	return all
 }
 
-// Same reports whether two problems say the same.
+// Same reports whether two problems have the same oracle and first line.
 func (p *Problem) Same(other Problem) bool {
 	return p.Oracle == other.Oracle && slices.Equal(p.Lines[:min(1, len(p.Lines))], other.Lines[:min(1, len(other.Lines))])
 }
 
-// Invalid returns the requests that the API server has refused at last (422), each once.
+// Invalid returns the writes whose last try the API server refused as invalid (422), a line
+// each.
 func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	last := map[observe.Call]*observe.Request{}
 	var order []observe.Call
@@ -227,7 +229,7 @@ func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	return lines
 }
 
-// Rank orders oracles by how much they tell.
+// Rank returns the rank of an oracle: the lower, the more useful is its problem to readers.
 func Rank(o Oracle) int {
 	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
 }

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// handedOn reports whether an operator has copied the annotation of the kit to an object that the
-// kit did not annotate, or into an object, such as into the template of its pods.
+// handedOn reports whether the operator has copied the annotation of explore to another object,
+// or to another place, such as the template of its pods.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -28,15 +28,15 @@ func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	return false
 }
 
-// templateHash is the hash in the names of objects made of a template, such as a
-// ReplicaSet, in the alphabet in which Kubernetes writes hashes.
+// templateHash matches the hash in the names of objects made from a template, such as
+// ReplicaSets, in the alphabet that Kubernetes uses for hashes.
 var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
-// withoutRevisions returns a state without differences that follow from a revision of a template: where
-// an operator hands the annotation of the kit on to a template, there is a new one of all that is
-// made of it. Its content and the number of objects still count.
+// withoutRevisions returns a state without differences that follow from a new revision of a
+// template. If the operator copies the annotation of explore to a template, all objects made
+// from the template are replaced. Their content and number are still compared.
 func withoutRevisions(s observe.State) observe.State {
 	all := observe.State{}
 	for key, group := range s {
@@ -59,8 +59,8 @@ func withoutRevisions(s observe.State) observe.State {
 	return all
 }
 
-// byOwner is the key of a pod or a ReplicaSet that a template was made for: by its owner, so that
-// it is the same for each revision.
+// byOwner returns a key by owner for a pod or a ReplicaSet, which is the same for each revision
+// of a template; other keys are returned as they are.
 func byOwner(key string, f observe.Fields) string {
 	resource := state.ResourceOf(key)
 	if resource != "replicasets.apps" && resource != "pods" {

@@ -3,10 +3,10 @@
 
 // Package judge finds the problems of a run.
 //
-//	check.go        compares a run with undisturbed runs
+//	check.go        compares a run with the baseline
 //	verdict.go      the record of a run, with its problems
-//	invariants.go   rules that hold at every moment
-//	history.go      differences that a fault explains by hiding states
-//	copies.go       differences that follow from the annotation of the kit
-//	strangers.go    clients without a part in the run
+//	invariants.go   rules that must hold for each version
+//	history.go      differences explained by intermediate states that a fault hides
+//	copies.go       differences that follow from the annotation that explore writes
+//	strangers.go    detects other clients, which would spoil the verdict
 package judge

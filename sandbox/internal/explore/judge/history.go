@@ -13,13 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparableStates returns the wanted and the present state, without differences that a fault may rightly
-// change.
-func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
+// comparable returns the desired and the actual state without differences that the fault may
+// rightly cause.
+func comparable(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
-		// Claims are kept when their owners are gone: where these never were, there is
-		// nothing to keep. Each that is deleted is counted.
+		// Claims outlive their owners. Where the owners were never created, there are no claims to
+		// keep; deletions of claims are counted elsewhere.
 		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
 		})
@@ -30,7 +30,7 @@ func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, 
 	return want, got
 }
 
-// each returns a state with other fields.
+// each returns a state with change applied to each object.
 func each(s observe.State, change func(observe.Fields) observe.Fields) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -41,11 +41,10 @@ func each(s observe.State, change func(observe.Fields) observe.Fields) observe.S
 	return state
 }
 
-// withoutHistory returns a state without reports of earlier states: the revisions of a
-// template, ReplicaSets of earlier ones, which have no pods, volumes, which claims keep, and
-// conditions that are false, and are missing where they were never true, and of which generation a
-// condition has last become what it is. A controller that never
-// sees a state in between has none of them.
+// withoutHistory returns a state without traces of intermediate states, which a controller that
+// misses these states does not leave: revisions of a template, ReplicaSets of earlier revisions
+// without pods, volumes kept by claims, conditions that are False (they may be missing if they
+// were never True), and the observedGeneration of a condition.
 func withoutHistory(s observe.State) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -65,11 +64,11 @@ func withoutHistory(s observe.State) observe.State {
 	})
 }
 
-// ofCondition is a field of a condition of an object.
+// ofCondition matches a field of a status condition.
 var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
 
-// withoutDigests returns a state in which the digests in annotations and labels are all the same:
-// an operator may have made them of an object with the annotation of another client.
+// withoutDigests returns a state in which all digests in annotations and labels are equal, as
+// an operator may have computed them from an object with the annotation of another client.
 func withoutDigests(s observe.State) observe.State {
 	return each(s, func(f observe.Fields) observe.Fields {
 		fields := maps.Clone(f)

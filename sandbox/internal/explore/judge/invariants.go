@@ -23,14 +23,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// brokenInvariants goes through all that happened, and returns each invariant that did not
-// hold, for each object once. The resources are all that may have objects.
+// brokenInvariants returns each violation of an invariant, once for each object. Invariants are
+// the built-in invariants and own; resources are the names of all recorded resources.
 func brokenInvariants(own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	return BrokenSince(time.Time{}, own, versions, resources...)
 }
 
-// BrokenSince returns the invariants that did not hold at a moment or later, also invariants that did
-// not hold before.
+// BrokenSince returns the violations at a time or later, even if the same invariant was
+// violated before.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
@@ -76,7 +76,7 @@ func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.V
 	return problems
 }
 
-// everything is all objects at a moment, by resource.
+// everything has all present objects by resource.
 type everything map[string]map[types.UID]any
 
 func (e everything) saw(v *observe.Version) {
@@ -89,7 +89,8 @@ func (e everything) saw(v *observe.Version) {
 	}
 }
 
-// lists is called by an expression that asks for them.
+// lists returns the objects as lists, for CEL expressions. It is evaluated only when an
+// expression uses the variable.
 func (e everything) lists() any {
 	lists := make(map[string]any, len(e))
 	for resource, objects := range e {
@@ -98,13 +99,13 @@ func (e everything) lists() any {
 	return lists
 }
 
-// podCounter counts the pods of owners that want a certain number.
+// podCounter counts the pods of owners with spec.replicas.
 type podCounter struct {
-	// wanted is the largest number that an owner ever asked for: its controller may see a
-	// smaller one later.
+	// wanted is the largest number of replicas that an owner ever requested, as its controller may
+	// see a smaller number late.
 	wanted map[types.UID]int64
-	// active are the pods of each owner, and owners the owners of the pods: a pod may be released, and
-	// then belongs to no owner or to another.
+	// active are the active pods of each owner, and owners the owner of each pod: a pod may be
+	// released, and adopted by another owner.
 	active map[types.UID]map[types.UID]bool
 	owners map[types.UID]types.UID
 }
@@ -116,7 +117,7 @@ func newPodCounter() *podCounter {
 // replicated are the kinds that never have more pods than replicas.
 var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
 
-// saw reports a pod that is one more than its owner ever asked for.
+// saw reports a pod that exceeds the replicas that its owner ever requested.
 func (c *podCounter) saw(v *observe.Version) string {
 	if slices.Contains(replicated, v.Resource) {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
@@ -153,9 +154,10 @@ func (c *podCounter) saw(v *observe.Version) string {
 	return ""
 }
 
-// owners knows which objects exist, and the controller of each.
+// owners records which objects exist, and the controller of each.
 type owners struct {
-	// objects are all that exist, and controllers the controllers of each, also after it has gone.
+	// objects are the existing objects; controllers are the controllers of all objects, including
+	// deleted objects.
 	objects     map[types.UID]*unstructured.Unstructured
 	controllers map[types.UID]types.UID
 }
@@ -176,8 +178,8 @@ func (o *owners) saw(v *observe.Version) {
 	}
 }
 
-// stays reports whether an object exists and is to stay: neither it nor its controller is
-// gone or is being deleted.
+// stays reports whether an object exists and is to be kept: neither the object nor its
+// controller, at any level, is deleted or being deleted.
 func (o *owners) stays(uid types.UID) bool {
 	for seen := 0; ; seen++ {
 		object := o.objects[uid]
@@ -185,15 +187,16 @@ func (o *owners) stays(uid types.UID) bool {
 			return false
 		}
 		owner, has := o.controllers[uid]
-		if !has || seen > len(o.objects) { // Or they control each other.
+		if !has || seen > len(o.objects) { // Or the objects control each other.
 			return true
 		}
 		uid = owner
 	}
 }
 
-// taken reports an object that was taken from a controller that still exists. A controller may hand it on
-// to an object of its own, and take it back, as a StatefulSet does with claims that go with a pod.
+// taken reports an object that changed its controller although the earlier controller still
+// exists. A controller may pass the object to an object that it controls, and take it back, as
+// a StatefulSet does with claims that are deleted with a pod.
 func (o *owners) taken(v *observe.Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
@@ -206,16 +209,15 @@ func (o *owners) taken(v *observe.Version) string {
 	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.Key(), before.Kind, before.Name, now.Kind, now.Name)
 }
 
-// surge has the rollouts of Deployments, which never have ReplicaSets for more pods than their
-// replicas and their maxSurge.
+// surge tracks the rollouts of Deployments, whose ReplicaSets together never exceed the
+// replicas plus maxSurge.
 type surge map[types.UID]*rollout
 
-// rollout is the wanted size of a Deployment, and the sizes of its ReplicaSets.
+// rollout is the size limit of a Deployment, and the sizes of its ReplicaSets.
 type rollout struct {
-	// deployment is its name, empty as long as it was not seen.
+	// deployment is the NAMESPACE/NAME, empty until the Deployment is seen.
 	deployment string
-	// most is the largest number that it ever asked for: its controller may see a smaller one
-	// later.
+	// most is the largest limit so far, as the controller may see a smaller limit late.
 	most int64
 	// asked are the replicas of its ReplicaSets.
 	asked map[types.UID]int64
@@ -240,7 +242,7 @@ func (s surge) saw(v *observe.Version) string {
 		owner, uid := metav1.GetControllerOf(v.Object), v.Object.GetUID()
 		for deployment, of := range s {
 			if owner == nil || owner.UID != deployment {
-				delete(of.asked, uid) // It was released.
+				delete(of.asked, uid) // The ReplicaSet was released.
 			}
 		}
 		if owner == nil {
@@ -263,7 +265,7 @@ func (s surge) saw(v *observe.Version) string {
 	return ""
 }
 
-// replicasAndSurge returns how many pods a Deployment may have at once.
+// replicasAndSurge returns the number of pods that a Deployment may have at once.
 func replicasAndSurge(object *unstructured.Unstructured) int64 {
 	replicas := replicasOf(object)
 	var d appsv1.Deployment
@@ -277,7 +279,7 @@ func replicasAndSurge(object *unstructured.Unstructured) int64 {
 	return replicas + int64(more)
 }
 
-// replicasOf returns the replicas that an object wants, 1 if it does not say.
+// replicasOf returns spec.replicas of an object, 1 by default.
 func replicasOf(object *unstructured.Unstructured) int64 {
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	if !found {
@@ -286,8 +288,8 @@ func replicasOf(object *unstructured.Unstructured) int64 {
 	return replicas
 }
 
-// claims finds claims that are deleted though they are wanted: by a StatefulSet that has them in
-// its templates, or by a pod that has them as volumes, unless these go, too.
+// claims finds claims that are deleted while in use: by a StatefulSet with a matching claim
+// template, or by a pod that mounts the claim, unless the user is to be deleted, too.
 type claims struct {
 	owners *owners
 	// users are the StatefulSets and pods of each namespace.
@@ -296,7 +298,7 @@ type claims struct {
 
 func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
 
-// saw reports a claim whose deletion has begun though it is wanted.
+// saw reports a claim whose deletion begins while it is in use.
 func (c claims) saw(v *observe.Version) string {
 	namespace := v.Object.GetNamespace()
 	switch v.Resource {
@@ -328,7 +330,7 @@ func (c claims) saw(v *observe.Version) string {
 	return ""
 }
 
-// wants reports whether a StatefulSet makes pods with that claim, or a pod has it.
+// wants reports whether a pod mounts a claim, or a StatefulSet has a pod that does.
 func wants(user *unstructured.Unstructured, claim string) bool {
 	if user.GetKind() == "Pod" {
 		volumes, _, _ := unstructured.NestedSlice(user.Object, "spec", "volumes")

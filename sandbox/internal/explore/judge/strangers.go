@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Strangers is an error if someone has a part in a run that it did not give one: by a rule of the
-// proxy, or by writing to the sandbox. Then it says nothing about the operator.
+// Strangers returns an error if another client has interfered with a run, by a rule of the
+// proxy or by writing to the sandbox. Such a run says nothing about the operator.
 func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline) error {
 	for _, rule := range rules {
 		if !slices.Contains(inject.OwnRules, rule.Name) {
@@ -27,7 +27,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 	if b == nil {
 		return nil
 	}
-	// The kit itself writes by the name of this program.
+	// This program writes with the default field manager, which is the name of its executable.
 	kit, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
 	written := map[string]bool{}
 	for i := range o.Requests {
@@ -37,7 +37,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		// An object with a generated name has no name in its request.
+		// The request for an object with a generated name has no name.
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}

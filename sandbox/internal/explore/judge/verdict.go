@@ -10,12 +10,12 @@ import (
 // Outcome is the record of a run with the verdict on it.
 type Outcome struct {
 	observe.Record
-	// Reached: the fault was injected.
+	// Reached is set if the fault was injected.
 	Reached  bool
 	Problems []Problem
 }
 
-// FirstLines returns the first lines of the problems of runs.
+// FirstLines returns the first line of each problem of runs.
 func FirstLines(runs ...*Outcome) []string {
 	var lines []string
 	for _, o := range runs {

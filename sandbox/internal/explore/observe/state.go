@@ -100,8 +100,8 @@ func (a Names) State(objects []Version, locks map[string]bool) State {
 	return s
 }
 
-// Key names an object, or all those of a kind that belong to the same owner, if the name
-// differs from run to run.
+// Key returns the key of an object. If the name differs from run to run, all objects of the
+// resource with the same owner share a key.
 func (a Names) Key(v *Version) string {
 	o := v.Object
 	key := v.GeneralKey()
