@@ -11,8 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 )
 
-// whileBusy makes a new object of the sample, makes an edit as soon as the operator has begun to
-// do something about it, and takes that back at once. All must come to the state of the sample.
+// whileBusy creates the sample again, makes an edit as soon as the operator has begun to react,
+// and reverts the edit at once. The operator must reach the state of the sample. meant is set
+// if users may want the edit.
 func (w *world) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	w.session.Act("the object is deleted, and the sample made again")
 	if problem, err := w.replace(ctx, w.Sample); err != nil || problem != nil {
@@ -34,8 +35,8 @@ func (w *world) whileBusy(ctx context.Context, content map[string]any, meant boo
 	return problem.when("after a new object was edited and the sample restored, both at once"), err
 }
 
-// begun waits until the operator reacts to the last action. It is at rest if
-// there is nothing to do.
+// begun waits until the operator reacts to the last action, or for the quiet time, if there is
+// nothing to react to.
 func (w *world) begun(ctx context.Context) error {
 	since := time.Now()
 	for time.Since(since) < w.quiet && w.session.Activity(time.Since(since)).Requests == 0 {

@@ -16,23 +16,25 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Difference is something in which a state is not as it should be.
+// Difference is a deviation from the expected state.
 type Difference = state.Difference
 
 func lines(differences []Difference) []string { return state.Lines(differences) }
 
-// Mask has the differences that do not count: they are there without any edit, or the user says so.
+// Mask hides differences that do not count: differences that occur without an edit, and the
+// objects and fields that the user excludes.
 type Mask struct {
 	*state.Mask
-	// own are given by the user: a resource, or a resource and a path.
+	// own are the exclusions of the user: a resource, or a resource and a path.
 	own []string
 }
 
-// NewMask makes a mask of resources, like jobs.batch, and fields of a resource, like
-// 'deployments.apps metadata.annotations'.
+// NewMask returns a mask that excludes resources, such as jobs.batch, and fields of a resource,
+// such as 'deployments.apps metadata.annotations'.
 func NewMask(own []string) *Mask { return &Mask{state.NewMask(), own} }
 
-// isOwn reports whether the user says that an object, or a field of it, does not count.
+// isOwn reports whether the user excludes an object, or a field of the object if path is not
+// empty.
 func (m *Mask) isOwn(object, path string) bool {
 	for _, own := range m.own {
 		resource, field, some := strings.Cut(own, " ")
@@ -47,7 +49,9 @@ func (m *Mask) isOwn(object, path string) bool {
 	return false
 }
 
-// Compare returns the differences of a state from the wanted state.
+// Compare returns the differences of the actual state from the desired state. by is the content
+// of the edited object as users wrote it, to recognize fields that the operator wrote back in
+// another form.
 func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
 		s = maps.Clone(s)
@@ -63,18 +67,20 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	})
 }
 
-// written is the content of the edited object as users wrote it. When an operator writes an object
-// back, such as with its finalizer, its types drop unknown fields, add fields that they always
-// have, and write quantities and durations in their own way.
+// written is the content of the edited object as users wrote it. When an operator updates that
+// object, for example to add a finalizer, its Go types drop unknown fields, add fields without
+// omitempty, and write quantities and durations in canonical form.
 type written struct {
 	object string
 	fields state.Fields
-	// isNew: the compared object was just made, so that object is written back.
+	// isNew is set if the actual object was just created, so that the desired state has the form
+	// that the operator wrote.
 	isNew bool
 }
 
-// isBack reports whether a field differs only in that it was written back on one side, and is as users
-// wrote it on the other: the object that should be was written back when it was made.
+// isBack reports whether a field differs only because the operator wrote the object back: the
+// field has the form that users wrote in the desired state and the form that the operator wrote
+// in the actual state, or vice versa.
 func (w written) isBack(object, path, want, got string) bool {
 	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
 		return false
@@ -98,7 +104,7 @@ func isZero(value string) bool {
 	return slices.Contains([]string{"", "0", "false", "{}", "<nil>"}, value)
 }
 
-// sameAmount reports whether two texts are the same quantity or duration.
+// sameAmount reports whether two texts are equal as quantities or as durations.
 func sameAmount(a, b string) bool {
 	if x, err := resource.ParseQuantity(a); err == nil {
 		y, err := resource.ParseQuantity(b)
@@ -109,27 +115,26 @@ func sameAmount(a, b string) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// ignored reports whether a field says how often something was changed, which an edit and
-// its opposite do not undo.
+// ignored reports whether a field counts changes: reverting an edit does not revert the count.
 func ignored(path string) bool {
 	return strings.HasSuffix(path, ".observedGeneration") || strings.HasPrefix(path, "metadata.annotations.deployment.kubernetes.io/") ||
 		path == "status.collisionCount"
 }
 
-// noted reports whether an annotation is about when something was done, which an edit and its
-// opposite do not undo, as when pods were restarted.
+// noted reports whether an annotation that was added or removed is a time, such as the time of
+// a restart: reverting an edit does not remove the time.
 func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
-// keptOnPurpose reports whether objects of a kind are kept when no other object needs them any more,
-// because of the data in them.
+// keptOnPurpose reports whether objects of a resource are kept for the data in them when no
+// other object needs them any more.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)
 	return resource == "persistentvolumeclaims" || resource == "persistentvolumes"
 }
 
-// grown reports whether a claim for storage is larger than it should be: none can shrink.
+// grown reports whether the storage of a claim is larger than desired: claims cannot shrink.
 func grown(object, path, want, got string) bool {
 	if !keptOnPurpose(object) || !strings.HasSuffix(path, ".storage") {
 		return false
@@ -139,7 +144,8 @@ func grown(object, path, want, got string) bool {
 	return err1 == nil && err2 == nil && g.Cmp(w) > 0
 }
 
-// leftOut reports whether an object is part of the history of others, and not of a state.
+// leftOut reports whether an object only records the history of other objects, and is not part
+// of a state.
 func leftOut(resource string, o *unstructured.Unstructured) bool {
 	switch resource {
 	case "controllerrevisions.apps":
@@ -152,8 +158,8 @@ func leftOut(resource string, o *unstructured.Unstructured) bool {
 	return false
 }
 
-// changing returns the differences in fields with another value each
-// time, such as counters: again is the state after the same was done once more.
+// changing returns the differences in fields that change with each repetition, such as
+// counters. again is the state after the edit was made and reverted a second time.
 func changing(differences []Difference, again state.State) []Difference {
 	var all []Difference
 	for _, d := range differences {

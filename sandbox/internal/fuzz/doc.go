@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fuzz edits a custom resource in every way that its schema suggests, while its
-// operator runs, and looks whether the operator comes to where it should. Which edits
-// there are is decided by package edits; the sandbox and the operator's process belong to the packages
-// of package explore.
+// operator runs, and checks the state that the operator ends in. Package edits decides which
+// edits there are; the sandbox and the process of the operator belong to the packages of
+// package explore.
 //
-//	input.go     the sample, and the definition that it is of
-//	fuzz.go      learns, plays, confirms
-//	queue.go     the next trial, and its sandbox
+//	input.go     the sample, and its CustomResourceDefinition
+//	fuzz.go      learns the baseline, plays edits
+//	queue.go     the next trial, and its sandbox; confirms findings
 //	world.go     a sandbox with the operator and the sample in it
-//	settle.go    when all is at rest, and as it should be
+//	settle.go    waits until the cluster is quiet and in the expected state
 //	trial.go     a trial: edits, or an edit with a fault
 //	play.go      plays edits, and finds problems
 //	busy.go      makes an edit while the operator is busy with a new object

@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Finding is an edit, an edit with a fault, or a sequence of edits, after which something is
-// wrong. As a file it can be replayed.
+// Finding is an edit, an edit with a fault, or a sequence of edits, with the problem that
+// follows. Saved as a file, it can be replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
 
@@ -32,20 +32,22 @@ type Finding struct {
 	Nodes   int      `json:"nodes"`
 	Others  string   `json:"others,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
-	// Busy: the edit was made again while the operator was busy with a new object.
+	// Busy is set if each edit was repeated while the operator was busy with a new object.
 	Busy bool `json:"busy,omitempty"`
 	// Object is the sample.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
-	// Fault disturbs the operator's reaction to the edit; nil if the finding needs none.
+	// Fault is injected while the operator reacts to the edit; nil if the problem occurs without a
+	// fault.
 	Fault   *faults.Fault `json:"fault,omitempty"`
 	Outcome outcome       `json:"outcome"`
 	Problem Problem       `json:"problem"`
-	// Like is the ID of a finding of the same kind that was confirmed; then it was not tried again.
+	// Like is the ID of a confirmed finding of the same kind. A finding with Like was not played a
+	// second time.
 	Like string `json:"like,omitempty"`
 }
 
-// object is an object whose whole numbers stay whole when it is read.
+// object is decoded so that integers remain int64.
 type object map[string]any
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -59,7 +61,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	workload := f.Explorer.Workload
 	install := workload.Install
 	if f.Others != "" {
-		install = install[:len(install)-1] // The last one is made of Others.
+		install = install[:len(install)-1] // The last file was generated from Others.
 	}
 	problem = problem.because(w.session.Refused())
 	return &Finding{
@@ -72,7 +74,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.trial().id() }
 
-// trial is the trial of the finding.
+// trial returns the trial of the finding.
 func (f *Finding) trial() trial { return trial{edits: f.Edits, fault: f.Fault} }
 
 // Confirmed implements [results.Finding].
@@ -81,10 +83,10 @@ func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Like != "" || f.
 // Title implements [results.Finding].
 func (f *Finding) Title() string { return f.Problem.summary() }
 
-// Where implements [results.Finding]: it says which edits it takes.
+// Where implements [results.Finding]: it describes the edits.
 func (f *Finding) Where() string { return f.trial().name() }
 
-// What names the finding in a word or two.
+// What returns the sort of the finding in a few words.
 func (f *Finding) What() string {
 	switch {
 	case f.Fault != nil:
@@ -98,11 +100,11 @@ func (f *Finding) What() string {
 // Details implements [results.Finding].
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
-// oracles are all oracles, the most telling first.
+// oracles are all oracles, most useful to readers first.
 var oracles = []judge.Oracle{judge.Failed, judge.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, judge.OtherState, judge.NotReached, judge.NotAtRest}
 
-// Rank implements [results.Finding]: the fewest edits come first, edits without a fault
-// before edits with a fault.
+// Rank implements [results.Finding]: by oracle, then fewest edits first, then edits without a
+// fault first.
 func (f *Finding) Rank() []int {
 	faults := 0
 	if f.Fault != nil {
@@ -111,7 +113,7 @@ func (f *Finding) Rank() []int {
 	return []int{slices.Index(oracles, f.Problem.Oracle), len(f.Edits), faults}
 }
 
-// Possible says when its fault happens.
+// Possible describes how the fault happens in real clusters, empty without a fault.
 func (f *Finding) Possible() string {
 	if f.Fault == nil {
 		return ""
@@ -135,8 +137,8 @@ func (f *Finding) Kind() string {
 	return text
 }
 
-// secondTime returns the finding after it was played again, which came to the other one: that, if
-// it is certain, or shows the same and needs no fault.
+// secondTime returns the finding after a second run, which led to the finding other. It returns
+// other if that is certain, or shows the same problem without a fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	bare := func(f *Finding) string {
 		without := *f
@@ -157,7 +159,7 @@ func (f *Finding) secondTime(other *Finding) *Finding {
 	return found
 }
 
-// IsFinding reports whether a file is a finding of this package, and not of another.
+// IsFinding reports whether a file is a finding of fuzz, and not of explore.
 func IsFinding(file string) bool {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -167,7 +169,7 @@ func IsFinding(file string) bool {
 	return yaml.Unmarshal(text, &fields) == nil && fields["edits"] != nil
 }
 
-// ReadFinding reads a file that was saved.
+// ReadFinding reads the file of a finding.
 func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
 
 func parseFinding(text []byte) (*Finding, error) {

@@ -28,74 +28,74 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Fuzzer edits a sample.
+// Fuzzer plays edits of a sample.
 type Fuzzer struct {
-	// Explorer has the sandboxes, the operator, and how long to wait.
+	// Explorer provides the sandboxes, the operator, and the timeouts.
 	Explorer *explore.Explorer
-	// Sample is the object, and Others a manifest of the objects that it needs.
+	// Sample is the object to edit, and Others a manifest of the objects that the sample needs.
 	Sample map[string]any
 	Others string
-	// Ignore are resources and fields that do not count: see NewMask.
+	// Ignore are resources and fields that are not compared: see NewMask.
 	Ignore []string
-	// Busy has each edit that was survived made once more while the operator is busy with a
-	// new object.
+	// Busy repeats each edit without a problem while the operator is busy with a new object.
 	Busy bool
 
 	target *target
 	base   *baseline
-	// progress gets a line for each difference that does not count.
+	// progress receives a line for each difference that is masked.
 	progress io.Writer
 }
 
-// baseline is the behaviour of the operator without an edit.
+// baseline is the behavior of the operator without an edit.
 type baseline struct {
-	// before and state are all objects without and with the sample.
+	// before and state are the cluster's objects without and with the sample.
 	before, state state.State
 	mask          *Mask
-	// quiet is how long nothing happens when all is at rest, and took how long the sample
-	// takes.
+	// quiet is the time without a change after which the cluster counts as quiet, and took the time
+	// from creating the sample until then.
 	quiet, took time.Duration
-	// busy is how many requests a second are a loop.
+	// busy is the number of requests a second that counts as a hot loop.
 	busy float64
-	// observed: the operator writes status.observedGeneration.
+	// observed is set if the operator writes status.observedGeneration.
 	observed bool
-	// fresh: the sample can be deleted and made again.
+	// fresh is set if the sample can be deleted and created again.
 	fresh bool
 	// watched are the resources that the operator watches from its start on.
 	watched []string
-	// idle: the operator wrote nothing when there was the sample.
+	// idle is set if the operator wrote nothing in response to the sample.
 	idle bool
-	// reports is the operator's report in the status of the sample.
+	// reports is the report of the operator in the status of the sample.
 	reports string
-	// habits are changes that come again and again while all is at rest.
+	// habits are changes that recur in an otherwise quiet cluster.
 	habits map[observe.Habit]bool
-	// managers are by whom objects are written.
+	// managers are the field managers of all objects.
 	managers map[string]bool
 }
 
 // Plan chooses the edits to play.
 type Plan struct {
-	// For is how long to play; 0 is until all is played.
+	// For limits the time of fuzzing; 0 plays every edit.
 	For time.Duration
-	// Faults has edits that were survived played again with faults.
+	// Faults repeats edits without a problem with faults.
 	Faults bool
-	// Only are parts of the names of edits; none is all.
+	// Only are substrings of the names of trials, or IDs; empty plays every edit.
 	Only []string
-	// Shard and Shards divide the edits among machines: this one plays those with the
-	// number Shard, from 1 on.
+	// Shard and Shards divide the edits among machines: this process plays part Shard of Shards,
+	// counted from 1.
 	Shard, Shards int
-	// Jobs is how many sandboxes play side by side.
+	// Jobs is the number of sandboxes that play side by side.
 	Jobs int
-	// Fresh forgets the trials and findings of earlier runs.
+	// Fresh discards the trials and findings that earlier runs recorded.
 	Fresh bool
-	// Progress gets a line for each edit.
+	// Progress receives a line for each trial.
 	Progress io.Writer
 }
 
 // Result is the result of fuzzing.
 type Result struct{ *results.Result[*Finding] }
 
-// Run learns the state of the sample, and plays edits of it.
+// Run learns the state of the sample, and plays edits of the sample until all are played or
+// p.For is over.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	began := time.Now()
 	over := ctx
@@ -145,13 +145,13 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	q.fill(all)
 	by := w.scope()
 	err = errors.Join(book.Judge(by), q.run(w))
-	by.Masked = f.base.mask.All() // It has grown since.
+	by.Masked = f.base.mask.All() // Fields were masked since.
 	err = errors.Join(err, book.Judge(by))
 	book.Left, book.Took = len(q.edits), time.Since(began)
 	return &Result{book.Result}, err
 }
 
-// chosen returns the edits that are to be played here.
+// chosen returns the edits of this shard that p.Only selects.
 func chosen(all []edits.Edit, p Plan) []edits.Edit {
 	return slices.DeleteFunc(all, func(e edits.Edit) bool {
 		t := trial{edits: []edits.Edit{e}}
@@ -159,7 +159,7 @@ func chosen(all []edits.Edit, p Plan) []edits.Edit {
 	})
 }
 
-// noEdits says why there is no edit to play.
+// noEdits returns an error that says why there is no edit to play.
 func noEdits(p Plan) error {
 	switch {
 	case len(p.Only) > 0:
@@ -170,7 +170,7 @@ func noEdits(p Plan) error {
 	return errors.New("no edit to play: the schema describes nothing that can be edited")
 }
 
-// chooses reports whether a trial has a name that is to be played.
+// chooses reports whether Only selects a trial.
 func (p Plan) chooses(t trial) bool {
 	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool {
 		return strings.Contains(t.name(), part) || t.id() == part
@@ -190,7 +190,8 @@ func (b *baseline) describe() string {
 	return text
 }
 
-// ignoredFields are the fields that the user says do not count. Their changes are not unrest either.
+// ignoredFields returns the fields that the user excludes. Changes of these fields do not count
+// as activity.
 func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	var all []workload.Unjudged
 	for _, own := range f.Ignore {
@@ -201,10 +202,11 @@ func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	return all
 }
 
-// ignoreFlag is how the user says that a field does not count.
+// ignoreFlag returns the flag by which users exclude a field.
 func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
 
-// prepare installs the objects that the sample needs.
+// prepare prepares the sandboxes, in which the manifests and the objects that the sample needs
+// are installed, and finds the kind of the sample.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	judged := *f.Explorer.Workload
 	judged.Unjudged = slices.Concat(judged.Unjudged, f.ignoredFields())
@@ -229,7 +231,8 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	return f.Explorer.Prepare(ctx, progress)
 }
 
-// learn plays the sample without an edit: twice, as differences between the two do not count.
+// learn learns the baseline: it creates the sample twice, and masks the differences between the
+// resulting states. It returns the sandbox, in which the sample exists.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
 	f.progress = progress
 	if err := f.prepare(ctx, progress); err != nil {
@@ -254,7 +257,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 		return nil, err
 	}
 	watched := s.Watched()
-	w.gap = 0 // That a process takes a moment to start says nothing about what it does then.
+	w.gap = 0 // The time until a process has started is not a pause in its work.
 	if f.base.state, err = w.learnSample(ctx); err != nil {
 		return nil, err
 	}
@@ -278,7 +281,8 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learnNext waits until the last action has settled.
+// learnNext waits until the cluster is quiet after an action, described by what, and returns
+// the state. A problem is returned as an error.
 func (w *world) learnNext(ctx context.Context, what string) (state.State, error) {
 	state, problem, err := w.settle(ctx, goal{learns: true}, w.Explorer.Settle)
 	if err == nil && problem != nil {
@@ -302,7 +306,7 @@ func (w *world) learnNext(ctx context.Context, what string) (state.State, error)
 	return state, err
 }
 
-// learnSample creates the sample, and returns the state then.
+// learnSample creates the sample, and returns the resulting state.
 func (w *world) learnSample(ctx context.Context) (state.State, error) {
 	w.session.Mark()
 	if err := w.create(ctx, w.Sample); err != nil {
@@ -313,8 +317,8 @@ func (w *world) learnSample(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// learnAgain deletes the sample and creates it again. What the first has left behind, and
-// what differs, does not count.
+// learnAgain deletes the sample and creates it again. Leftovers of the first sample, and
+// differences between the two states, are masked.
 func (w *world) learnAgain(ctx context.Context) error {
 	if err := w.remove(ctx); err != nil {
 		return err
@@ -339,11 +343,11 @@ func (w *world) learnAgain(ctx context.Context) error {
 	return nil
 }
 
-// limit is how long the reaction to an edit may take.
+// limit returns the time that the operator has to react to an edit.
 func (w *world) limit() time.Duration { return w.base.took + w.Explorer.Patience }
 
-// Replay plays a finding again, and returns the new finding: nil if it is not found any
-// more.
+// Replay plays a finding again. It returns the finding of the new run, or nil if there is no
+// problem.
 func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer) (*Finding, error) {
 	w, err := f.learn(ctx, progress)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 )
 
-// ReadSample reads the file of --object: the last object in it is the one that is edited,
-// and others, which may be empty, is a manifest of those before it, which it may need.
+// ReadSample reads the file of --object. The last object in the file is the sample, which is
+// edited; others is a manifest of the objects before, which the sample may need, or empty.
 func ReadSample(file string) (sample map[string]any, others string, err error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -60,7 +60,7 @@ func parseSample(text []byte) (sample map[string]any, others string, err error) 
 			return nil, "", fmt.Errorf("it is not YAML: %w", err)
 		}
 		if object == nil {
-			continue // It has only comments.
+			continue // The document has only comments.
 		}
 		fields, is := object.(map[string]any)
 		if !is || textOf(fields, "kind") == "" || textOf(fields, "apiVersion") == "" {
@@ -93,7 +93,7 @@ type target struct {
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// find finds the definition of the sample in the cluster.
+// find returns the kind of the sample, from its CustomResourceDefinition in the cluster.
 func find(ctx context.Context, client dynamic.Interface, sample *unstructured.Unstructured) (*target, error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -110,7 +110,7 @@ func find(ctx context.Context, client dynamic.Interface, sample *unstructured.Un
 	return choose(crds, sample.GroupVersionKind())
 }
 
-// choose chooses the definition of a kind.
+// choose returns the target for a kind from the CustomResourceDefinitions in a cluster.
 func choose(crds []apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind) (*target, error) {
 	var known []string
 	for _, crd := range crds {
@@ -140,7 +140,7 @@ func choose(crds []apiextensionsv1.CustomResourceDefinition, kind schema.GroupVe
 	return nil, fmt.Errorf("--object: no CustomResourceDefinition that --install installs is that of %s of %s: %s", kind.Kind, kind.GroupVersion(), have)
 }
 
-// describes reports whether a schema describes something that users may set.
+// describes reports whether a schema has a property that users may set.
 func describes(s *edits.Schema) bool {
 	if s == nil {
 		return false
@@ -153,5 +153,5 @@ func describes(s *edits.Schema) bool {
 	return false
 }
 
-// common are fields that all objects have, and the status. They are not edited.
+// common are the fields that are not edited: the fields of all objects, and the status.
 var common = []string{"apiVersion", "kind", "metadata", "status"}

@@ -20,19 +20,20 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracles, beside those of explore.
+// Oracles in addition to the oracles of explore.
 const (
-	// NotUndone: an edit was taken back, and yet not all is as before.
+	// NotUndone: an edit that users may want was reverted, and the state is another than before.
 	NotUndone judge.Oracle = "not undone"
-	// NotHealed: the same, of an edit that is wrong.
+	// NotHealed: the same for an edit that is a mistake.
 	NotHealed judge.Oracle = "does not heal"
-	// OtherThanFresh: an edited object comes to another state than a new object.
+	// OtherThanFresh: an edited object leads to another state than a new object with the same
+	// content.
 	OtherThanFresh judge.Oracle = "other than a new one"
-	// Changed: the API server refused an edit, and yet something has changed.
+	// Changed: the API server rejected an edit, and yet the object changed.
 	Changed judge.Oracle = "refused, and yet changed"
 )
 
-// Problem is a mistake that a trial shows.
+// Problem is a mistake of the operator that a trial shows.
 type Problem struct {
 	Oracle judge.Oracle `json:"oracle"`
 	// When describes the actions before the problem.
@@ -42,13 +43,13 @@ type Problem struct {
 	differences []Difference
 }
 
-// certain reports whether it has happened for sure, so that it need not be found twice.
+// certain reports whether a single run proves the problem.
 func (p *Problem) certain() bool {
 	return p.Oracle == judge.Failed || p.Oracle == judge.Broken || p.Oracle == Changed
 }
 
-// because returns the problem with what the API server refuses as its headline: what is missing, or
-// wrong, may be so because of that.
+// because returns the problem with the writes that the API server rejects as its first line, as
+// they probably are the cause.
 func (p *Problem) because(refused []string) *Problem {
 	if len(refused) == 0 || p.certain() || p.Oracle == judge.NotAtRest {
 		return p
@@ -58,7 +59,7 @@ func (p *Problem) because(refused []string) *Problem {
 	return &with
 }
 
-// summary is the problem in a line.
+// summary returns the problem in a line.
 func (p *Problem) summary() string {
 	text := string(p.Oracle)
 	if len(p.Lines) > 0 {
@@ -70,21 +71,21 @@ func (p *Problem) summary() string {
 	return text
 }
 
-// outcome is the result of edits.
+// outcome is the result of edits that have no problem.
 type outcome string
 
 // Outcomes.
 const (
-	// accepted: the operator had something to do.
+	// accepted: the object was changed.
 	accepted outcome = "accepted"
-	// denied: the API server refused them.
+	// denied: the API server rejected the edit.
 	denied outcome = "refused"
-	// same: the API server makes nothing of them.
+	// same: the API server stored the object unchanged.
 	same outcome = "no change"
 )
 
-// play plays edits, one after the other, on the sample at rest. The world is as before if
-// there is no problem and no error.
+// play plays edits in turn on the sample in a quiet cluster, reverts them, and checks the
+// states. The sandbox is unchanged if there is no problem and no error.
 func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
 	w.session.Mark()
 	content := w.Sample
@@ -135,7 +136,7 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 	return came, nil, err
 }
 
-// describe names the edits.
+// describe returns a description of the edits.
 func (w *world) describe(all []edits.Edit) string {
 	names := make([]string, 0, len(all))
 	for _, e := range all {
@@ -144,7 +145,7 @@ func (w *world) describe(all []edits.Edit) string {
 	return "after " + strings.Join(names, ", then ")
 }
 
-// when returns the problem with the actions before it.
+// when returns the problem with a description of the preceding actions.
 func (p *Problem) when(text string) *Problem {
 	if p != nil {
 		p.When = text
@@ -162,8 +163,8 @@ func meant(all []edits.Edit) bool {
 	return true
 }
 
-// edit makes an edit, if the API server allows it. While others are under way, it does not
-// matter if an edit changes nothing.
+// edit makes an edit, after a dry run. underWay is set if earlier edits of a sequence precede
+// it: then a rejected edit is not examined further.
 func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
 	was, would, err := w.put(ctx, content, true)
 	switch {
@@ -186,7 +187,8 @@ func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, 
 	return accepted, nil, nil
 }
 
-// refuses makes an edit that was refused in a dry run, which must not change anything.
+// refuses makes an edit that was rejected in a dry run, and checks that the object does not
+// change.
 func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]any, was *unstructured.Unstructured) (outcome, *Problem, error) {
 	_, _, err := w.put(ctx, content, false)
 	switch {
@@ -208,13 +210,13 @@ func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]an
 	return denied, nil, nil
 }
 
-// back makes the object the sample again, and compares.
+// back restores the sample, and returns a problem if its state is not reached.
 func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	state, problem, err := w.restore(ctx)
 	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
 		return problem.when("after the sample was restored"), err
 	}
-	// A value that changes each time, such as a counter, is not left behind by an edit.
+	// A value that changes with each repetition, such as a counter, is not a leftover of the edit.
 	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
 		if repeated, err := w.again(ctx, content); err == nil && repeated != nil {
 			w.excuse(changing(problem.differences, repeated), anotherEachTime)
@@ -231,8 +233,8 @@ func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*
 	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
 }
 
-// restore makes the object the sample again. If the API server refuses that, as some
-// things can only be set once, the object is made again.
+// restore reverts the object to the sample. If the API server rejects that, as for immutable
+// fields, the object is deleted and created again.
 func (w *world) restore(ctx context.Context) (state.State, *Problem, error) {
 	w.session.Act("the sample is restored")
 	_, _, err := w.put(ctx, w.Sample, false)
@@ -247,7 +249,7 @@ func (w *world) restore(ctx context.Context) (state.State, *Problem, error) {
 	return w.settle(ctx, goal{state: w.base.state, written: w.written(w.Sample, false)}, w.limit())
 }
 
-// again makes an edit once more and takes it back, and returns the state then.
+// again makes an edit a second time and reverts it, and returns the resulting state.
 func (w *world) again(ctx context.Context, content map[string]any) (state.State, error) {
 	w.session.Act("the same again")
 	if _, _, err := w.put(ctx, content, false); err != nil {
@@ -276,13 +278,13 @@ func (w *world) replace(ctx context.Context, content map[string]any) (*Problem, 
 	return nil, w.create(ctx, content)
 }
 
-// fresh makes a new object of edited content, compares with the edited one, and makes it
-// the sample again.
+// fresh creates a new object with the edited content, and compares its state with the state
+// after the edit. Then it restores the sample.
 func (w *world) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
 	w.session.Act("the object is deleted, and made again as edited")
 	problem, err := w.replace(ctx, content)
 	if refused(err) {
-		// It is only allowed as a change.
+		// The content is only allowed in an update.
 		if err := w.create(ctx, w.Sample); err != nil {
 			return nil, err
 		}
@@ -295,9 +297,9 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want state.St
 	_, problem, err = w.settle(ctx, goal{state: want, written: w.written(content, true)}, w.limit())
 	if problem != nil && problem.Oracle == judge.OtherState {
 		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
-			problem = nil // A new one is refused by the operator, which says so.
+			problem = nil // The operator rejects the new object, and reports that.
 		} else {
-			// The edited object was compared with, and is wrong.
+			// The edited object is the wrong side of the comparison.
 			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
 		}
 	}
@@ -311,7 +313,7 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want state.St
 	return problem.when("after a new object with the edit became the sample"), err
 }
 
-// reversed describes differences from the other side.
+// reversed describes differences with both sides swapped.
 func reversed(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
@@ -325,8 +327,8 @@ func reversed(differences []Difference) []string {
 	return all
 }
 
-// reports returns the operator's report in a status: the conditions, and the
-// phase or state.
+// reports returns the report of the operator in the status of an object: the conditions, and
+// the phase or state.
 func reports(o *unstructured.Unstructured) string {
 	if o == nil {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// queue plays edits, some side by side: each lane has a world.
+// queue plays trials, several side by side: each worker (lane) has a sandbox.
 type queue struct {
 	fuzzer *Fuzzer
 	plan   Plan
@@ -24,20 +24,20 @@ type queue struct {
 	over   context.Context
 
 	mu sync.Mutex
-	// again are trials with which something was found before, with another program or other
-	// files. They are played first.
+	// again are trials that had findings with an earlier version of the program or of the files.
+	// They are played first.
 	again []trial
-	// edits are those of one property that are left, and sequences those of several that
-	// were survived one by one.
+	// edits are the remaining edits of single properties, and sequences are sequences of edits that
+	// had no problem alone.
 	edits     []edits.Edit
 	sequences [][]edits.Edit
-	// survived are the last edits that were survived, of which sequences are made.
+	// survived are the last edits without a problem, from which the next sequence is made.
 	survived []edits.Edit
-	// known are the kinds of confirmed findings, with their IDs.
+	// known are the kinds of confirmed findings, with an ID for each.
 	known map[string]string
-	// variety chooses the faults with which edits are played that were survived.
+	// variety chooses the faults for edits that had no problem without a fault.
 	variety *faults.Variety
-	// faults is how many trials with a fault were played here.
+	// faults is the number of trials with a fault that were played here.
 	faults int
 	err    error
 }
@@ -65,7 +65,7 @@ func (q *queue) fill(all []edits.Edit) {
 	}
 }
 
-// disturbed reports whether an edit that was played needs no faults any more.
+// disturbed reports whether an edit that was played needs no more trials with faults.
 func (q *queue) disturbed(id string) bool {
 	for _, p := range q.book.Played {
 		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
@@ -80,7 +80,7 @@ func (q *queue) played(id string) bool {
 	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id && p.Done() })
 }
 
-// take returns the next trial: sequences as soon as there are some.
+// take returns the next trial, sequences first; false if there is none or no time.
 func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,11 +103,11 @@ func (q *queue) take() (trial, bool) {
 	return trial{}, false
 }
 
-// inSequence is how many single edits are played for each sequence.
+// inSequence is the number of edits without a problem that are played before each sequence.
 const inSequence = 4
 
-// survive notes an edit that was survived, and makes a sequence of the last ones that do
-// not touch the same.
+// survive records an edit without a problem. From every inSequence such edits, it makes a
+// sequence of edits that do not touch the same property.
 func (q *queue) survive(e edits.Edit) {
 	q.survived = append(q.survived, e)
 	if len(q.survived) < inSequence {
@@ -149,16 +149,16 @@ func (q *queue) run(first *world) error {
 		})
 	}
 	lanes.Wait()
-	// If it was interrupted, the report has the played trials.
+	// After an interrupt, the report has the trials that were played.
 	return q.err
 }
 
-// lane plays edits in a row.
+// lane is a worker, which plays trials in its sandbox.
 type lane struct {
 	*queue
 	name  string
 	world *world
-	// used: the world is not as it was at first.
+	// used is set if the last trial may have left the sandbox in another state.
 	used bool
 }
 
@@ -169,8 +169,8 @@ func (l *lane) end() {
 	}
 }
 
-// ready makes a world if there is none, and makes one that was used as it was at first:
-// by another sandbox if that does not succeed.
+// ready starts a sandbox if there is none. A used sandbox is renewed, or replaced if that
+// fails.
 func (l *lane) ready(ctx context.Context) error {
 	if l.world != nil && l.used && l.world.renew(ctx) != nil {
 		l.end()
@@ -184,8 +184,8 @@ func (l *lane) ready(ctx context.Context) error {
 	return err
 }
 
-// play plays a trial, again if that makes a finding certain, and notes the result. It
-// returns the trials that follow from it.
+// play plays a trial, a second time if that is needed to confirm a finding, and records the
+// result. It returns the follow-up trials: an edit without a problem is played with faults.
 func (l *lane) play(ctx context.Context, t trial) []trial {
 	begun := time.Now()
 	played := results.Played{ID: t.id(), Name: t.name()}
@@ -194,7 +194,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	if err == nil {
 		var came outcome
 		var problem *Problem
-		if t.fault != nil && t.want == nil { // It was found by another run of this command.
+		if t.fault != nil && t.want == nil { // The trial was found by an earlier process of this command.
 			_, came, problem, err = l.world.repeat(ctx, t)
 		} else {
 			came, problem, err = l.world.try(ctx, t)
@@ -212,7 +212,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	}
 	if err != nil || found != nil {
 		if crash := l.crash(); crash != nil {
-			// The operator is not to blame.
+			// A crash of the sandbox is not a problem of the operator.
 			found, played.Found, err = nil, false, crash
 		}
 		l.used = true
@@ -224,7 +224,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	return l.note(played, found, t)
 }
 
-// giveBack has an edit not played that there was no time for.
+// giveBack returns an edit to the queue whose trial was cut off by the deadline.
 func (q *queue) giveBack(t trial) {
 	if len(t.edits) == 1 && t.fault == nil {
 		q.mu.Lock()
@@ -233,7 +233,7 @@ func (q *queue) giveBack(t trial) {
 	}
 }
 
-// crash returns the crash of a component of the lane's sandbox, and ends that.
+// crash returns the crash of a component of the sandbox, and stops the sandbox, or returns nil.
 func (l *lane) crash() error {
 	if l.world == nil {
 		return nil
@@ -245,9 +245,10 @@ func (l *lane) crash() error {
 	return err
 }
 
-// confirm plays a finding again in a world that is new, with more time to come to rest,
-// unless it is certain or one of its kind was confirmed. One with a fault becomes one
-// without if that is found.
+// confirm plays a finding again in a renewed sandbox, with the longer quiet time of the
+// baseline. Certain findings, and findings of a kind that is already confirmed, are not played
+// again. If a finding with a fault also occurs without the fault, the finding without is
+// returned.
 func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, error) {
 	l.mu.Lock()
 	known := l.known[found.Kind()]
@@ -280,10 +281,10 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 	return found, err
 }
 
-// mostFaults is how many faults are played with an edit.
+// mostFaults is the maximum number of faults that are played with an edit.
 const mostFaults = 4
 
-// disturb returns an edit that was survived with faults that were not played yet.
+// disturb returns trials of an edit with faults that were not played yet.
 func (l *lane) disturb(t trial) []trial {
 	var all []trial
 	for _, fault := range l.variety.Choose(l.world.faults, mostFaults) {
@@ -295,7 +296,7 @@ func (l *lane) disturb(t trial) []trial {
 	return all
 }
 
-// note notes what came of a trial, and says it. It returns the trials that follow from it.
+// note records and prints the result of a trial. It returns the follow-up trials.
 func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,7 +334,7 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	return then
 }
 
-// left is how many trials are probably left.
+// left estimates the number of remaining trials, with trials with faults included.
 func (q *queue) left() int {
 	left := len(q.again) + len(q.edits) + len(q.sequences)
 	if without := len(q.book.Played) - q.faults; without > 0 {

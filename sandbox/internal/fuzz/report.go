@@ -96,7 +96,7 @@ func (r *Result) JSON(dir string) error { return tool.JSON(dir, r.Result) }
 // IsResult reports whether a directory has the results of this package.
 func IsResult(dir string) bool { return tool.Is(dir) }
 
-// Merge merges the results of several directories.
+// Merge combines the results in several directories, as of the shards of a run.
 func Merge(dirs []string) (*Result, error) {
 	merged, err := tool.Merge(dirs)
 	return &Result{merged}, err

@@ -13,41 +13,45 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// goal is the condition under which all is settled, beside that nothing happens.
+// goal is the expected state, in which the cluster must become quiet.
 type goal struct {
-	// state is the wanted state of all objects; nil: any.
+	// state is the desired state of all objects; nil: any.
 	state state.State
-	// written is the users' content of the edited object, which an operator may have written back.
+	// written is the content of the edited object as users wrote it; the operator may write it in
+	// another form.
 	written written
-	// gone: the edited object must be gone.
+	// gone is set if the edited object must not exist.
 	gone bool
-	// learns: the operator was just started, or is being learnt about: it must watch
-	// something, and what is said if it does not settle is an error of the input.
+	// learns is set right after a start of the operator and while learning the baseline: the
+	// operator must open a watch, and a problem is an error in the input of the user.
 	learns bool
 }
 
 const (
-	// look is how often it is looked whether all is settled.
+	// look is the interval of polling.
 	look = 50 * time.Millisecond
-	// busy is how many requests a second are a loop, if they go on: client-go allows 5 by
-	// default. With twice as many at rest with the sample, more are one.
+	// busy is the number of requests a second that counts as a hot loop if it continues: client-go
+	// allows 5 by default. If the operator sends many requests with the unedited sample, twice that
+	// number is the limit.
 	busy = 4
-	// mostBusy is how many are a loop even with the sample.
+	// mostBusy is the limit while learning the baseline, in requests a second.
 	mostBusy = 20
-	// most is how many objects more than with the sample there may be. More say nothing
-	// about the operator, and only keep the machine busy.
+	// most is the maximum number of objects beyond the number with the sample. More only keep the
+	// machine busy, and say nothing about the operator.
 	most = 300
 )
 
-// tooManyError says that an edit cannot be judged.
+// tooManyError is the error of an edit that creates too many objects to be judged; its value is
+// the number of objects.
 type tooManyError int
 
 func (n tooManyError) Error() string {
 	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
 }
 
-// settle waits until all is settled, and returns the state. The problem is nil if that
-// came within the limit.
+// settle waits until the cluster is quiet and the goal is reached, and returns the state. If
+// that takes longer than the limit, it returns a problem. Failures of the operator are returned
+// at once.
 func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
 	over := time.After(limit)
 	var before time.Duration
@@ -95,8 +99,8 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (state.
 	}
 }
 
-// standing returns what is not as it should be though something goes on, which may be only because
-// of that: what comes and goes is not.
+// standing returns the unmet condition of the goal in a cluster that is not quiet. Differences
+// in objects that keep changing are left out, as they may be only a consequence of the changes.
 func (w *world) standing(g goal) *Problem {
 	p := w.missing(g, w.state())
 	if p == nil || p.Oracle != judge.OtherState {
@@ -109,7 +113,7 @@ func (w *world) standing(g goal) *Problem {
 	return p
 }
 
-// missing returns the first unmet condition of the goal when nothing happens.
+// missing returns the first unmet condition of the goal in a quiet cluster.
 func (w *world) missing(g goal, state state.State) *Problem {
 	object := w.find()
 	switch {
@@ -133,7 +137,8 @@ func (w *world) missing(g goal, state state.State) *Problem {
 	return nil
 }
 
-// unwatched returns the resources that the operator always watches, and does not watch now: it is not up.
+// unwatched returns the resources that the operator watches in the baseline, and does not watch
+// now: it is not ready.
 func (w *world) unwatched() []string {
 	now := w.session.Watched()
 	return slices.DeleteFunc(slices.Clone(w.base.watched), func(resource string) bool { return slices.Contains(now, resource) })

@@ -20,13 +20,13 @@ import (
 // trial is a sequence of edits, or an edit with a fault.
 type trial struct {
 	edits []edits.Edit
-	// fault disturbs the operator's reaction to the edit; nil: none.
+	// fault is injected while the operator reacts to the edit; nil: none.
 	fault *faults.Fault
 	// want is the state after the edit without the fault.
 	want state.State
 }
 
-// name names a trial.
+// name returns a description that identifies the trial.
 func (t trial) name() string {
 	names := make([]string, 0, len(t.edits))
 	for _, e := range t.edits {
@@ -39,7 +39,7 @@ func (t trial) name() string {
 	return text
 }
 
-// id identifies a trial.
+// id returns a short hash of the name.
 func (t trial) id() string {
 	sum := sha256.Sum256([]byte(t.name()))
 	return fmt.Sprintf("%x", sum[:4])
@@ -47,20 +47,20 @@ func (t trial) id() string {
 
 // Outcomes of edits with a fault.
 const (
-	// disturbed: the operator met the fault.
+	// disturbed: the fault was injected.
 	disturbed outcome = "with a fault"
-	// notReached: it did not.
+	// notReached: the operator did not send the request that the fault hits.
 	notReached outcome = results.NotReached
 )
 
-// try plays a trial whose state without its fault is known.
+// try plays a trial. For a trial with a fault, t.want must be set.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	if t.fault == nil {
 		came, problem, err = w.play(ctx, t.edits)
 	} else {
 		came, problem, err = w.disturb(ctx, t)
 	}
-	// A run in which another client has a part says nothing about the operator.
+	// If another client has written to the sandbox, the run says nothing about the operator.
 	if err == nil {
 		if err = w.session.Strangers(w.base.managers); err != nil {
 			problem = nil
@@ -69,8 +69,8 @@ func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Proble
 	return came, problem, err
 }
 
-// repeat plays a trial once more: first without its fault, and if that is survived with it.
-// It returns the trial in which the problem is.
+// repeat plays a trial again: first without its fault, and if there is no problem, with it. It
+// returns the trial that was played last.
 func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, error) {
 	without := trial{edits: t.edits}
 	came, problem, err := w.try(ctx, without)
@@ -85,9 +85,9 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 	return t, came, problem, err
 }
 
-// disturb makes an edit, with a fault that disturbs the operator's reaction. All
-// must come to where it does without the fault, and back. The world is as before if there
-// is no problem and no error.
+// disturb makes an edit and injects a fault while the operator reacts. The operator must reach
+// the same state as without the fault, and return to the state of the sample. The sandbox is
+// unchanged if there is no problem and no error.
 func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {
 	w.session.Mark()
 	e := t.edits[0]
@@ -112,13 +112,14 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	case reached:
 		return disturbed, problem, nil
 	case problem != nil && !problem.certain():
-		// It is not the fault's doing.
+		// The problem is not caused by the fault.
 		return notReached, nil, fmt.Errorf("the fault was not reached, and yet %s", problem.summary())
 	}
 	return notReached, problem, nil
 }
 
-// survive looks whether all comes to where it should after an edit with a fault, and back.
+// survive checks that the operator reaches the state t.want after an edit with a fault, and
+// then the state of the sample, after the edit is reverted.
 func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
 	_, problem, err := w.settle(ctx, goal{state: t.want, written: w.written(content, false)}, w.limit())
 	if err != nil || problem != nil {

@@ -26,24 +26,25 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// world is a sandbox in which the operator runs, and the sample is there and at rest.
+// world is a sandbox in which the operator runs and the sample exists; between trials the
+// cluster is quiet.
 type world struct {
 	*Fuzzer
 	session *explore.Session
-	// quiet is how long nothing must happen for all to be at rest, gap the longest time
-	// in which nothing happened before something did.
+	// quiet is the time without a change after which the cluster counts as quiet, gap the longest
+	// pause between two changes so far.
 	quiet, gap time.Duration
-	// edited is the state after the last played edits, and faults are the faults that may
-	// disturb the operator's writes then.
+	// edited is the state after the edits that were played last, and faults are the faults that can
+	// be injected into the writes of the operator in response to these edits.
 	edited state.State
 	faults faults.Faults
-	// objects is how many there are with the sample; 0: not known yet.
+	// objects is the number of objects with the sample; 0: not known yet.
 	objects int
 }
 
 func (w *world) state() state.State { return w.session.State(leftOut) }
 
-// scope describes the objects and fields by which edits are judged.
+// scope returns the census of the objects and fields that edits are judged by.
 func (w *world) scope() *results.Scope {
 	s := w.session.Scope(leftOut, "the history of others", w.base.mask.Mask)
 	for _, own := range w.Ignore {
@@ -53,7 +54,7 @@ func (w *world) scope() *results.Scope {
 	return s
 }
 
-// sample returns the object that is edited, with the fields of common from the sample.
+// sample returns the edited object with a content, without status, and in its namespace.
 func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "status")
@@ -67,7 +68,8 @@ func (f *Fuzzer) sample(content map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// written is the users' part of the edited object with that content.
+// written returns the content as users wrote it, for comparisons; isNew is set if the object
+// was just created.
 func (w *world) written(content map[string]any, isNew bool) written {
 	o := w.sample(content)
 	return written{
@@ -76,7 +78,7 @@ func (w *world) written(content map[string]any, isNew bool) written {
 	}
 }
 
-// client reaches the objects of the sample's kind.
+// client returns a client for the kind of the sample.
 func (w *world) client() dynamic.ResourceInterface {
 	all := w.session.Client().Resource(w.target.resource)
 	if !w.target.namespaced {
@@ -85,7 +87,7 @@ func (w *world) client() dynamic.ResourceInterface {
 	return all.Namespace(w.sample(w.Sample).GetNamespace())
 }
 
-// find returns the edited object, nil if it is not there.
+// find returns the edited object, or nil if it does not exist.
 func (w *world) find() *unstructured.Unstructured {
 	o := w.sample(w.Sample)
 	return w.session.Find(w.target.resource.GroupResource().String(), o.GetNamespace(), o.GetName())
@@ -103,8 +105,8 @@ func (w *world) create(ctx context.Context, content map[string]any) error {
 	return err
 }
 
-// put replaces the users' part of the object, and returns the API server's version of it.
-// In a dry run, nothing is changed.
+// put replaces the content of the object, and returns the versions before and after. A dry run
+// changes nothing. Conflicts are retried.
 func (w *world) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
 	options := metav1.UpdateOptions{}
 	if dryRun {
@@ -121,7 +123,7 @@ func (w *world) put(ctx context.Context, content map[string]any, dryRun bool) (b
 	}
 }
 
-// with returns an object with other content: all fields that not every object has.
+// with returns an object with other content, except for the common fields.
 func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	maps.DeleteFunc(o.Object, func(field string, _ any) bool { return !slices.Contains(common, field) })
@@ -133,7 +135,7 @@ func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Un
 	return o
 }
 
-// sameContent reports whether two objects are equal but for the fields that every object has.
+// sameContent reports whether two objects are equal except for the common fields.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
 		fields := maps.Clone(o.Object)
@@ -143,7 +145,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
-// remove deletes the object. It is not gone yet when this returns.
+// remove deletes the object, without waiting until the object is gone.
 func (w *world) remove(ctx context.Context) error {
 	err := w.client().Delete(ctx, w.sample(w.Sample).GetName(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	if apierrors.IsNotFound(err) {
@@ -152,8 +154,8 @@ func (w *world) remove(ctx context.Context) error {
 	return err
 }
 
-// refused reports whether an error is the answer that the object is not allowed. That the
-// API server is busy, or another client was faster, says nothing about the object.
+// refused reports whether an error says that the API server rejects the content of the object.
+// Conflicts, overload and missing objects are other errors.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -167,7 +169,7 @@ func refused(err error) bool {
 	}
 }
 
-// begin makes a world: a new sandbox with the operator, and the sample in it.
+// begin starts a sandbox with the operator, and creates the sample.
 func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	s, err := f.Explorer.Begin(ctx, name)
 	if err != nil {
@@ -182,8 +184,8 @@ func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-// fill starts the operator and creates the sample. Where all settles in another state than
-// it did at first, that does not count from now on.
+// fill starts the operator and creates the sample. Differences from the state in the baseline
+// are masked from now on, as they occur without an edit.
 func (w *world) fill(ctx context.Context) error {
 	w.session.Mark()
 	if err := w.session.Start(); err != nil {
@@ -210,7 +212,7 @@ func (w *world) fill(ctx context.Context) error {
 	return nil
 }
 
-// Why something does not count.
+// Reasons, for users, why a difference does not count.
 const (
 	differsUnedited = "differs between two times that the sample was made"
 	leftBehind      = "is left behind by the sample that was deleted"
@@ -219,14 +221,15 @@ const (
 	anotherEachTime = "has another value each time that an edit is made and taken back"
 )
 
-// excuse has differences not count from now on, and says so: the mask is that of all sandboxes.
+// excuse masks differences from now on, in all sandboxes, and prints them.
 func (w *world) excuse(differences []Difference, why string) {
 	for _, masked := range w.base.mask.Learn(differences, why) {
 		fmt.Fprintf(w.progress, "not judged from now on, as it %s: %s\n", why, masked)
 	}
 }
 
-// undisturbed is the error of a problem without any edit.
+// undisturbed returns the error for a problem that occurs without an edit; nil if there is no
+// problem.
 func undisturbed(when string, problem *Problem, err error) error {
 	if err != nil || problem == nil {
 		return err
@@ -234,14 +237,14 @@ func undisturbed(when string, problem *Problem, err error) error {
 	return fmt.Errorf("when %s, though nothing was edited: %s", when, problem.summary())
 }
 
-// renew makes all as it was when the world was new, without another sandbox: the operator
-// is another process, and the sample another object.
+// renew restarts the operator and creates the sample again in the same sandbox, which is faster
+// than another sandbox. It returns an error if leftovers of an edit remain.
 func (w *world) renew(ctx context.Context) error {
 	w.session.Kill()
 	if err := w.remove(ctx); err != nil {
 		return err
 	}
-	// The operator, which is gone, does not remove its finalizers any more.
+	// The operator does not run, so that its finalizers must be removed here.
 	_, err := w.client().Patch(ctx, w.sample(w.Sample).GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err

@@ -11,55 +11,55 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Class is what a value is for its property.
+// Class classifies a value by its effect on a property.
 type Class string
 
 // Classes of values.
 const (
-	// Plausible is what a user could want.
+	// Plausible is a value that users may want.
 	Plausible Class = "plausible"
-	// Limit is the least or the most that is allowed, or what a rule names.
+	// Limit is the smallest or largest value that is allowed, or a value at the edge of a CEL rule.
 	Limit Class = "limit"
-	// Beyond is more or less than what is allowed or makes sense.
+	// Beyond is a value outside of the limits, or an unreasonably large or small value.
 	Beyond Class = "beyond"
-	// Wrong is of another type, or is not what the property is about.
+	// Wrong is a value of another type, or of no meaning for the property.
 	Wrong Class = "wrong"
 	// Empty is "", 0, [] or {}.
 	Empty Class = "empty"
-	// Absent is no value.
+	// Absent removes the property, or sets null.
 	Absent Class = "absent"
-	// Hostile is what is made to break programs.
+	// Hostile is a value that is made to break programs.
 	Hostile Class = "hostile"
 )
 
-// Classes are all of them, those that tell most first.
+// Classes are all classes, in the order in which they are played.
 var Classes = []Class{Plausible, Empty, Beyond, Wrong, Absent, Limit, Hostile}
 
-// Meant reports whether users may want values of the class, so that the operator must come
-// to where it comes with a new object. Of others it may keep what was there before.
+// Meant reports whether users may want values of the class. With such a value, the operator
+// must reach the same state as with a new object; with other values it may keep the previous
+// state.
 func (c Class) Meant() bool {
 	return c == Plausible || c == Limit || c == Empty || c == Absent
 }
 
-// Edit sets one property of an object.
+// Edit sets or removes a property of an object.
 type Edit struct {
-	// Field is the property.
+	// Field is the path of the property.
 	Field string `json:"field"`
 	Class Class  `json:"class"`
 	// What describes the value.
 	What string `json:"what"`
-	// Path is what is set: the field, or that part of the object around it that the
-	// sample has not.
+	// Path is the path that is set: the field, or its outermost parent that the sample lacks.
 	Path Path `json:"path"`
-	// Remove removes what is at Path; Value is not used.
+	// Remove removes the value at Path; Value is not used.
 	Remove bool `json:"remove,omitempty"`
 	Value  any  `json:"value"`
 }
 
 func (e Edit) String() string { return e.Field + ": " + e.What }
 
-// Apply returns a copy of an object that is edited, and false if it has no place for
-// the edit.
+// Apply returns an edited copy of an object, and false if the object lacks the path of the
+// edit.
 func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	var edited any
 	var ok bool
@@ -75,7 +75,7 @@ func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	return whole, is
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. Whole numbers stay whole.
+// UnmarshalJSON implements [json.Unmarshaler]. Integers are decoded as int64.
 func (e *Edit) UnmarshalJSON(text []byte) error {
 	type plain Edit
 	read := struct {
@@ -92,9 +92,9 @@ func (e *Edit) UnmarshalJSON(text []byte) error {
 	return utiljson.Unmarshal(read.Value, &e.Value)
 }
 
-// order puts edits into the order in which they are played: one of each property first,
-// then the next of each, of the classes that tell most first; and what the sample has
-// before what it has not, what is at the top before what is deep inside.
+// order sorts edits into the order in which they are played: round by round, with an edit of
+// each property in each round, the most useful classes first. Properties that the sample has
+// come before properties that it lacks, and shallow properties before deep properties.
 func order(all []Edit, inSample map[string]bool) {
 	rank := map[string]int{}
 	slices.SortStableFunc(all, func(a, b Edit) int {

@@ -5,11 +5,11 @@ package edits
 
 import "strings"
 
-// alike has letters of another script that look like others.
+// alike replaces Latin letters with Cyrillic letters that look the same.
 var alike = strings.NewReplacer("a", "а", "c", "с", "e", "е", "o", "о", "p", "р", "x", "х")
 
-// hostile returns texts that are made to break programs: some are wrong nearly everywhere, and
-// some are nearly what is there now.
+// hostile returns texts that are made to break programs: some are invalid nearly everywhere,
+// and some are close to the present value.
 func hostile(now string) []value {
 	return []value{
 		{Hostile, "a blank", " "},

@@ -9,20 +9,22 @@ import (
 	"strings"
 )
 
-// value is one for a property.
+// value is a value for a property, with its class and description.
 type value struct {
 	class Class
 	what  string
 	value any
 }
 
-// kind is what many custom resources have, beside what their schemas say of it.
+// kind is a kind of property that many custom resources have, with values that the schema alone
+// does not suggest.
 type kind struct {
 	is     func(s *Schema, name string) bool
 	values []value
 }
 
-// named makes a kind of texts that properties with such names have.
+// named returns a predicate for string properties without further constraints whose name
+// matches a pattern.
 func named(pattern string) func(*Schema, string) bool {
 	expression := regexp.MustCompile(pattern)
 	return func(s *Schema, name string) bool {
@@ -30,11 +32,11 @@ func named(pattern string) func(*Schema, string) bool {
 	}
 }
 
-// counted are names of numbers of which each is an object or more: large ones only make
-// the machine slow.
+// counted matches the names of numbers that create at least as many objects: large values would
+// only make the machine slow.
 var counted = regexp.MustCompile(`(?i)(replicas|count|size|instances|nodes|members|workers|brokers|shards|parallelism|completions|copies)$`)
 
-// kinds are looked through in this order. The first value of each is a plausible one.
+// kinds are tried in this order. The first value of each kind is plausible.
 var kinds = []kind{
 	{isQuantity, []value{
 		{Plausible, "a quantity", "128Mi"}, {Plausible, "a larger quantity", "1Gi"}, {Limit, "a fraction", "1500m"}, {Empty, "zero", "0"},
@@ -100,7 +102,7 @@ var kinds = []kind{
 
 var container = map[string]any{"name": "app", "image": "registry.example.com/app:2"}
 
-// has reports whether a schema is that of an object with these properties.
+// has reports whether a schema describes an object with these properties.
 func has(s *Schema, names ...string) bool {
 	for _, name := range names {
 		if _, is := s.Properties[name]; !is {
@@ -110,12 +112,13 @@ func has(s *Schema, names ...string) bool {
 	return true
 }
 
-// isQuantity recognizes the schema that is generated for quantities.
+// isQuantity reports whether a schema is the generated schema of a resource.Quantity.
 func isQuantity(s *Schema, _ string) bool {
 	return s.XIntOrString && strings.Contains(s.Pattern, "KMGTPE")
 }
 
-// knownValues returns values for a property that is known by its name or its schema.
+// knownValues returns the values of the first kind that matches a property, by its name and
+// schema.
 func knownValues(s *Schema, name string) []value {
 	for _, k := range kinds {
 		if k.is(s, name) {

@@ -20,10 +20,10 @@ func objects(s *Schema, now map[string]any) []value {
 	return append(values, value{Hostile, "with a field that no one knows", more})
 }
 
-// mostEntries bounds maps that are as large as may be.
+// mostEntries is the limit up to which maps are filled to their maximum size.
 const mostEntries = 100
 
-// entries returns maps.
+// entries returns values for a map: with more or fewer entries, and with hostile keys.
 func entries(s *Schema, now map[string]any) []value {
 	names := slices.Sorted(maps.Keys(now))
 	with, ok := plausible(s.AdditionalProperties.Schema, "", deepest)
@@ -68,7 +68,7 @@ func entries(s *Schema, now map[string]any) []value {
 	return values
 }
 
-// hostileKeys are keys of maps that are none, or that are another's.
+// hostileKeys returns keys for maps that are invalid, or that belong to Kubernetes.
 func hostileKeys() []struct{ what, key string } {
 	return []struct{ what, key string }{
 		{"a key that is empty", ""},
@@ -87,8 +87,8 @@ func hostileKeys() []struct{ what, key string } {
 	}
 }
 
-// conflicts adds the keys of each map to each other one, with another value: operators bring maps
-// together, such as labels with those of a selector.
+// conflicts adds the keys of each map to each other map, with another value: operators merge
+// maps, such as labels with the labels of a selector.
 func (w *walker) conflicts() {
 	for _, at := range w.maps {
 		for _, from := range w.maps {

@@ -12,12 +12,11 @@ import (
 	"strings"
 )
 
-// Path leads to a value in an object: names of fields and keys of maps are strings, and
-// indexes of lists are ints. As text it is written like
-// spec.pools[0].labels["example.com/a"].
+// Path is the path of a value in an object: fields and keys of maps are strings, and indexes of
+// lists are ints. Its text has the form spec.pools[0].labels["example.com/a"].
 type Path []any
 
-// simple are the names that are written without quotes.
+// simple matches the names that are written without quotes.
 var simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func (p Path) String() string {
@@ -40,7 +39,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// ParsePath reads what String writes.
+// ParsePath parses the text of a path, as String writes it.
 func ParsePath(text string) (Path, error) {
 	var p Path
 	rest := text
@@ -75,7 +74,7 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// parseBracket reads an index or a quoted key, and what closes it.
+// parseBracket parses an index or a quoted key, and the closing bracket.
 func parseBracket(text string) (step any, rest string, err error) {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil && quoted[0] == '"' {
 		key, err := strconv.Unquote(quoted)
@@ -129,11 +128,11 @@ func (p Path) Get(in any) (any, bool) {
 	return in, true
 }
 
-// gone, as a value, removes what is set to it.
+// gone is a value that removes the field or item that it is set to.
 type gone struct{}
 
-// Set returns a copy of an object with another value at the path, and false if the path
-// leads nowhere. Objects on the way that are missing are made; lists are not.
+// Set returns a copy of an object with another value at the path, and false if that is
+// impossible. Missing objects on the way are created; lists are not.
 func (p Path) Set(in, value any) (any, bool) {
 	if len(p) == 0 {
 		return value, true
@@ -177,8 +176,8 @@ func (p Path) Set(in, value any) (any, bool) {
 	return nil, false
 }
 
-// Remove returns a copy of an object without the value at the path, and false if there is
-// none.
+// Remove returns a copy of an object without the value at the path, and false if there is no
+// such value.
 func (p Path) Remove(in any) (any, bool) {
 	if _, there := p.Get(in); !there || len(p) == 0 {
 		return nil, false
@@ -186,7 +185,7 @@ func (p Path) Remove(in any) (any, bool) {
 	return p.Set(in, gone{})
 }
 
-// Within reports whether one of two paths is the beginning of the other.
+// Within reports whether either path is a prefix of the other.
 func (p Path) Within(other Path) bool {
 	n := min(len(p), len(other))
 	return slices.Equal(p[:n], other[:n])

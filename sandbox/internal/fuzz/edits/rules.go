@@ -11,14 +11,14 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// named values of a rule in CEL: the fields that it selects, and its constants.
+// rule has the names in a CEL rule: the fields that it selects, and its constants.
 type rule struct {
 	fields    map[string]bool
 	constants []any
 }
 
-// rulesOf reads the rules of a schema. One that cannot be read has nothing to say here:
-// the API server has its own opinion.
+// rulesOf parses the CEL rules of a schema. Rules that cannot be parsed are skipped, as the API
+// server reports them.
 func rulesOf(s *Schema) []rule {
 	var rules []rule
 	environment, err := cel.NewEnv()
@@ -49,7 +49,7 @@ func (r *rule) visit(e ast.Expr) {
 			r.constants = append(r.constants, int64(constant))
 		}
 	case ast.CallKind:
-		// -5 is a call of a function.
+		// The parser represents -5 as a call of the negation.
 		call := e.AsCall()
 		if call.FunctionName() == operators.Negate && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind {
 			if number, is := call.Args()[0].AsLiteral().Value().(int64); is {
@@ -59,8 +59,8 @@ func (r *rule) visit(e ast.Expr) {
 	}
 }
 
-// fromRules returns values that rules name: rules of the property itself, and those of
-// objects around it that mention it.
+// fromRules returns values from the constants of rules: the rules of the property itself, and
+// rules of enclosing objects that mention the property.
 func fromRules(own, around []rule, name string, now any) []value {
 	var values []value
 	add := func(r rule) {

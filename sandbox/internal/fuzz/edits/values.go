@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// valuesOf returns the values that a property's name, type and bounds suggest, if it has
-// that one now.
+// valuesOf returns the values that the name, type and bounds of a property suggest, given its
+// present value.
 func valuesOf(s *Schema, name string, now any) []value {
 	values := slices.Clone(knownValues(s, name))
 	known := len(values) > 0
@@ -39,11 +39,12 @@ func valuesOf(s *Schema, name string, now any) []value {
 	return values
 }
 
-// texts returns texts. Where the property is known, there are plausible ones already.
+// texts returns values for a string. If the property is of a known kind, plausible values exist
+// already.
 func texts(s *Schema, name, now string, known bool) []value {
 	values := []value{{Empty, "empty", ""}}
 	if !known && len(s.Enum) == 0 && isConstant(name, now) {
-		// Which others there are, the schema does not say.
+		// The schema does not list the other constants.
 		values = append(values, value{Wrong, "no constant", now + "2"})
 	} else if !known && len(s.Enum) == 0 {
 		if s.Pattern == "" && s.Format == "" {
@@ -65,19 +66,20 @@ func texts(s *Schema, name, now string, known bool) []value {
 }
 
 var (
-	// constant is a text like Always or IfNotPresent, and severalWords one like the latter.
+	// constant matches texts such as Always or IfNotPresent, and severalWords texts such as the
+	// latter.
 	constant     = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 	severalWords = regexp.MustCompile(`[a-z][A-Z]`)
-	// ofConstants are the ends of the names of properties that have such a text.
+	// ofConstants matches the names of properties whose values usually are constants.
 	ofConstants = regexp.MustCompile(`(?i)(policy|strategy|mode|type|scope|effect|protocol|class|level|phase)$`)
 )
 
-// isConstant reports whether a text is one of some that the code of the operator has.
+// isConstant reports whether a text probably is a constant in the code of the operator.
 func isConstant(name, text string) bool {
 	return constant.MatchString(text) && (severalWords.MatchString(text) || ofConstants.MatchString(name))
 }
 
-// lengthened returns a text of that length that begins like another.
+// lengthened returns a text cut or extended to a length in bytes.
 func lengthened(text string, length int) string {
 	if len(text) >= length {
 		return text[:length]
@@ -111,7 +113,7 @@ func numbers(s *Schema, name string, now int64, known bool) []value {
 		value{Beyond, "more than 64 bits hold", 1e30}, value{Wrong, "a fraction", 1.5}, value{Wrong, "a number in a text", "7"})
 }
 
-// mostItems bounds lists that are as long as may be.
+// mostItems is the limit up to which lists are filled to their maximum length.
 const mostItems = 50
 
 func lists(s *Schema, now []any) []value {
@@ -135,7 +137,7 @@ func lists(s *Schema, now []any) []value {
 	return values
 }
 
-// many returns a list of that length of different items.
+// many returns a list of a length with distinct items.
 func many(s *Schema, now []any, length int) []any {
 	list := slices.Clone(now[:min(len(now), length)])
 	for len(list) < length {
@@ -144,7 +146,7 @@ func many(s *Schema, now []any, length int) []any {
 	return list
 }
 
-// another returns an item that a list has not.
+// another returns an item that is not in a list.
 func another(s *Schema, now []any) (any, bool) {
 	if len(now) > 0 {
 		return distinct(s, now[0], len(now)), true
@@ -155,7 +157,7 @@ func another(s *Schema, now []any) (any, bool) {
 	return plausible(s.Items.Schema, "", deepest)
 }
 
-// distinct returns an item like another, with other keys.
+// distinct returns a copy of an item with other keys.
 func distinct(s *Schema, item any, number int) any {
 	switch item := item.(type) {
 	case string:
@@ -183,7 +185,7 @@ func isObject(v any) bool {
 	return is
 }
 
-// ofOtherTypes returns a value of each type that a property is not of.
+// ofOtherTypes returns null, and a value of each type other than the type of the present value.
 func ofOtherTypes(now any) []value {
 	values := []value{{Absent, "null", nil}}
 	for _, v := range []value{

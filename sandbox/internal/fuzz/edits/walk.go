@@ -12,11 +12,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// belowAbsent is how deep the properties of objects are edited that the sample has not.
+// belowAbsent is the number of levels that are edited below a property that the sample lacks.
 const belowAbsent = 2
 
-// Of returns the edits of a sample that its schema suggests, most promising first, and
-// always the same. What all objects have, and the status, are not edited.
+// Of returns the edits of a sample that its schema suggests, in the order in which they are
+// played, which is deterministic. Metadata and status are not edited.
 func Of(schema *Schema, sample map[string]any) []Edit {
 	w := &walker{sample: sample, inSample: map[string]bool{}, seen: map[string]bool{}}
 	rules := rulesOf(schema)
@@ -32,12 +32,12 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 	return w.edits
 }
 
-// place is where a walk has come to.
+// place is a position of the walk through the schema.
 type place struct {
 	path Path
 	name string
-	// anchor is the outermost object on the way that the sample has not, with the value
-	// that it would have; whole is nil if the sample has all.
+	// anchor is the path of the outermost parent that the sample lacks, and whole the value that
+	// this parent would have; whole is nil if the sample has the property.
 	anchor Path
 	whole  any
 }
@@ -47,11 +47,11 @@ type walker struct {
 	edits    []Edit
 	inSample map[string]bool
 	seen     map[string]bool
-	// maps are those with texts that the sample has.
+	// maps are the paths of maps of strings in the sample.
 	maps []Path
 }
 
-// add adds an edit that sets a place to a value.
+// add adds an edit that sets the property at a place to a value.
 func (w *walker) add(at place, v value) {
 	e := Edit{Field: at.path.String(), Class: v.class, What: v.what, Path: at.path, Value: v.value}
 	if at.whole != nil {
@@ -74,7 +74,8 @@ func (w *walker) addEdit(e Edit) {
 	}
 }
 
-// property adds the edits of a property, and of everything inside it.
+// property adds the edits of a property, and of all properties below. around are the rules of
+// enclosing objects.
 func (w *walker) property(s *Schema, at place, around []rule) {
 	now, there := at.path.Get(w.sample)
 	inside := there
@@ -112,14 +113,14 @@ func (w *walker) property(s *Schema, at place, around []rule) {
 	w.inside(s, at, now, slices.Concat(around, own))
 }
 
-// inside goes through what a property has inside.
+// inside adds the edits of the items or fields of a property.
 func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	next := func(step any, name string) place {
 		return place{path: at.path.Then(step), name: name, anchor: at.anchor, whole: at.whole}
 	}
 	switch now := now.(type) {
 	case []any:
-		// The items of a list are alike.
+		// The items of a list are alike, so that the first suffices.
 		if len(now) > 0 && s.Items != nil && s.Items.Schema != nil {
 			w.property(s.Items.Schema, next(0, strings.TrimSuffix(at.name, "s")), around)
 		}
@@ -141,8 +142,8 @@ func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	}
 }
 
-// unknown goes through fields that the schema preserves without a word about them, by the
-// values that they have.
+// unknown adds the edits of fields that the schema preserves without describing them, with a
+// schema guessed from their values.
 func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule) {
 	if s.XPreserveUnknownFields == nil || !*s.XPreserveUnknownFields {
 		return
@@ -155,7 +156,7 @@ func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule)
 	}
 }
 
-// guessed returns the schema that a value may have.
+// guessed returns a schema that describes a value.
 func guessed(v any) Schema {
 	preserve := true
 	switch v := v.(type) {
