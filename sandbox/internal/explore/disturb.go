@@ -46,9 +46,10 @@ func (s *Session) Faults() faults.Faults {
 	return all
 }
 
-// Disturb injects a fault into the writes that the operator sends in response to do. It reports
-// whether the fault was reached: it gives up after limit, when nothing has changed for the
-// duration calm, or when do reports that it did nothing.
+// Disturb calls do, and injects a fault into the writes that the operator sends in response. It
+// reports whether the fault was reached. It gives up after limit, when nothing has changed for
+// a multiple of calm, the usual quiet time, or when do returns false because it changed
+// nothing.
 func (s *Session) Disturb(ctx context.Context, f faults.Fault, limit, calm time.Duration, do func() (done bool, err error)) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

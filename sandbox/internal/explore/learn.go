@@ -21,8 +21,8 @@ import (
 // learnBaseline plays the workload twice without a fault, side by side if there is more than
 // one job, because faults are played side by side, too. The second run is always a step behind
 // the first: otherwise a value derived from the time of day, in seconds, could be equal in both
-// runs and be taken for constant. If the runs differ in desired state, a third run is played.
-// The returned outcome has the problems of all runs.
+// runs and be taken for constant. If the desired state differs between the runs, a third run is
+// played. The returned outcome has the problems of all runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err

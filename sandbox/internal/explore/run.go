@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// run is one run of the workload, in a sandbox of its own.
+// run is a run of the workload, in a sandbox of its own.
 type run struct {
 	*Explorer
 	setting
@@ -148,7 +148,7 @@ func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *ba
 	return r.play(ctx)
 }
 
-// play plays the workload.
+// play plays the workload, and judges the record of the run.
 func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	f, b := r.fault, r.baseline
 	if b != nil {

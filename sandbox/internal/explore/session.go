@@ -187,8 +187,8 @@ func (s *Session) MayNot() string {
 	return lab.MayNot(asked)
 }
 
-// Refused returns the writes since the mark to objects whose last write the API server refused
-// as invalid (422).
+// Refused returns a line for each write since the mark whose last try the API server refused as
+// invalid (422).
 func (s *Session) Refused() []string {
 	return judge.Invalid(s.run.log.Since(s.from), s.run.log.LockKeys())
 }

@@ -73,14 +73,14 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 type written struct {
 	object string
 	fields state.Fields
-	// isNew is set if the actual object was just created, so that the desired state has the form
-	// that the operator wrote.
+	// isNew is set if the actual object was just created, so that the operator wrote back the
+	// actual object, and not the desired object.
 	isNew bool
 }
 
-// isBack reports whether a field differs only because the operator wrote the object back: the
-// field has the form that users wrote in the desired state and the form that the operator wrote
-// in the actual state, or vice versa.
+// isBack reports whether a field differs only because the operator wrote the object back on one
+// side, while the other side has the form that users wrote. Operators write an object back
+// after it was created.
 func (w written) isBack(object, path, want, got string) bool {
 	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
 		return false
@@ -93,7 +93,7 @@ func (w written) isBack(object, path, want, got string) bool {
 	switch {
 	case kept == own && (own != "" && back == "" || own == "" && isZero(back)):
 		return true
-	case own == "" && back == "" && isZero(kept): // A later edit may have been written back, too.
+	case own == "" && back == "" && isZero(kept): // The operator may have written back a later edit, too.
 		return true
 	}
 	return want == own && sameAmount(got, own) || got == own && sameAmount(want, own)

@@ -86,7 +86,7 @@ func (f *Finding) Title() string { return f.Problem.summary() }
 // Where implements [results.Finding]: it describes the edits.
 func (f *Finding) Where() string { return f.trial().name() }
 
-// What returns the sort of the finding in a few words.
+// What returns the kind of trial in the finding, such as "sequence of edits".
 func (f *Finding) What() string {
 	switch {
 	case f.Fault != nil:

@@ -22,11 +22,12 @@ import (
 
 // Oracles in addition to the oracles of explore.
 const (
-	// NotUndone: an edit that users may want was reverted, and the state is another than before.
+	// NotUndone: an edit that users may want was reverted, and the state differs from the state
+	// before the edit.
 	NotUndone judge.Oracle = "not undone"
-	// NotHealed: the same for an edit that is a mistake.
+	// NotHealed: the same after an edit that is a mistake.
 	NotHealed judge.Oracle = "does not heal"
-	// OtherThanFresh: an edited object leads to another state than a new object with the same
+	// OtherThanFresh: the state after an edit differs from the state with a new object of the same
 	// content.
 	OtherThanFresh judge.Oracle = "other than a new one"
 	// Changed: the API server rejected an edit, and yet the object changed.

@@ -87,8 +87,8 @@ func (f Fault) Describe(w *workload.Workload) string {
 	return text
 }
 
-// Effects returns the consequences of the fault that are not the operator's mistake; none if f
-// is nil. While it starts, the operator may exit if it cannot reach the API server.
+// Effects returns the consequences of the fault that the judge does not blame on the operator;
+// none if f is nil. During its start, an operator may exit if the API server is unreachable.
 func (f *Fault) Effects() Effects {
 	if f == nil {
 		return Effects{}

@@ -86,7 +86,7 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 			value -= 10
 		}
 		if strings.Contains(call.Resource, "/") && call.Verb == "create" {
-			value -= 15 // Nothing is stored.
+			value -= 15 // The API server stores no object, as for an eviction or a token.
 		}
 		if call.Resource == "persistentvolumeclaims" {
 			value += 8 // Data in a claim cannot be recovered.
@@ -94,7 +94,7 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		if earlier[call] {
 			value -= 12
 		}
-		// Of many similar writes, the first find most.
+		// Among similar writes in a step, faults of the first find the most problems.
 		value -= 10 * (seen[call] - 1)
 		for _, e := range Hitting(Write) {
 			switch {

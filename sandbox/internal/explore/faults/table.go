@@ -73,7 +73,7 @@ const (
 	Elected Restriction = "operators that elect a leader by a Lease"
 )
 
-// Effects are consequences of a fault that are not the operator's mistake.
+// Effects are the consequences of a fault that the judge does not blame on the operator.
 type Effects struct {
 	// HidesStates: the operator may miss intermediate states, and then rightly does less.
 	HidesStates bool

@@ -105,8 +105,9 @@ func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan s
 	return i.Strike(ctx, injected, done, i.Base.Steps[step].Took+2*i.Base.Quiet+3*time.Second, calm)
 }
 
-// Strike waits until the rule has fired, and performs the action of the fault. If the rule does
-// not fire, the fault is not reached; see reaches for limit and calm.
+// Strike waits until the rule has fired, and then performs the action of the fault. If the rule
+// does not fire in time, Strike removes the rule, and the fault counts as not reached. limit
+// and calm bound the wait, as in reaches.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
 	f := i.Fault
 	if !i.reaches(ctx, injected, done, limit, calm) {

@@ -27,7 +27,7 @@ var OwnRules = []string{FaultRule, freezeRule, expireRule, AgainRule}
 // Rules are the rules of the proxy of a run.
 type Rules struct{ Proxy *proxy.Server }
 
-// add adds a rule.
+// add adds a rule to the proxy.
 func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fault) error {
 	return r.Proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }

@@ -187,7 +187,7 @@ func (o *owners) stays(uid types.UID) bool {
 			return false
 		}
 		owner, has := o.controllers[uid]
-		if !has || seen > len(o.objects) { // Or the objects control each other.
+		if !has || seen > len(o.objects) { // The second condition ends a cycle of controllers.
 			return true
 		}
 		uid = owner

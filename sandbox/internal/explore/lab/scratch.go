@@ -56,7 +56,7 @@ func NewScratch(in string) (_ *Scratch, err error) {
 	return s, errors.Join(err, os.Rename(file+".new", file))
 }
 
-// Remove removes the directory.
+// Remove removes the directory, and releases its lock.
 func (s *Scratch) Remove() {
 	_ = os.RemoveAll(s.Dir)
 	if s.lock != nil {

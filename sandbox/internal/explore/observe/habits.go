@@ -315,8 +315,8 @@ func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	return all
 }
 
-// Mask adds the field of a habit to a mask, under its name in names, and returns the masked
-// fields.
+// Mask masks the field of a habit, for the object with the key that names returns, and returns
+// the newly masked fields.
 func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	if l.version == nil || l.Field == "" || len(l.values) < 2 {
 		return nil

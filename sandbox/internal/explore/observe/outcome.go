@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Record is all that was observed in a run.
+// Record is everything that was observed in a run.
 type Record struct {
 	Steps    []StepOutcome
 	Versions []Version
@@ -54,7 +54,7 @@ type StepOutcome struct {
 
 // Beginnings returns the step in which each object first existed (-1: before the run), by key
 // and by general key. A name that two runs have in different steps is derived from the time of
-// day: both runs reached that step at the same time of day.
+// day: the runs are played a step apart, and created the object at the same time.
 func (o *Record) Beginnings() map[string]int {
 	steps := map[string]int{}
 	for i := range o.Versions {
@@ -74,7 +74,7 @@ func (o *Record) Beginnings() map[string]int {
 	return steps
 }
 
-// IsIn reports whether a moment is in the i-th step, which lasts until the next begins.
+// IsIn reports whether a time is in step i, which lasts until the next step begins.
 func (o *Record) IsIn(i int, at time.Time) bool {
 	end := o.Began.Add(o.Took)
 	if i+1 < len(o.Steps) {
@@ -83,7 +83,7 @@ func (o *Record) IsIn(i int, at time.Time) bool {
 	return !at.Before(o.Steps[i].Began) && at.Before(end)
 }
 
-// WritesIn returns the writes of the operator in the i-th step.
+// WritesIn returns the writes of the operator in step i.
 func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	var writes []Request
 	for j := range o.Requests {
@@ -94,7 +94,7 @@ func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	return writes
 }
 
-// ReadsIn returns the kinds of reads of the operator in the i-th step, without watches.
+// ReadsIn returns the kinds of reads of the operator in step i, other than watches.
 func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	var calls []Call
 	for j := range o.Requests {

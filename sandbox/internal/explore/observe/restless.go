@@ -52,7 +52,7 @@ func Restless(requests []Request, versions []Version, locks map[string]bool, whi
 			note("the operator's " + Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}.String())
 		}
 	}
-	if last == "" { // The operator is not the cause.
+	if last == "" { // The operator does not write.
 		for i := range versions {
 			if v := &versions[i]; !v.Initial && !v.Habit && !v.Heartbeat() && v.Time.After(since) {
 				note(strings.ToLower(string(v.Type)) + " " + v.Key())

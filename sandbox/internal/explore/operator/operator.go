@@ -80,7 +80,7 @@ func (o *Operator) launch() error {
 	}
 	command.Env = append(append(os.Environ(), o.Environment...), "KUBECONFIG="+o.Kubeconfig, "PATH="+o.Path)
 	command.Stdout, command.Stderr = o.Output, o.Output
-	// Child processes are killed with the process.
+	// The process has a process group of its own, so that its child processes are killed, too.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
 	network, err := o.begin(command)

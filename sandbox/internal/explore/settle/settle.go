@@ -65,10 +65,10 @@ func (s *Settler) QuietFor() time.Duration {
 // later are still seen, in the following steps.
 const lastQuiet = 400 * time.Millisecond
 
-// Quiet returns the quiet time for a step in a run with a fault. It is short if the fault is in
-// another step and the last write of the step, as known from the baseline, has come. Otherwise
-// it is the quiet time of the step in the baseline, as the operator may pause before it
-// continues.
+// Quiet returns the quiet time for a step in a run with a fault. In the last step it is the
+// longest quiet time of all steps. It is short in a step without the fault, after the last
+// write that the baseline has in the step. Otherwise it is the quiet time of the step in the
+// baseline, as the operator may pause before it continues.
 func (s *Settler) Quiet(step int) time.Duration {
 	base := &s.Base.Steps[step]
 	switch f := s.Fault; {

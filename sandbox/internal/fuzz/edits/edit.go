@@ -47,7 +47,7 @@ type Edit struct {
 	// Field is the path of the property.
 	Field string `json:"field"`
 	Class Class  `json:"class"`
-	// What describes the value.
+	// What describes the value, in a few words.
 	What string `json:"what"`
 	// Path is the path that is set: the field, or its outermost parent that the sample lacks.
 	Path Path `json:"path"`
@@ -93,8 +93,8 @@ func (e *Edit) UnmarshalJSON(text []byte) error {
 }
 
 // order sorts edits into the order in which they are played: round by round, with an edit of
-// each property in each round, the most useful classes first. Properties that the sample has
-// come before properties that it lacks, and shallow properties before deep properties.
+// each property in each round, the most useful classes first. Properties that the sample lacks
+// start two rounds later, and within a round shallow properties come before deep properties.
 func order(all []Edit, inSample map[string]bool) {
 	rank := map[string]int{}
 	slices.SortStableFunc(all, func(a, b Edit) int {
