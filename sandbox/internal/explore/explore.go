@@ -129,9 +129,9 @@ func (e *Explorer) Judging() []string {
 func noFaults(p Plan) error {
 	switch {
 	case len(p.Only) > 0:
-		return fmt.Errorf("no fault to play: --only %s matches none, as would CrashAfter or the name of a resource", strings.Join(p.Only, ", "))
+		return fmt.Errorf("no fault to play: no fault matches --only %s: use the name of a fault, such as CrashAfter, or of a resource", strings.Join(p.Only, ", "))
 	case p.Shards > 1:
-		return fmt.Errorf("no fault to play: all are in other parts than %d/%d, as there are few", p.Shard, p.Shards)
+		return fmt.Errorf("no fault to play: part %d/%d is empty, as there are few faults", p.Shard, p.Shards)
 	}
 	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
 }
@@ -162,7 +162,7 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	}
 	fmt.Fprintln(progress, e.lab.Why)
 	if e.OneAtATime() {
-		fmt.Fprintln(progress, "It has the network of this machine, where another process of it may need the same port: one plays at a time, whatever --jobs says, and no fault that needs two (Pause).")
+		fmt.Fprintln(progress, "The operator has the network of this machine, where a second process may need the same port: runs are played one at a time, whatever --jobs says, and without the fault that needs two processes (Pause).")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	case err != nil:
 		return nil, err
 	case !o.Reached && len(o.Problems) == 0:
-		return nil, fmt.Errorf("the fault was not reached: this operator does not do in this workload what the finding is about (%s)", f.Fault.Name())
+		return nil, fmt.Errorf("the fault was not reached: in this workload, the operator does not send the request, or receive the event, that the fault hits (%s)", f.Fault.Name())
 	case len(o.Problems) == 0:
 		return nil, nil
 	}

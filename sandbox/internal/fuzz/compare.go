@@ -127,8 +127,8 @@ func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
-// keptOnPurpose reports whether objects of a resource are kept for the data in them when no
-// other object needs them any more.
+// keptOnPurpose reports whether objects of a resource outlive the objects that use them,
+// because of the data that they hold.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)
 	return resource == "persistentvolumeclaims" || resource == "persistentvolumes"

@@ -163,9 +163,9 @@ func chosen(all []edits.Edit, p Plan) []edits.Edit {
 func noEdits(p Plan) error {
 	switch {
 	case len(p.Only) > 0:
-		return fmt.Errorf("no edit to play: --only %s matches none, as would the name of a property or a part of it", strings.Join(p.Only, ", "))
+		return fmt.Errorf("no edit to play: no edit matches --only %s: use the name of a property, or a part of the name", strings.Join(p.Only, ", "))
 	case p.Shards > 1:
-		return fmt.Errorf("no edit to play: all are in other parts than %d/%d, as there are few", p.Shard, p.Shards)
+		return fmt.Errorf("no edit to play: part %d/%d is empty, as there are few edits", p.Shard, p.Shards)
 	}
 	return errors.New("no edit to play: the schema describes nothing that can be edited")
 }
@@ -361,7 +361,7 @@ func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer)
 	case err != nil:
 		return nil, err
 	case problem == nil && came == notReached:
-		return nil, errors.New("the fault was not reached: this operator does not write after this edit what the finding is about")
+		return nil, errors.New("the fault was not reached: after this edit, the operator does not send the write that the fault hits")
 	case problem == nil && (came == denied || came == same) && (found.Outcome == accepted || found.Outcome == disturbed):
 		return nil, fmt.Errorf("the edit was not made (%s): the definition or the sample is another than that of the finding", came)
 	case problem == nil:

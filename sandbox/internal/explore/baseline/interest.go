@@ -5,9 +5,9 @@ package baseline
 
 import "strings"
 
-// Missed scores the fault that hides a resource from the operator from a step until another, so
-// that the operator sees the final desired state but not the state in between. The score is
-// highest if both steps change the same field.
+// Missed scores a fault that hides a resource from the operator from a step until a later step:
+// the operator sees the final desired state, but not the state in between. The score is highest
+// if both steps change the same field.
 func (b *Baseline) Missed(step, until int, resource string) int {
 	missed := 0
 	for edit := range b.Steps[step].Edited {

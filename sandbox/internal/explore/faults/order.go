@@ -92,7 +92,7 @@ func (h *History) Next(left []Planned) int {
 	return best
 }
 
-// Faults are planned faults.
+// Faults is a list of faults with their scores, from which Variety chooses.
 type Faults []Planned
 
 // Variety chooses faults that differ from its earlier choices.

@@ -62,7 +62,7 @@ func (i *Injector) KillComponent(ctx context.Context, name string) error {
 	if err := i.Recorder.Served(ctx); err != nil {
 		return fmt.Errorf("after %s was killed: %w", name, err)
 	}
-	i.Notes.Add("%s is there again", name)
+	i.Notes.Add("%s is available again", name)
 	i.Settler.Act()
 	return nil
 }
@@ -139,7 +139,7 @@ func (i *Injector) Pause(ctx context.Context) error {
 	if err := first.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	i.Notes.Add("what was on its way has arrived, and the first process goes on")
+	i.Notes.Add("the delayed write has arrived, and the first process resumes")
 	first.AwaitEnd(faults.Late)
 	i.Settler.Act()
 	return ctx.Err()

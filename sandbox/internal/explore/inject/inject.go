@@ -186,7 +186,7 @@ func (i *Injector) thaw(ctx context.Context) error {
 	f := i.Fault
 	i.Settler.Rest(ctx, f.Until, i.Base.Steps[f.Until].Took+2*i.Base.Quiet)
 	if f.Effects().Holds {
-		i.Notes.Add("nothing is done for %s", i.Hold)
+		i.Notes.Add("no action for %s (--hold)", i.Hold)
 		select {
 		case <-time.After(i.Hold):
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline) error {
 	for _, rule := range rules {
 		if !slices.Contains(inject.OwnRules, rule.Name) {
-			return fmt.Errorf("the proxy has a rule that this run did not add, %q: nothing else may steer it while this plays", rule.Name)
+			return fmt.Errorf("the proxy has a rule that this run did not add, %q: no other client may change the rules of the proxy during a run", rule.Name)
 		}
 	}
 	if b == nil {
@@ -43,7 +43,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 		}
 		for _, by := range v.Object.GetManagedFields() {
 			if by.Manager != kit && !b.Managers[by.Manager] && !slices.Contains(observe.ControlPlane, by.Manager) {
-				return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: nothing else may write to a sandbox while this plays", by.Manager, v.Key())
+				return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: no other client may write to the sandbox during a run", by.Manager, v.Key())
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const (
 	// mostAdvised is the maximum number of fields that users are advised to exclude. If more fields
 	// change, the cause is probably another.
 	mostAdvised = 3
-	// leastQuiet is the shortest --quiet that is advised.
+	// leastQuiet is the shortest --quiet that users are advised to set.
 	leastQuiet = 500 * time.Millisecond
 )
 

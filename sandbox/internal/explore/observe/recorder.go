@@ -62,7 +62,7 @@ type Recorder struct {
 	// lock is called with the key of each object that older clients use for leader election, which
 	// they write all the time.
 	lock func(key string)
-	// changed is closed and replaced when a version arrives.
+	// changed is closed when a version arrives, to wake waiting goroutines, and then replaced.
 	changed chan struct{}
 	// breaks is set if watches may fail, because a fault hits the API server.
 	breaks atomic.Bool

@@ -72,8 +72,8 @@ const OfControlPlane = "the control plane's own"
 // LeftOut reports whether an object is not part of a state.
 func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
 
-// WhyLeftOut returns the reason why an object is not part of a state, empty if it is part. Left
-// out are the objects of leader election, and objects of the control plane itself.
+// WhyLeftOut returns the reason, for users, why an object is left out of a state; empty if it
+// is not. Left out are the objects of leader election, and objects of the control plane itself.
 func WhyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.Key()]:

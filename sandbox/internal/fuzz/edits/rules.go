@@ -49,7 +49,7 @@ func (r *rule) visit(e ast.Expr) {
 			r.constants = append(r.constants, int64(constant))
 		}
 	case ast.CallKind:
-		// The parser represents -5 as a call of the negation.
+		// In the parsed rule, -5 is not a constant, but a call of the negation operator.
 		call := e.AsCall()
 		if call.FunctionName() == operators.Negate && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind {
 			if number, is := call.Args()[0].AsLiteral().Value().(int64); is {
