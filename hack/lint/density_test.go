@@ -28,7 +28,7 @@ var ceilings = []struct {
 }{
 	{[]string{"api/", "cmd/", "internal/"}, nil, 3},
 	{[]string{"sandbox/client/", "sandbox/cmd/", "sandbox/internal/"}, judges, 1.7},
-	{judges, nil, 16},
+	{judges, nil, 1},
 }
 
 // judges are the parts of the kit that play an operator and judge it.

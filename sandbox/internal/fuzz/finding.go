@@ -32,7 +32,7 @@ type Finding struct {
 	Nodes   int      `json:"nodes"`
 	Others  string   `json:"others,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
-	// Busy is set if each edit was repeated while the operator was busy with a new object.
+	// Busy is set if the edit was also played while the operator was busy with a new object.
 	Busy bool `json:"busy,omitempty"`
 	// Object is the sample.
 	Object object       `json:"object"`

@@ -37,7 +37,8 @@ type Fuzzer struct {
 	Others string
 	// Ignore are resources and fields that are not compared: see NewMask.
 	Ignore []string
-	// Busy repeats each edit without a problem while the operator is busy with a new object.
+	// Busy plays each edit that shows no problem again, while the operator is busy with a new
+	// object.
 	Busy bool
 
 	target *target
@@ -76,7 +77,7 @@ type baseline struct {
 type Plan struct {
 	// For limits the time of fuzzing; 0 plays every edit.
 	For time.Duration
-	// Faults repeats edits without a problem with faults.
+	// Faults plays each edit that shows no problem again, with faults.
 	Faults bool
 	// Only are substrings of the names of trials, or IDs; empty plays every edit.
 	Only []string

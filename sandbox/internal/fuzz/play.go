@@ -75,7 +75,7 @@ func (p *Problem) summary() string {
 // outcome is the result of edits that have no problem.
 type outcome string
 
-// Outcomes.
+// Outcomes of edits.
 const (
 	// accepted: the object was changed.
 	accepted outcome = "accepted"

@@ -62,7 +62,7 @@ const (
 // Restriction restricts the writes that a fault hits.
 type Restriction string
 
-// Restrictions.
+// Values of Restriction; empty is no restriction.
 const (
 	// Changes are updates and patches, whose object another client may change concurrently.
 	Changes Restriction = "updates and patches"

@@ -76,7 +76,7 @@ func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
 	i.Settler.Rest(ctx, step, limit)
 }
 
-// moment returns the revision of a time as named by Fault.AsOf, in this run.
+// moment returns the revision of this run that Fault.AsOf describes.
 func (i *Injector) moment(asOf string) (int64, error) {
 	if text, is := strings.CutPrefix(asOf, "step "); is {
 		step, err := strconv.Atoi(text)

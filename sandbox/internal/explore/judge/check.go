@@ -27,7 +27,7 @@ import (
 // Oracle is the rule that detected a problem.
 type Oracle string
 
-// Oracles.
+// Oracles, as reports show them.
 const (
 	// OtherState: the objects at the end of a step differ from the baseline.
 	OtherState Oracle = "other state"

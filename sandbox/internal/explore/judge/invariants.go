@@ -219,7 +219,7 @@ type rollout struct {
 	deployment string
 	// most is the largest limit so far, as the controller may see a smaller limit late.
 	most int64
-	// asked are the replicas of its ReplicaSets.
+	// asked are the replicas of each ReplicaSet of the Deployment, by UID.
 	asked map[types.UID]int64
 }
 

@@ -315,8 +315,8 @@ func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	return all
 }
 
-// Mask masks the field of a habit, for the object with the key that names returns, and returns
-// the newly masked fields.
+// Mask adds the field of a habit to m, so that it is not compared, and returns the added masks.
+// The object is named by its key in names.
 func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	if l.version == nil || l.Field == "" || len(l.values) < 2 {
 		return nil

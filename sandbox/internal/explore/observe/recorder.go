@@ -42,7 +42,8 @@ type Version struct {
 	Old *unstructured.Unstructured
 	// Revision is the resourceVersion as a number, which is the revision of the whole cluster.
 	Revision int64
-	// Habit is set if the version only changes fields that recur in an otherwise quiet cluster.
+	// Habit is set if the version changes only fields that change again and again in an otherwise
+	// quiet cluster.
 	Habit bool
 }
 

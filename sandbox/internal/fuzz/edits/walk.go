@@ -156,7 +156,8 @@ func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule)
 	}
 }
 
-// guessed returns a schema that describes a value.
+// guessed returns a schema for a value whose real schema is unknown, from the types in the
+// value.
 func guessed(v any) Schema {
 	preserve := true
 	switch v := v.(type) {
