@@ -53,7 +53,7 @@ const (
 	notReached outcome = results.NotReached
 )
 
-// try plays a trial. For a trial with a fault, t.want must be set.
+// try plays a trial. A trial with a fault must have the state t.want, to compare with.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	if t.fault == nil {
 		came, problem, err = w.play(ctx, t.edits)

@@ -18,7 +18,8 @@ type Class string
 const (
 	// Plausible is a value that users may want.
 	Plausible Class = "plausible"
-	// Limit is the smallest or largest value that is allowed, or a value at the edge of a CEL rule.
+	// Limit is the smallest or largest value that is allowed, or a value near a constant of a CEL
+	// rule.
 	Limit Class = "limit"
 	// Beyond is a value outside of the limits, or an unreasonably large or small value.
 	Beyond Class = "beyond"
