@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// Actions do to one ScheduledRestart what the commands now, suspend and resume do. Each returns
-// what it did, in a sentence.
+// Actions run the commands now, suspend and resume on a single ScheduledRestart, for the local page.
+// Each returns its result as a sentence.
 type Actions struct {
 	*cmdutil.Env
 	Client client.Client

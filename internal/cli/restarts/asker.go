@@ -16,31 +16,32 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// noticeWithin is how long a request waits for a sign that a manager runs, where no lease says so.
+// noticeWithin is how long a request waits for a manager to react to it, if no lease names a leader.
 const noticeWithin = 5 * time.Second
 
-// asker requests restarts of a namespace, and says of each what it waits for.
+// asker requests restarts in a namespace and reports the reasons why each of them waits.
 type asker struct {
 	*cmdutil.Env
 	client  client.Client
 	options []client.PatchOption
-	// gates is nil for users who may not read what decides.
+	// gates is nil if the user may not read the objects that decide whether a restart starts.
 	gates *gateReader
-	// asked are the ScheduledRestarts that were asked for, as they were.
+	// asked are the ScheduledRestarts with a request, as they were before it.
 	asked []*tidekeeperv1.ScheduledRestart
 	last  *tidekeeperv1.ScheduledRestart
 }
 
-// requested is what a request has come to.
+// requested is the result of a request.
 type requested struct {
 	text string
-	// warnings say what the restart waits for, or why it will not start.
+	// warnings are the reasons why the restart waits or will not start.
 	warnings []string
 	// alsoBy are other ScheduledRestarts of the same workload.
 	alsoBy []string
 }
 
-// newAsker returns an asker. What it may not read makes it say less.
+// newAsker returns an asker. If the user may not read the objects that the gates depend on, it still
+// requests restarts, but gives no reasons.
 func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, options []client.PatchOption) *asker {
 	a := &asker{Env: e, client: c, options: options}
 	if gates, err := newGateReader(ctx, e, c, namespace, func(m view.Manager) view.Settings { return view.SettingsOf(m.Published) }); err == nil {
@@ -49,8 +50,8 @@ func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace st
 	return a
 }
 
-// request requests a restart of one ScheduledRestart. The gates are those of before: the request
-// may be served at once.
+// request requests a restart of a ScheduledRestart. The gates are read before the patch: after it, the
+// manager may already have started the restart, and the gates would show that restart as the obstacle.
 func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (done requested, err error) {
 	before := r.DeepCopy()
 	var gates view.Gates
@@ -78,7 +79,8 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return done, nil
 }
 
-// queue says what the requested restart follows. One that evicts may leave it nothing to do.
+// queue says that the requested restart follows a restart in progress. If that restart evicts pods,
+// the requested restart may find none left that are older than the request.
 func queue(r *tidekeeperv1.ScheduledRestart) string {
 	active := r.Status.Active
 	switch {
@@ -93,7 +95,7 @@ func queue(r *tidekeeperv1.ScheduledRestart) string {
 	}
 }
 
-// noManager says that no manager runs that could serve the requests, "" if nothing suggests that.
+// noManager explains that no manager runs to serve the requests; "" if nothing suggests that.
 func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	m, err := cmdutil.ManagerIfAllowed(ctx, a.Env, a.client)
 	if err != nil || m.Leader != "" || a.last == nil {
@@ -106,7 +108,7 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	if problem := view.Outdated(m, unobserved, a.Now()); problem != "" || dryRun {
 		return problem, nil
 	}
-	// A manager without leader election is seen by what it does.
+	// A manager without leader election has no lease: only its changes to the object show that it runs.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, noticeWithin, true, func(ctx context.Context) (bool, error) {
 		err := a.client.Get(ctx, client.ObjectKeyFromObject(a.last), a.last)
 		return err == nil && view.NoticesRequest(a.last, a.Now()), err

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// budgetFlags are the manager's settings of the budget: as they are given, else as the manager has
-// published them, else its defaults.
+// budgetFlags are the manager's settings of the restart budget. A flag of the command wins over the
+// value that the manager published on its lease, which wins over the manager's default.
 type budgetFlags struct {
 	maxConcurrent, namespaceShare int
 	slotAge                       cmdutil.Duration

@@ -3,22 +3,24 @@
 
 // Package restarts is kubectl tide restarts.
 //
-//   - command.go: the commands, and what they read
-//   - list.go: the list, and how it changes
+//   - command.go: the command and its subcommands; reading ScheduledRestarts
+//   - list.go: the list, and following its changes
+//   - list_looks.go: the Freezes and the state of the workloads in the list
 //   - contexts.go, next_contexts.go: the list and the calendar of several clusters
-//   - history.go: what became of the ticks of one
-//   - next.go: the calendar
-//   - list_looks.go: what Freezes and the workloads do to what is listed
-//   - forecast.go, forecast_print.go: what starts when, and what will be missed
-//   - world.go: what is read before it is said what comes
+//   - history.go: the outcomes of past ticks
+//   - next.go: the calendar of coming starts
+//   - forecast.go, forecast_print.go: the simulation of the restart budget
+//   - world.go: reading the cluster state that list, next, forecast and explain depend on
 //   - gates.go, gates_read.go: whether a restart would be started now
-//   - budget_flags.go: the manager's settings that forecast and gates are given
-//   - pod_ages.go: how old the pods are
-//   - minutes.go: the table of the minutes in which something starts
-//   - targets.go: the objects that now, suspend and resume are about
-//   - actions.go: what the page does to one
-//   - now.go, asker.go, suspend.go, failures.go, patch.go, actions.go: what changes a ScheduledRestart
-//   - explain.go, explain_restart.go: a schedule in words, and what comes of its ticks
+//   - budget_flags.go: the flags of gates and forecast for the manager's restart budget
+//   - pod_ages.go: the age of the oldest pod of each workload
+//   - minutes.go: the table with a row for each minute with starts
+//   - targets.go: selecting ScheduledRestarts by name, workload or label
+//   - now.go, asker.go: requesting a restart
+//   - suspend.go, failures.go: suspending and resuming a schedule
+//   - patch.go: patching a ScheduledRestart
+//   - actions.go: now, suspend and resume for the local page
+//   - explain.go, explain_restart.go: a schedule in words, with the outcome of its next ticks
 package restarts
 
 import (
@@ -31,21 +33,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// restartKind is the kind as people name it.
+// restartKind has the names of the kind that a command line accepts.
 var restartKind = cmdutil.Kind{
 	Name: "ScheduledRestart", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"scheduledrestart", "scheduledrestarts", "srestart", "eru", "erus"},
 }
 
 func emptyList() client.ObjectList { return &tidekeeperv1.ScheduledRestartList{} }
 
-// NewCommand returns the command restarts, which lists them, with those below it.
+// NewCommand returns the command restarts, which lists ScheduledRestarts, with its subcommands.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
 	cmd.AddCommand(newHistoryCommand(e), newNextCommand(e), newGatesCommand(e), newForecastCommand(e), newNowCommand(e), newSuspendCommand(e), newResumeCommand(e), newExplainCommand(e))
 	return cmd
 }
 
-// getRestart reads a ScheduledRestart, with its kind, which a client leaves out.
+// getRestart reads a ScheduledRestart and sets its kind, which the client leaves empty.
 func getRestart(ctx context.Context, c client.Client, namespace, name string) (*tidekeeperv1.ScheduledRestart, error) {
 	r := &tidekeeperv1.ScheduledRestart{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, r); err != nil {
@@ -55,7 +57,7 @@ func getRestart(ctx context.Context, c client.Client, namespace, name string) (*
 	return r, nil
 }
 
-// listRestarts reads ScheduledRestarts, with their kind.
+// listRestarts reads complete ScheduledRestarts and sets their kind.
 func listRestarts(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.ScheduledRestartList, error) {
 	list := &tidekeeperv1.ScheduledRestartList{}
 	if err := c.List(ctx, list, options...); err != nil {
@@ -65,7 +67,7 @@ func listRestarts(ctx context.Context, c client.Client, options ...client.ListOp
 	return list, nil
 }
 
-// listShown reads of ScheduledRestarts what a table shows.
+// listShown reads ScheduledRestarts page by page and keeps only the fields that a table shows.
 func listShown(ctx context.Context, c client.Client, options ...client.ListOption) (list *tidekeeperv1.ScheduledRestartList, err error) {
 	list = &tidekeeperv1.ScheduledRestartList{}
 	if list.ResourceVersion, err = cmdutil.EachRestart(ctx, c, func(r *tidekeeperv1.ScheduledRestart) { list.Items = append(list.Items, *r) }, options...); err != nil {
@@ -75,7 +77,7 @@ func listShown(ctx context.Context, c client.Client, options ...client.ListOptio
 	return list, nil
 }
 
-// nameKinds says of which kind a list and its objects are.
+// nameKinds sets the kind of a list and of its objects.
 func nameKinds(list *tidekeeperv1.ScheduledRestartList) {
 	list.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List"))
 	for i := range list.Items {

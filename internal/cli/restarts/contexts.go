@@ -16,15 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// clusterRestarts are the ScheduledRestarts of one cluster, and the options that they were read
-// with: the namespace, and which of them restart the same workload, are those of the cluster.
+// clusterRestarts are the ScheduledRestarts of a cluster, and the options that they were read with.
+// Each cluster has options of its own: the namespace of its context, and its workloads with several
+// ScheduledRestarts.
 type clusterRestarts struct {
 	list    *tidekeeperv1.ScheduledRestartList
 	options *listOptions
 }
 
-// sharedRestart is a ScheduledRestart, and the options of its cluster, which know what restarts the
-// same workload, and the freezes.
+// sharedRestart is a ScheduledRestart and the options of its cluster, which have the Freezes and the
+// other ScheduledRestarts of its workload.
 type sharedRestart struct {
 	restart tidekeeperv1.ScheduledRestart
 	options *listOptions
@@ -72,16 +73,16 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 	return o.followContexts(ctx, answers, namespaces, layout)
 }
 
-// ofCluster returns the options for one cluster.
+// ofCluster returns the options for a cluster.
 func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
-	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // A command is not for several goroutines.
+	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // Clusters are read concurrently, and a cobra.Command is not safe for that.
 	var err error
 	one.namespace, err = e.Kubeconfig.Namespace(o.allNamespaces)
 	return &one, err
 }
 
-// readCluster reads the ScheduledRestarts of one cluster.
+// readCluster reads the ScheduledRestarts of a cluster.
 func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clusterRestarts, err error) {
 	if read.options, err = o.ofCluster(e); err != nil {
 		return read, err
@@ -101,7 +102,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, read.options.noteOutdated(ctx, c, read.list.Items)
 }
 
-// namespacesDiffer reports whether the rows are of several namespaces.
+// namespacesDiffer reports whether the rows need a column for the namespace.
 func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]) bool {
 	namespaces := map[string]bool{}
 	for _, a := range answers {
@@ -112,12 +113,12 @@ func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]
 	return o.allNamespaces || len(namespaces) > 1
 }
 
-// fields are those of a ScheduledRestart for programs.
+// fields returns the ScheduledRestart for -o json and -o yaml.
 func (r *sharedRestart) fields() (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&r.restart)
 }
 
-// contextsTable is the list of several clusters for people.
+// contextsTable returns the table of the ScheduledRestarts of several clusters.
 func (o *listOptions) contextsTable(rows []cmdutil.Located[sharedRestart], namespaces bool, now time.Time) *term.Table {
 	shown := make([]view.Restart, len(rows))
 	for i := range rows {
@@ -129,7 +130,7 @@ func (o *listOptions) contextsTable(rows []cmdutil.Located[sharedRestart], names
 	return t
 }
 
-// followContexts prints a line for each change in one of several clusters.
+// followContexts prints a line for each change in any of the clusters.
 func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], namespaces bool, layout *term.Layout) error {
 	followers := make([]*cmdutil.Follower, len(answers))
 	for i, a := range answers {

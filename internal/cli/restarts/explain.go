@@ -18,16 +18,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostTicks is how many ticks explain shows at most.
+// mostTicks is the maximum number of ticks that explain shows.
 const mostTicks = 1000
 
-// explainOptions are those of restarts explain.
+// explainOptions are the flags and arguments of restarts explain.
 type explainOptions struct {
 	*cmdutil.Env
 	zone, from string
 	count      int
 
-	// ref names a ScheduledRestart or its workload, nil for a schedule.
+	// ref names a ScheduledRestart or its workload; it is nil if the argument is a schedule.
 	ref      *reference
 	schedule *schedule.Schedule
 	after    time.Time
@@ -59,7 +59,7 @@ has it, with Freezes, windows, the state of the workloads and the manager's budg
 	return cmd
 }
 
-// aSchedule requires a schedule.
+// aSchedule requires at least one argument.
 func aSchedule(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf(`%s requires a schedule, such as "0 3 * * *"`, cmd.CommandPath())
@@ -67,8 +67,8 @@ func aSchedule(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Complete is part of [cmdutil.Options]. Without quotes, the five fields of a
-// schedule come as five arguments.
+// Complete is part of [cmdutil.Options]. If the schedule is not quoted, its five fields are five
+// arguments.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	if len(args) == 1 && strings.Contains(args[0], "/") {
 		if refs, err := parseReferences(args); err == nil {
@@ -87,7 +87,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		return nil
 	}
 	o.after, err = parseTime(o.from, o.schedule.Location())
-	o.after = o.after.Add(-time.Nanosecond) // a tick at that time counts
+	o.after = o.after.Add(-time.Nanosecond) // the search is for ticks after a time, and a tick at --from counts
 	return err
 }
 
@@ -109,9 +109,8 @@ func (o *explainOptions) Run(ctx context.Context) error {
 	return o.Console.Write(explainTable(explained.Ticks))
 }
 
-// parseTime reads a time as people write it, on a zone's clock unless it says
-// otherwise. A time that the clock shows twice is the first of the two, as for
-// ticks.
+// parseTime parses a date or a time, in the given time zone unless the text has an offset. If a
+// clock change repeats the time, the earlier instant is returned, as for ticks.
 func parseTime(text string, in *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -124,7 +123,7 @@ func parseTime(text string, in *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: write such as 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
 }
 
-// explainTable are the ticks for people.
+// explainTable returns the table of ticks.
 func explainTable(ticks []view.Tick) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "TICK"}, {Header: "UTC", Drop: 1}, {Header: "CLOCK", Text: 20}}}
 	for _, tick := range ticks {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// explainRestart explains the schedule of a ScheduledRestart, with what will come of its ticks.
+// explainRestart explains the schedule of a ScheduledRestart, with the expected outcome of each tick.
 func (o *explainOptions) explainRestart(ctx context.Context) error {
 	found := historyOptions{Env: o.Env, ref: *o.ref}
 	r, err := found.read(ctx)
@@ -33,7 +33,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	explained := view.Explain(ticks, o.Now(), o.count)
 	next := nextOptions{Env: o.Env, namespace: r.Namespace, ahead: cmdutil.Duration{Duration: longestCalendar}}
 	if n := len(explained.Ticks); n > 0 {
-		// No tick waits for longer than its deadline.
+		// A tick waits no longer than its deadline, so that the outcome of the last tick is known by then.
 		last := explained.Ticks[n-1].Time.Add(view.OffsetOf(r) + time.Duration(r.Spec.StartingDeadlineSeconds)*time.Second + time.Minute)
 		next.ahead.Duration = min(longestCalendar, last.Sub(o.Now()))
 	}
@@ -62,18 +62,19 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	return nil
 }
 
-// fates says what will come of the ticks of a ScheduledRestart.
+// fates looks up the outcomes of the ticks of a ScheduledRestart in a calendar.
 type fates struct {
 	of *tidekeeperv1.ScheduledRestart
-	// outside says that it has windows, and until how far the calendar goes.
-	outside  bool
+	// outside is set if the ScheduledRestart has windows, outside of which its ticks are left out.
+	outside bool
+	// until is the end of the calendar.
 	until    time.Time
 	calendar *view.Calendar
 	local    *time.Location
 	now      time.Time
 }
 
-// texts returns what will come of each of some ticks.
+// texts returns the outcome of each tick, such as its start or the reason why it is missed.
 func (f *fates) texts(ticks []view.Tick) []string {
 	texts := make([]string, len(ticks))
 	set := func(tick time.Time, text string, earlier int) {

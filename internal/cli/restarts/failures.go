@@ -19,13 +19,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// putBackTimeout is how long putting a field back is tried, also after Ctrl-C.
+// putBackTimeout is how long restoring the field is retried, even after Ctrl-C.
 const putBackTimeout = 10 * time.Second
 
-// clearFailures resumes a schedule that has stopped after failures. An edit of the
-// spec is what does that, and in the end nothing is to have changed: so the
-// failure limit is one more until it is set back. Whatever goes wrong in between,
-// the schedule is not suspended by it.
+// clearFailures resumes a schedule that has stopped after failures. Only an edit of the spec makes the
+// manager do that, and the spec must be the same afterwards: so the failure limit is changed by 1 and
+// restored. This field is chosen because the schedule continues even if restoring it fails.
 func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, dryRun bool) error {
 	limit, other := r.Spec.FailureLimit, r.Spec.FailureLimit+1
 	if limit >= tidekeeperv1.MaxFailureLimit {
@@ -38,7 +37,7 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	if refused(err) {
 		return err // nothing has changed
 	}
-	// Without an answer it may have been done all the same.
+	// If the response was lost, the API server may still have applied the patch.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTimeout)
 	defer cancel()
 	var last error
@@ -47,7 +46,8 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 			err = nil
 			return true, nil
 		}
-		// It was not done, or another client has edited it since.
+		// If the limit is not the temporary limit, the first patch was not applied, or another client
+		// has edited it since: there is nothing to restore.
 		now := &tidekeeperv1.ScheduledRestart{}
 		return c.Get(ctx, client.ObjectKeyFromObject(r), now) == nil && now.Spec.FailureLimit != other, nil
 	}) != nil {
@@ -59,13 +59,13 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	return err
 }
 
-// exchangeLimit sets the failure limit if it is what it was.
+// exchangeLimit sets the failure limit, unless another client has changed it.
 func exchangeLimit(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, was, is int32, options ...client.PatchOption) error {
 	change := fmt.Appendf(nil, `[{"op":"test","path":"/spec/failureLimit","value":%d},{"op":"replace","path":"/spec/failureLimit","value":%d}]`, was, is)
 	return c.Patch(ctx, r.DeepCopy(), client.RawPatch(types.JSONPatchType, change), append(options, client.FieldOwner(cmdutil.FieldManager))...)
 }
 
-// refused reports whether an error is the answer that a change was not made.
+// refused reports whether an error is the API server's response that it did not apply a patch.
 func refused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestForecast bounds how much is played.
+// longestForecast limits the simulated time, and with it the CPU time of the command.
 const longestForecast = 7 * 24 * time.Hour
 
-// forecastOptions are those of restarts forecast.
+// forecastOptions are the flags of restarts forecast.
 type forecastOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
@@ -26,17 +26,17 @@ type forecastOptions struct {
 	output        cmdutil.DataOutput
 
 	namespace string
-	// settings are those of the manager.
+	// settings are the manager's restart budget.
 	settings view.Settings
 }
 
-// forecastOutput is the forecast for programs, with what it depends on.
+// forecastOutput is the forecast for -o json and -o yaml, with the settings that it depends on.
 type forecastOutput struct {
 	forecast.Forecast `json:",inline"`
 	Settings          forecastSettings `json:"settings"`
-	// Defaults are the flags of those settings that are neither given nor published by the manager.
+	// Defaults are the flags of the settings that are neither given nor published by the manager.
 	Defaults []string `json:"defaults"`
-	// Partial says that restarts of other namespaces are not counted.
+	// Partial is set if restarts in other namespaces are not counted.
 	Partial bool `json:"partial,omitempty"`
 }
 

@@ -47,7 +47,7 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	return nil
 }
 
-// forecastTable has the minutes in which restarts start.
+// forecastTable returns the table with a row for each minute in which restarts start.
 func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, s term.Screen) *term.Table {
 	greatest := 0
 	for _, m := range f.Minutes {
@@ -70,7 +70,7 @@ func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, 
 	return &t.Table
 }
 
-// tickNames lists the names of what has ticks.
+// tickNames lists the names of the ScheduledRestarts that the ticks belong to.
 func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	names := make([]string, 0, len(ticks))
 	for _, t := range ticks {
@@ -86,7 +86,7 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// unservedTable has the ticks that are not restarted, or fail.
+// unservedTable returns the table of ticks without a restart, or with a restart that fails.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
@@ -105,7 +105,7 @@ func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *t
 	return t
 }
 
-// summaryText says in a few words what becomes of all ticks.
+// summaryText counts the outcomes of all ticks, in a few words.
 func summaryText(f *forecast.Forecast, local *time.Location) string {
 	s := f.Summary
 	moment := func(t time.Time) string { return term.Moment(t, f.From, local) }
@@ -134,7 +134,7 @@ func summaryText(f *forecast.Forecast, local *time.Location) string {
 	return strings.Join(said, " ")
 }
 
-// assumedText says what the forecast assumes.
+// assumedText lists the assumptions of the forecast.
 func (o *forecastOptions) assumedText(f *forecast.Forecast) string {
 	var said []string
 	if text := o.settings.AssumedText(o.settings.Assumed...); text != "" {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// gatesOptions are those of restarts gates.
+// gatesOptions are the flags and arguments of restarts gates.
 type gatesOptions struct {
 	historyOptions
 	budget budgetFlags
@@ -122,11 +122,11 @@ func gatesTable(gates []decision.Gate) *term.Table {
 	return t
 }
 
-// narrowScreen is how many columns a screen has on which a message stands below its gate, and is
-// not cut: the message has the time at which the gate opens.
+// narrowScreen is the width below which a message is wrapped in lines below its gate. It must not be
+// cut: the message has the time at which the gate opens.
 const narrowScreen = 80
 
-// wrapMessages returns the table of gates with each message in lines of its own.
+// wrapMessages returns the table of gates with each message wrapped in the lines below its gate.
 func wrapMessages(t *term.Table, width int) *term.Table {
 	const indent = "  "
 	last := len(t.Columns) - 1

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// gateReader reads what decides whether a restart of a namespace would be started now. What
-// several restarts have in common is read once.
+// gateReader reads the state that decides whether a restart in a namespace would be started now. The
+// Freezes, the manager's settings and the other restarts are read once for all of the namespace.
 type gateReader struct {
 	*cmdutil.Env
 	client    client.Client
@@ -30,13 +30,14 @@ type gateReader struct {
 	manager  view.Manager
 	settings view.Settings
 	freezes  []period.Period
-	// known are the ScheduledRestarts of the namespace, and those in progress elsewhere; where
-	// says which of these could not be read.
+	// known are all ScheduledRestarts of the namespace, and in other namespaces those with a restart in
+	// progress, which use slots of the budget. where is a note for the message of the budget's gate if
+	// other namespaces could not be read.
 	known []*tidekeeperv1.ScheduledRestart
 	where string
 }
 
-// newGateReader reads what the gates of all restarts of a namespace have in common.
+// newGateReader reads the state that the gates of all restarts in a namespace share.
 func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, settings func(view.Manager) view.Settings) (g *gateReader, err error) {
 	g = &gateReader{Env: e, client: c, namespace: namespace}
 	if g.manager, err = cmdutil.ManagerIfAllowed(ctx, e, c); err != nil {
@@ -87,7 +88,8 @@ func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return view.GatesOf(in, slots.Gate(g.where)), nil
 }
 
-// readTarget reads the workload.
+// readTarget reads the workload, or its scale subresource if it has no adapter and its pods are
+// evicted.
 func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, in *decision.Input) (err error) {
 	if _, unknown := workload.Get(r.Spec.TargetRef); unknown != nil && decision.Evicts(r) {
 		return scale.Read(ctx, c, r.Namespace, r.Spec.TargetRef, in)
@@ -96,8 +98,8 @@ func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledR
 	return err
 }
 
-// targetOf returns the state of the workload, nil if it does not exist, and whether the cluster
-// does not serve its kind.
+// targetOf returns the state of the workload, nil if it does not exist. unserved reports that the
+// cluster does not serve its kind.
 func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (state *workload.State, unserved bool, err error) {
 	kind, err := workload.Get(r.Spec.TargetRef)
 	if err != nil {
@@ -107,7 +109,8 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 	err = c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		// So is the answer if the cluster does not serve the kind. A list shows which it is.
+		// The API server also responds NotFound if it does not serve the kind. Only then a list is not
+		// found either.
 		err := c.List(ctx, cmdutil.NewList(kind), client.InNamespace(r.Namespace), client.Limit(1))
 		return nil, apierrors.IsNotFound(err), nil
 	case err != nil:

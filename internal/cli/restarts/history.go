@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// historyOptions are those of restarts history.
+// historyOptions are the flags and arguments of restarts history.
 type historyOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
@@ -78,7 +78,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return o.Console.Write(historyTable(entries, o.Local))
 }
 
-// read returns the ScheduledRestart that is meant.
+// read returns the ScheduledRestart that the argument names, itself or by its workload.
 func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledRestart, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledResta
 	return &found[0], nil
 }
 
-// historyTable is the history for people.
+// historyTable returns the table of the history.
 func historyTable(entries []view.HistoryEntry, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK"}, {Header: "TRIGGER", Drop: 3}, {Header: "OUTCOME", Name: true}, {Header: "WAITED", Drop: 2}, {Header: "TOOK"}, {Header: "PODS", Drop: 4},

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions are those of restarts.
+// listOptions are the flags and arguments of restarts.
 type listOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
@@ -37,7 +37,7 @@ type listOptions struct {
 	namespace string
 	selector  labels.Selector
 	shared    view.Shared
-	// looks are what was read last of each namespace.
+	// looks has the last look at each namespace.
 	looks map[string]look
 }
 
@@ -165,7 +165,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// noteOutdated says on stderr if what is shown of restarts may be out of date.
+// noteOutdated prints a note on stderr if the shown status of restarts may be out of date.
 func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
 	var unobserved view.Unobserved
 	for i := range items {
@@ -174,7 +174,7 @@ func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items [
 	return o.NoteOutdated(ctx, c, unobserved)
 }
 
-// list reads the ScheduledRestarts that are asked for.
+// list reads the ScheduledRestarts that the arguments and flags select.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.ScheduledRestartList, error) {
 	read := listShown
 	if o.output.NeedsAll() {
@@ -198,8 +198,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// older returns those whose workload has a pod that is older than is asked for. Where no pods
-// are known, the time of the last success says it.
+// older returns the ScheduledRestarts whose workload has a pod older than --older-than. For a workload
+// without known pods, the time of the last successful restart counts.
 func (o *listOptions) older(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) ([]tidekeeperv1.ScheduledRestart, error) {
 	ages, err := readPodAges(ctx, c, namespacesOf(items))
 	if err != nil {
@@ -225,7 +225,7 @@ func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time
 	return o.output.Table(listTable(shown, o.allNamespaces, o.output.Wide(), now, o.Local))
 }
 
-// listTable is the list for people.
+// listTable returns the table of the list.
 func listTable(items []view.Restart, namespaces, wide bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "TARGET", Name: true, Drop: 9}, {Header: "SCHEDULE", Drop: 7}, {Header: "STATUS", Name: true},
@@ -266,7 +266,7 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 	return row
 }
 
-// nextCell says when the restart is started next.
+// nextCell shows when the next restart starts, and the reasons why it may wait.
 func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	switch {
 	case r.ActiveSince != nil:
@@ -293,7 +293,7 @@ func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	return c
 }
 
-// workloadText says what the workload would have a restart wait for now.
+// workloadText is the reason why a restart would have to wait for the workload now.
 func workloadText(r view.Restart) string {
 	if r.Workload == nil {
 		return ""

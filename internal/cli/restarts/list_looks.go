@@ -18,16 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// lookAge is how old the look at a namespace may be that a line of restarts -w is shown with.
+// lookAge is the maximum age of the look at a namespace that restarts -w uses for a line. A namespace
+// with frequent changes is then not read again for each of them.
 const lookAge = 10 * time.Second
 
-// look is what was read of a namespace beside its ScheduledRestarts: the Freezes and the workloads.
+// look has the Freezes and the workloads of a namespace, and the time at which they were read.
 type look struct {
 	at    time.Time
 	world *world
 }
 
-// namespacesOf returns the namespaces of some ScheduledRestarts.
+// namespacesOf returns the namespaces of ScheduledRestarts, each once.
 func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
 	var namespaces []string
 	for i := range items {
@@ -38,12 +39,12 @@ func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
 	return namespaces
 }
 
-// lookAround reads the Freezes and the workloads of some ScheduledRestarts, as far as the user may.
+// lookAround reads the Freezes and the workloads of ScheduledRestarts, as far as the user may.
 func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
 	w := newWorld(o.Env, c, o.namespace)
 	w.alone = true
 	for i := range items {
-		// A kind that this version does not know is left out, and not the whole list.
+		// A workload of a kind that this version does not know must not fail the whole list.
 		if _, err := workload.Get(items[i].Spec.TargetRef); err == nil || decision.Evicts(&items[i]) {
 			w.restarts = append(w.restarts, &items[i])
 		}
@@ -63,8 +64,8 @@ func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []t
 	return nil
 }
 
-// lookAgain looks around the ScheduledRestarts of a namespace in which one has changed, if the last
-// look is old. What cannot be read stays as it was.
+// lookAgain replaces the look at a namespace if it is older than lookAge. If reading fails, the old
+// look stays in use.
 func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace string) {
 	if last, known := o.looks[namespace]; known && o.Now().Sub(last.at) < lookAge {
 		return
@@ -79,7 +80,7 @@ func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace 
 	o.looks = again.looks
 }
 
-// restart returns what is shown of a ScheduledRestart.
+// restart returns a ScheduledRestart as the list shows it.
 func (o *listOptions) restart(r *tidekeeperv1.ScheduledRestart, now time.Time) view.Restart {
 	shown := view.RestartOf(r, o.shared)
 	if around := o.looks[r.Namespace].world; around != nil {

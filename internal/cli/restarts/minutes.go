@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// minuteTable is a table with a line for each minute in which something starts, on a
-// terminal with a bar.
+// minuteTable is a table with a row for each minute in which restarts start. On a terminal, each row
+// has a bar.
 type minuteTable struct {
 	term.Table
 	greatest int
@@ -21,8 +21,8 @@ type minuteTable struct {
 	lastDay  string
 }
 
-// newMinuteTable returns a table of minutes in which no more starts than the greatest number,
-// with more columns behind that number.
+// newMinuteTable returns an empty table. The bar of a minute with greatest starts is full; the columns
+// in more follow the number of starts.
 func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Screen, more ...term.Column) *minuteTable {
 	columns := []term.Column{{Header: "DAY"}, {Header: "TIME (" + term.Zone(now, local) + ")"}, {Header: "STARTS"}}
 	if s.Terminal {
@@ -34,12 +34,12 @@ func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Sc
 	}
 }
 
-// add adds a minute in which that many restarts start.
+// add adds the row of a minute with this number of starts.
 func (t *minuteTable) add(minute time.Time, starts int, more ...term.Cell) {
 	day := minute.In(t.local).Format("Mon 2 Jan")
 	shown := day
 	if t.terminal && day == t.lastDay {
-		shown = "" // for programs, each line is complete
+		shown = "" // Off a terminal each row has its day, for grep and awk.
 	}
 	t.lastDay = day
 	row := []term.Cell{term.Text(shown), term.Text(term.Clock(minute, t.now, t.local)), term.Text(fmt.Sprint(starts))}

@@ -17,11 +17,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestCalendar bounds what is computed: a year of every minute is half a
-// million ticks for each ScheduledRestart.
+// longestCalendar limits the number of computed ticks: a schedule that ticks every minute has half a
+// million of them in a year.
 const longestCalendar = 31 * 24 * time.Hour
 
-// nextOptions are those of restarts next.
+// nextOptions are the flags of restarts next.
 type nextOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
@@ -99,7 +99,7 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	return o.Console.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Console.Screen))
 }
 
-// calendar reads a cluster, and returns what is coming.
+// calendar reads a cluster and returns its coming starts.
 func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 	return read, view.CalendarOf(&f, offsets, underWay), err
 }
 
-// note says on stderr what is not in a calendar, and what is under way.
+// note prints on stderr the ScheduledRestarts that are not in a calendar, and the restarts in progress.
 func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
 		o.Console.Note("left out: " + problem)
@@ -150,7 +150,7 @@ func (o *nextOptions) nothingStarts() {
 	fmt.Fprintf(o.Console.ErrOut, "No restart will start within %s.\n", o.ahead.String())
 }
 
-// calendarTable is the calendar for people.
+// calendarTable returns the table of the calendar.
 func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.Location, s term.Screen) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, local, s, term.Column{Header: "RESTARTS", Text: 8})
 	for _, m := range c.Minutes {
@@ -159,7 +159,7 @@ func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.
 	return &t.Table
 }
 
-// mostStarts is how many restarts start in the same minute at most.
+// mostStarts returns the number of starts in the busiest minute.
 func mostStarts(c view.Calendar) int {
 	greatest := 0
 	for _, m := range c.Minutes {
@@ -168,7 +168,8 @@ func mostStarts(c view.Calendar) int {
 	return greatest
 }
 
-// startNames lists what starts in a minute, and what is due and does not.
+// startNames lists the names of the restarts that start in a minute, and of the due restarts that do
+// not start.
 func startNames(m view.Minute, namespaces bool) string {
 	var names []string
 	if len(m.Starts) < m.Count {
@@ -193,7 +194,7 @@ func startNames(m view.Minute, namespaces bool) string {
 	return strings.Join(names, ", ")
 }
 
-// delayed reports whether a restart starts later than in the minute in which it is due.
+// delayed reports whether a restart starts in a later minute than that in which it is due.
 func delayed(s *view.Start) bool {
 	due := s.Tick.Add(time.Duration(s.OffsetSeconds) * time.Second)
 	return s.Start.Truncate(time.Minute).After(due)

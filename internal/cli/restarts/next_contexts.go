@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// clusterCalendar is what starts in one cluster.
+// clusterCalendar is the calendar of a cluster.
 type clusterCalendar struct {
 	view.Calendar
 	namespace string // "": all
@@ -65,8 +65,8 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 	return cmdutil.Unanswered(problems)
 }
 
-// contextsTable is the calendar of several clusters for people: a row for each minute and
-// cluster in which something starts, and one for each cluster that cannot be shown.
+// contextsTable returns the table of the calendar of several clusters: a row for each minute and
+// cluster with starts, and a row with the error for each cluster that could not be read.
 func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, o.Local, o.Console.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
 	ofMinute := len(t.Columns) - 3 // The columns that are the same for all clusters.

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// nowOptions are those of restarts now.
+// nowOptions are the flags and arguments of restarts now.
 type nowOptions struct {
 	targets
 }
@@ -76,12 +76,12 @@ func (o *nowOptions) Run(ctx context.Context) error {
 	return asker.noteManager(ctx, o.dryRun == "server")
 }
 
-// asker requests restarts of a namespace.
+// asker returns the asker for the namespace.
 func (o *nowOptions) asker(ctx context.Context, c client.Client) *asker {
 	return newAsker(ctx, o.Env, c, o.namespace, o.patchOptions())
 }
 
-// namesOf lists names for a message.
+// namesOf lists the names of ScheduledRestarts for a message.
 func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	var names []string
 	for i := range items {
@@ -90,8 +90,8 @@ func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	return strings.Join(names, ", ")
 }
 
-// requestTime is the tick to ask for: now in whole seconds, but later than the
-// last request, from which an equal time would not differ.
+// requestTime returns the tick to request: now in whole seconds, but later than the last request. The
+// manager takes a request with the same time for the last request.
 func requestTime(r *tidekeeperv1.ScheduledRestart, now time.Time) time.Time {
 	tick := now.Truncate(time.Second).UTC()
 	if last := r.Status.LastRequestTime; last != nil && !tick.After(last.Time) {

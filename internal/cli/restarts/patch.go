@@ -18,7 +18,7 @@ func displayName(r *tidekeeperv1.ScheduledRestart) string {
 	return "scheduledrestart.tidekeeper.dev/" + r.Name
 }
 
-// patchRestart changes a ScheduledRestart, which then is as it was changed.
+// patchRestart patches a ScheduledRestart and updates r with the response.
 func patchRestart(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, change map[string]any, options []client.PatchOption) error {
 	text, err := json.Marshal(change)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// podAges says when the oldest pod of each workload was created.
+// podAges has the creation time of the oldest pod of each workload.
 type podAges struct {
 	oldest view.PodAges
-	// unread are the namespaces whose pods may not be listed.
+	// unread are the namespaces whose pods the user may not list.
 	unread []string
 }
 
-// readPodAges reads the pods of namespaces.
+// readPodAges reads the pods of these namespaces.
 func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (podAges, error) {
 	ages := podAges{oldest: view.PodAges{}}
 	for _, namespace := range namespaces {

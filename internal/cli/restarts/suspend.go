@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// suspendOptions are those of restarts suspend and restarts resume.
+// suspendOptions are the flags and arguments of restarts suspend and restarts resume.
 type suspendOptions struct {
 	targets
-	// change suspends or resumes one, and says what it did.
+	// change suspends or resumes a ScheduledRestart and returns its result, such as "resumed".
 	change func(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error)
 }
 
@@ -106,7 +106,8 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 	return "resumed" + nextStart(r, o.Now(), o.Local), err
 }
 
-// nextStart says when the restart starts next, by its spec.
+// nextStart says when the next restart starts, judged by the spec alone: the manager may not have
+// updated the status yet.
 func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) string {
 	s, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil {
@@ -132,8 +133,8 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 	return "; next start " + term.ComingInZone(start, now, local)
 }
 
-// triggers says what a restart without a schedule is for: the age of pods, changed configuration,
-// or both.
+// triggers lists the triggers of a restart without a schedule: the age of pods, changed
+// configuration, or both.
 func triggers(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	var when []string
 	if age := spec.GetMaxPodAge(); age > 0 {

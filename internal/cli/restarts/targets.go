@@ -18,13 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// reference names a ScheduledRestart, or the workload that it restarts.
+// reference is an argument that names a ScheduledRestart or the workload that it restarts.
 type reference struct {
-	workload string // kind; "": the name is that of a ScheduledRestart
+	workload string // The kind of the workload; "" if name is the name of a ScheduledRestart.
 	name     string
 }
 
-// parseReferences reads NAME and TYPE/NAME.
+// parseReferences parses the arguments NAME and TYPE/NAME.
 func parseReferences(args []string) ([]reference, error) {
 	var refs []reference
 	for _, arg := range args {
@@ -45,7 +45,7 @@ func parseReferences(args []string) ([]reference, error) {
 	return refs, nil
 }
 
-// matches reports whether a ScheduledRestart is meant.
+// matches reports whether the reference names a ScheduledRestart or its workload.
 func (ref reference) matches(r *tidekeeperv1.ScheduledRestart) bool {
 	if ref.workload == "" {
 		return r.Name == ref.name
@@ -53,7 +53,7 @@ func (ref reference) matches(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Spec.TargetRef.Kind == ref.workload && r.Spec.TargetRef.Name == ref.name
 }
 
-// missing is the error if nothing is meant.
+// missing is the error for a reference that matches no ScheduledRestart.
 func (ref reference) missing(namespace string) error {
 	if ref.workload == "" {
 		return cmdutil.NotFound(restartKind.Name, namespace, ref.name)
@@ -61,8 +61,8 @@ func (ref reference) missing(namespace string) error {
 	return &cmdutil.CodedError{Code: cmdutil.ExitNotFound, Err: fmt.Errorf("no %s restarts the %s %q in the namespace %q", restartKind.Name, ref.workload, ref.name, namespace)}
 }
 
-// pick returns those of a list that are meant, in the order of the references,
-// each once. Each reference has to match.
+// pick returns the ScheduledRestarts that the references match, in the order of the references, each
+// once. A reference without a match is an error.
 func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace string) ([]tidekeeperv1.ScheduledRestart, error) {
 	var picked []tidekeeperv1.ScheduledRestart
 	for _, ref := range refs {
@@ -133,7 +133,7 @@ func (t *targets) Validate() error {
 	}
 }
 
-// suffix marks what was said and not done, as kubectl does.
+// suffix marks the output of a dry run, as kubectl does.
 func (t *targets) suffix() string {
 	if t.dryRun == "server" {
 		return " (server dry run)"
@@ -141,7 +141,7 @@ func (t *targets) suffix() string {
 	return ""
 }
 
-// patchOptions are those of each patch.
+// patchOptions are the options of each patch.
 func (t *targets) patchOptions() []client.PatchOption {
 	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
 	if t.dryRun == "server" {
@@ -150,8 +150,8 @@ func (t *targets) patchOptions() []client.PatchOption {
 	return options
 }
 
-// read returns the ScheduledRestarts that are meant, and a client to change them
-// with. One that is missing is an error before any is changed.
+// read returns the selected ScheduledRestarts, and a client to change them with. If a named object is
+// missing, the error comes before any object is changed.
 func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, client.Client, error) {
 	c, err := t.Kubeconfig.Client()
 	if err != nil {

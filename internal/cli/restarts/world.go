@@ -27,33 +27,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// world is what the commands know of a cluster that say what comes: forecast, next and explain.
+// world is the state of a cluster from which the commands list, next, forecast and explain predict
+// restarts.
 type world struct {
 	*cmdutil.Env
 	client client.Client
-	// namespace is the one that is asked about, "" is all.
+	// namespace is the namespace whose restarts are shown; "" is all.
 	namespace string
 
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
-	// alone says that no other namespace is to be read: nothing of the budget is asked for.
+	// alone is set if workloads of other namespaces are not read: the list does not need the budget.
 	alone bool
-	// partial says that other namespaces could not be read.
+	// partial is set if other namespaces could not be read.
 	partial bool
-	// manager is what is known of the manager, and unobserved what it has not observed.
+	// manager is the state of the manager, and unobserved counts the changes that it has not observed.
 	manager    view.Manager
 	unobserved view.Unobserved
 }
 
-// assumedDuration is how long a restart takes that has never succeeded, unless a flag says.
+// assumedDuration is the default duration of a restart without a successful restart in its history.
 const assumedDuration = time.Minute
 
 func newWorld(e *cmdutil.Env, c client.Client, namespace string) *world {
 	return &world{Env: e, client: c, namespace: namespace, targets: map[forecast.TargetKey]forecast.Target{}}
 }
 
-// readWorld reads the ScheduledRestarts, and all that decides about them.
+// readWorld reads the ScheduledRestarts and the state that decides when they start.
 func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string) (*world, error) {
 	r := newWorld(e, c, namespace)
 	if err := r.readRestarts(ctx); err != nil {
@@ -62,7 +63,7 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace s
 	return r, r.readRest(ctx)
 }
 
-// readRest reads what decides about the ScheduledRestarts that were read.
+// readRest reads the Freezes, the manager's settings and the workloads of the ScheduledRestarts.
 func (r *world) readRest(ctx context.Context) (err error) {
 	if err := r.readFreezes(ctx); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (r *world) readRest(ctx context.Context) (err error) {
 	return r.readWorkloads(ctx)
 }
 
-// readWorkloads reads the workloads that are restarted, and their pods where they count.
+// readWorkloads reads the target workloads, and the pods of workloads with a maximum pod age.
 func (r *world) readWorkloads(ctx context.Context) error {
 	if err := r.readTargetsOfAll(ctx); err != nil {
 		return err
@@ -81,14 +82,14 @@ func (r *world) readWorkloads(ctx context.Context) error {
 	return r.readPods(ctx)
 }
 
-// readTargetsOfAll reads the workloads that are restarted, without their pods.
+// readTargetsOfAll reads the target workloads of all ScheduledRestarts, without their pods.
 func (r *world) readTargetsOfAll(ctx context.Context) error {
 	wanted := map[*workload.Kind]map[forecast.TargetKey]bool{}
 	for _, restart := range r.restarts {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
 			kind, err := workload.Get(ref)
 			if err != nil && decision.Evicts(restart) {
-				// It is taken to be healthy.
+				// A kind without an adapter has no known state: it is taken to be healthy.
 				continue
 			}
 			if err != nil {
@@ -111,7 +112,7 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 	return nil
 }
 
-// readPods reads how old the pods are of the namespaces in which their age is limited.
+// readPods reads the ages of pods in the namespaces in which a ScheduledRestart limits them.
 func (r *world) readPods(ctx context.Context) error {
 	limited := map[string]bool{}
 	for _, restart := range r.restarts {
@@ -135,8 +136,8 @@ func (r *world) readPods(ctx context.Context) error {
 	return nil
 }
 
-// inNamespaces reads the objects of all namespaces, or, without the right to, those of one, if
-// it is given. It returns which of the two it has read.
+// inNamespaces reads the objects of all namespaces. If the user may not list all, it reads only the
+// given namespace, if any, and returns its name.
 func inNamespaces(one string, read func(namespace string) error) (namespace string, err error) {
 	err = read("")
 	if apierrors.IsForbidden(err) && one != "" {
@@ -145,7 +146,7 @@ func inNamespaces(one string, read func(namespace string) error) (namespace stri
 	return "", err
 }
 
-// readRestarts reads the ScheduledRestarts, without what a forecast does not need.
+// readRestarts reads the ScheduledRestarts, without the fields that a forecast does not need.
 func (r *world) readRestarts(ctx context.Context) error {
 	namespace, err := inNamespaces(r.namespace, func(namespace string) error {
 		r.restarts, r.unobserved = nil, view.Unobserved{}
@@ -165,7 +166,7 @@ func (r *world) readRestarts(ctx context.Context) error {
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// forget drops the texts, which decide nothing.
+// forget drops the messages, which take memory and decide nothing.
 func forget(r *tidekeeperv1.ScheduledRestart) {
 	for i := range r.Status.History {
 		r.Status.History[i].Message = ""
@@ -175,8 +176,8 @@ func forget(r *tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// readFreezes reads the freezes that are about the namespaces of the ScheduledRestarts, as far
-// as the user may.
+// readFreezes reads the Freezes that apply to the namespaces of the ScheduledRestarts, as far as the
+// user may.
 func (r *world) readFreezes(ctx context.Context) error {
 	namespaces := sets.New[string]()
 	for _, restart := range r.restarts {
@@ -190,8 +191,8 @@ func (r *world) readFreezes(ctx context.Context) error {
 	return err
 }
 
-// readTargets reads the workloads of a kind that are restarted. Those that the user may not
-// read are taken to be healthy.
+// readTargets reads the target workloads of a kind. Workloads that the user may not read are taken to
+// be healthy.
 func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
 	var stateErr error
 	take := func(object runtime.Object) error {
@@ -249,7 +250,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	return nil
 }
 
-// forecast plays the time until a given one.
+// forecast simulates the restarts from now until a time.
 func (r *world) forecast(ctx context.Context, settings view.Settings, assumed time.Duration, until time.Time) (forecast.Forecast, error) {
 	f := forecast.Run(ctx, forecast.Input{
 		Restarts: r.restarts, Targets: r.targets, Freezes: r.freezes, Limits: settings.Limits, AssumedDuration: assumed,
