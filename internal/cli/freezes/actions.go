@@ -20,12 +20,12 @@ type Actions struct {
 	Client client.Client
 }
 
-// Freeze creates a Freeze in these namespaces; none are all. until is a length from now or a
-// time with its zone, as for the command.
+// Freeze creates a Freeze for these namespaces; an empty list means all. until is a duration from now
+// or a time with its zone, as for the command.
 func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
 	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: "none"}
 	if err := o.Validate(); err != nil {
-		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The fields are named like the flags.
+		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The fields of the page's form have the names of the flags.
 	}
 	f, err := o.create(ctx, a.Client)
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason
 	return o.done(f), nil
 }
 
-// Thaw lifts the Freeze with this name and UID. A Freeze that was created later with the same name
-// stays.
+// Thaw deletes the Freeze with this name and UID. A Freeze that was created later under the same name
+// is left alone: the user of the page has not seen it.
 func (a *Actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
 	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: "none"}
 	return o.lift(ctx, a.Client)

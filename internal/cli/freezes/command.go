@@ -4,10 +4,10 @@
 // Package freezes is kubectl tide freeze and kubectl tide thaw.
 //
 //   - command.go: shared by both
-//   - freeze.go: makes a Freeze
-//   - thaw.go: lifts a Freeze
-//   - actions.go: both, for the page
-//   - read.go: reads freezes for other commands
+//   - freeze.go: creates a Freeze
+//   - thaw.go: deletes a Freeze
+//   - actions.go: freeze and thaw for the local page
+//   - read.go: reads Freezes for other commands
 package freezes
 
 import (
@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// freezeKind is the kind as people name it.
+// freezeKind has the names of the kind that a command line accepts.
 var freezeKind = cmdutil.Kind{
 	Name: "Freeze", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"freeze", "freezes"},
 }
@@ -35,7 +35,7 @@ func NewCommands(e *cmdutil.Env) []*cobra.Command {
 // displayName names an object as kubectl does.
 func displayName(name string) string { return "freeze.tidekeeper.dev/" + name }
 
-// dryRun is the flag of that name.
+// dryRun is the value of the flag --dry-run.
 type dryRun string
 
 func (d *dryRun) addTo(cmd *cobra.Command) {

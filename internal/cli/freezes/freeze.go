@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// generateName begins the names that the API server makes up.
+// generateName is the prefix of the names that the API server generates.
 const generateName = "freeze-"
 
 // freezeOptions are the flags and arguments of freeze.
@@ -31,7 +31,7 @@ type freezeOptions struct {
 	until, from, reason, name string
 	dryRun                    dryRun
 
-	// namespaces are the named namespaces; none means all.
+	// namespaces are the namespaces of -n; an empty list means all.
 	namespaces []string
 	spec       tidekeeperv1.FreezeSpec
 }
@@ -109,7 +109,7 @@ func (o *freezeOptions) Validate() error {
 	return o.selectNamespaces()
 }
 
-// selectNamespaces makes a selector of the namespaces that were named.
+// selectNamespaces sets the selector for the namespaces of -n.
 func (o *freezeOptions) selectNamespaces() error {
 	if len(o.namespaces) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (o *freezeOptions) selectNamespaces() error {
 	return nil
 }
 
-// moment reads a length from now or a time, in whole seconds.
+// moment parses a duration from now or a time, in whole seconds.
 func moment(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, fmt.Errorf("%s is required: write a length such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)

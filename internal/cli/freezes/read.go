@@ -16,15 +16,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Read returns the periods of the freezes that are about each of some namespaces and have not
-// ended. unknown is not empty if the user may not read some of it, and then says what that
-// means for the result.
+// Read returns, for each of these namespaces, the periods of the Freezes that apply to it and have not
+// ended. If the user may not read Freezes or namespaces, unknown names the Freezes that are not counted.
 func Read(ctx context.Context, c client.Client, namespaces []string, now time.Time) (periods map[string][]period.Period, unknown string, err error) {
 	list := &tidekeeperv1.FreezeList{}
 	switch err := c.List(ctx, list); {
 	case apierrors.IsForbidden(err):
 		return nil, "you may not list Freezes: one that is in force is not counted", nil
-	case apierrors.IsNotFound(err): // Without their CRD there are none.
+	case apierrors.IsNotFound(err): // The CRD is not installed: there are no Freezes.
 		return nil, "", nil
 	case err != nil:
 		return nil, "", fmt.Errorf("list freezes: %w", err)

@@ -22,7 +22,7 @@ type thawOptions struct {
 	*cmdutil.Env
 	dryRun dryRun
 	name   string
-	// uid is that of the Freeze that is meant; empty is any of that name.
+	// uid is the UID of the Freeze to delete; if it is empty, the name alone decides.
 	uid types.UID
 }
 
@@ -74,7 +74,7 @@ func (o *thawOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// lift deletes the Freeze, and says so.
+// lift deletes the Freeze and returns the result as a sentence.
 func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error) {
 	f := &tidekeeperv1.Freeze{}
 	var err error
@@ -102,7 +102,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
 }
 
-// only returns the only Freeze that has not ended.
+// only returns the Freeze that has not ended, if there is exactly one.
 func (o *thawOptions) only(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	list := &tidekeeperv1.FreezeList{}
 	if err := c.List(ctx, list); err != nil {
