@@ -32,7 +32,7 @@ func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*reso
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	cfg = rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
-	// One request that hangs does not cost the lease.
+	// A single request that hangs must leave time for another before the lease is lost.
 	cfg.Timeout = max(time.Second, opts.RenewDeadline/2)
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
