@@ -28,10 +28,10 @@ func newCompletionCommand(e *cmdutil.Env) *cobra.Command {
 	o := &completionOptions{Env: e}
 	return &cobra.Command{
 		Use:   "completion [bash|zsh|fish|powershell]",
-		Short: "Print what completes kubectl tide in a shell",
-		Long: `Without an argument: the program kubectl_complete-tide, which kubectl's own
-completion asks about kubectl tide; it belongs into a directory of the PATH.
-With the name of a shell: a script for those who call kubectl-tide directly.`,
+		Short: "Print the shell completion of kubectl tide",
+		Long: `Without an argument, completion prints the program kubectl_complete-tide, which
+kubectl's own completion runs for kubectl tide: save it in a directory on your PATH.
+With the name of a shell, it prints a completion script for kubectl-tide.`,
 		Example: `  kubectl tide completion > ~/.local/bin/kubectl_complete-tide
   chmod +x ~/.local/bin/kubectl_complete-tide`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
@@ -67,7 +67,7 @@ func (o *completionOptions) Run(context.Context) error {
 	case "powershell":
 		return o.root.GenPowerShellCompletionWithDesc(o.Console.Out)
 	default:
-		return fmt.Errorf("there is no completion for %q: bash, zsh, fish or powershell", o.shell)
+		return fmt.Errorf("no completion for %q: write bash, zsh, fish or powershell", o.shell)
 	}
 }
 

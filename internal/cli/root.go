@@ -70,33 +70,33 @@ func newCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-tide",
 		Short: "Node pools, scheduled restarts and pod start-up of a cluster",
-		Long: `kubectl tide shows node pools and scheduled restarts, plans changes of pools, and
-requests, suspends and resumes restarts, and freezes them all. It also shows how pods
-start, on any cluster.
+		Long: `kubectl tide shows node pools and scheduled restarts, previews changes to pools,
+requests, suspends and resumes restarts, and freezes all of them. It also shows how pods
+start up, on any cluster.
 
 kubectl's other connection flags, such as --server, --cluster, --user, --token and
 --as-group, work too.
 
-Exit codes: 0 done, 1 an error, or one of several clusters (--contexts) cannot be shown,
-2 a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a
-gate is closed or a migration leaves something to do, 3 no such object, 4 the cluster
-cannot be reached, 5 not allowed, 6 the cluster does not know Tidekeeper's kinds, 130
+Exit codes: 0 success, 1 error, or a cluster of --contexts could not be read, 2 a plan found
+changes, a loss would leave pods without a place, a forecast found ticks that will be missed, a
+gate is closed or a migration needs manual steps, 3 object not found, 4 cluster
+unreachable, 5 not allowed, 6 the cluster does not serve Tidekeeper's kinds, 130
 interrupted.`,
-		Example: `  kubectl tide pools                          # requested resources, nodes
-  kubectl tide pools plan -f worker.yaml      # what applying it would do
-  kubectl tide pools --contexts prod,edge     # those of several clusters
-  kubectl tide restarts -A                    # what ran, what is next
-  kubectl tide restarts --older-than 24h      # none succeeded for a day
-  kubectl tide restarts next --for 24h -A     # the calendar of the coming day
-  kubectl tide restarts forecast -A           # what will be missed, and why
-  kubectl tide restarts gates web -n shop     # would it start now
+		Example: `  kubectl tide pools                          # requested resources, ready nodes
+  kubectl tide pools plan -f worker.yaml      # preview of kubectl apply
+  kubectl tide pools --contexts prod,edge     # pools of several clusters
+  kubectl tide restarts -A                    # last and next restarts
+  kubectl tide restarts --older-than 24h      # a pod is older than a day
+  kubectl tide restarts next --for 24h -A     # the next 24 hours, by minute
+  kubectl tide restarts forecast -A           # which ticks will be missed, and why
+  kubectl tide restarts gates web -n shop     # would it start now?
   kubectl tide restarts now web -n shop
   kubectl tide freeze --until 4h --reason "database migration"
   kubectl tide pods watch -l app=web          # each transition as it happens
-  kubectl tide pods slow -A                   # what took longest to start, and why
+  kubectl tide pods slow -A                   # the slowest starts, and why
   kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
-  kubectl tide check                          # is a manager running, what may I do
-  kubectl tide dashboard                      # a page to look at`,
+  kubectl tide check                          # is a manager running, what am I allowed to do
+  kubectl tide dashboard                      # a local web page`,
 		Version:           version.String(),
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tide"},
 		SilenceErrors:     true,

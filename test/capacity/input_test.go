@@ -43,13 +43,13 @@ func TestWrongInput(t *testing.T) {
 		code              int
 		want              string
 	}{
-		{"nothing", "fit", "", 1, "say what is to fit: --cpu and --memory, --like deployment/NAME, or -f FILE\n"},
+		{"nothing", "fit", "", 1, "describe the pod: --cpu and --memory, --like deployment/NAME, or -f FILE\n"},
 		{"no number", "fit --cpu x", "", 1, `--cpu "x": ` + amount},
 		{"a negative number", "fit --memory=-1Gi", "", 1, `--memory "-1Gi": ` + amount},
 		{"no amount", "fit --request foo", "", 1, "--request foo: write RESOURCE=AMOUNT, such as ephemeral-storage=10Gi\n"},
 		{"no amount of a resource", "fit --request foo=bar", "", 1, `--request "bar": ` + amount},
 		{"a resource twice", "fit --cpu 1 --request cpu=2", "", 1, "--request \"2\": cpu is requested already\n"},
-		{"two ways", "fit --cpu 1 --like deployment/web", "", 1, "write one of: --cpu, --memory, --gpu and --request; --like; -f\n"},
+		{"two ways", "fit --cpu 1 --like deployment/web", "", 1, "--like, -f, and the amounts --cpu, --memory, --gpu and --request cannot be combined: write one of these\n"},
 		{"no type", "fit --like web", "", 1, "--like web: write TYPE/NAME of a workload or a pod, such as deployment/web\n"},
 		{"no such type", "fit --like configmap/web", "", 1, "--like configmap/web: write TYPE/NAME of a workload or a pod, such as deployment/web\n"},
 		{"no such workload", "fit --like deployment/nope -n input", "", 3, "there is no Deployment \"nope\" in the namespace \"input\"\n"},
@@ -65,14 +65,14 @@ func TestWrongInput(t *testing.T) {
 		{"no pod", "fit -f -", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", 1, "ConfigMap \"x\" has no pod template\n"},
 		{"no containers", "fit -f -", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {}\n", 1, "the pod has no containers\n"},
 		{"no quantity", "fit -f -", podManifest("a", "lots"), 1, "the pod of Pod \"a\": quantities must match "},
-		{"a negative request", "fit -f -", podManifest("a", `"-1"`), 1, "the API server would refuse the pod: "},
+		{"a negative request", "fit -f -", podManifest("a", `"-1"`), 1, "the API server would reject the pod: "},
 		{"no such namespace", "fit -n nope -f -", podManifest("a", "1"), 3, "there is no Namespace \"nope\"\n"},
 		{"no such format", "fit --cpu 1 -o wide", "", 1, "-o wide: write one of json, yaml\n"},
 		{"no such node", "loss --node nope", "", 3, "there is no Node \"nope\"\n"},
 		{"one node of two", "loss --node input-0,nope", "", 3, "there is no Node \"nope\"\n"},
 		{"no such zone", "loss --zone nope", "", 1, "no node has the label topology.kubernetes.io/zone=nope\n"},
 		{"no such pool to lose", "loss nope", "", 3, "there is no NodePool \"nope\"\n"},
-		{"a node and a pool", "loss input --node input-0", "", 1, "--node is about the nodes: leave out the names of pools\n"},
+		{"a node and a pool", "loss input --node input-0", "", 1, "--node takes no names of pools: the nodes may be in any pool\n"},
 		{"a node and a zone", "loss --node input-0 --zone a", "", 1, "write either --node or --zone, not both\n"},
 	} {
 		r := tide(t, tc.stdin, "", append([]string{"pools"}, strings.Fields(tc.args)...)...)
@@ -124,7 +124,7 @@ func TestMissingRights(t *testing.T) {
 	forbidden(user("no-pods", "nodepools", "nodes"), "pods")
 
 	reader := user("reader", "nodepools", "nodes", "pods")
-	const note = "the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: pods is forbidden: User "
+	const note = "the pod is evaluated as written, without the defaults of its RuntimeClass and LimitRanges: pods is forbidden: User "
 	framework.Eventually(t, "a user who may not create pods gets an answer and a note", func() error {
 		r := tide(t, podManifest("a", "500m"), reader, "pools", "fit", w.name, "-n", w.name, "-f", "-")
 		if r.code != 0 || !strings.HasPrefix(r.stderr, note) || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stdout, "requests 0.5 CPU.\n") || !strings.Contains(r.stdout, "rights   4 ") {

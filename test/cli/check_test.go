@@ -102,8 +102,8 @@ func TestNoManagerLeads(t *testing.T) {
 	nobody := c.UserKubeconfig(t, "nobody")
 	found, code := checks(t, command{kubeconfig: nobody, args: []string{"check"}})
 	if code != 0 || !strings.HasPrefix(found["manager"], `unknown: leases.coordination.k8s.io "tidekeeper" is forbidden`) ||
-		!strings.HasPrefix(found["your rights"], "warning: you may not list NodePools (pools); list nodes") ||
-		!strings.HasSuffix(found["your rights"], "; create Freezes (freeze); delete Freezes (thaw)") {
+		!strings.HasPrefix(found["your rights"], "warning: you may not list NodePools (needed by pools); list nodes") ||
+		!strings.HasSuffix(found["your rights"], "; create Freezes (needed by freeze); delete Freezes (needed by thaw)") {
 		t.Errorf("without rights: exit code %d, %q", code, found)
 	}
 }

@@ -115,10 +115,10 @@ func TestMistakesInContexts(t *testing.T) {
 	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
 	for args, want := range map[string]string{
 		"pools --contexts here,none":                 `error: --contexts: there is no context "none": the kubeconfig has again, closed, here, `,
-		"restarts --contexts here,here":              `error: --contexts: the context "here" is there twice: the kubeconfig has `,
+		"restarts --contexts here,here":              `error: --contexts: the context "here" is given twice: the kubeconfig has `,
 		"restarts next --contexts=":                  "error: --contexts: write the names of contexts, such as prod,edge: the kubeconfig has ",
 		"pools --contexts here,again --context here": "error: write either --contexts or --context: the kubeconfig has ",
-		"pools -o name --contexts here,again":        "error: -o name does not say which cluster: ",
+		"pools -o name --contexts here,again":        "error: -o name does not show the cluster: ",
 		"dashboard --contexts here,none":             `error: --contexts: there is no context "none": the kubeconfig has `,
 	} {
 		r := command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)

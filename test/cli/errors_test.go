@@ -26,7 +26,7 @@ func TestErrors(t *testing.T) {
 		{"no rights to all namespaces", noRights, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "dev"`},
 		{"no such object", "", "restarts history web -n default", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
 		{"no such object to restart", "", "restarts now web", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
-		{"no name", "", "restarts now", 1, "error: say which: NAME..., TYPE/NAME..., -l or --all, and only one of these"},
+		{"no name", "", "restarts now", 1, "error: select restarts by NAME..., TYPE/NAME..., -l or --all, and only by one of these"},
 		{"no such command", "", "restart hisory", 1, `error: unknown command "hisory" for "kubectl tide restarts": did you mean history?`},
 		{"no such flag", "", "restarts --colour", 1, "error: unknown flag: --colour: see kubectl tide restarts --help"},
 		{"no such format", "", "restarts -o xml", 1, "error: -o xml: write one of json, yaml, name, wide, custom-columns=…, jsonpath=… or go-template=…"},

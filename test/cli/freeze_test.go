@@ -54,11 +54,11 @@ func TestFreezeAndThaw(t *testing.T) {
 // Wrong input is refused in one line, before the cluster is asked.
 func TestFreezeInput(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"freeze", "error: --until is required: write a length such as 4h, or a time such as 2026-12-27T08:00:00+01:00"},
-		{"freeze --until soon --reason x", "error: --until=soon: write a length such as 4h or 7d, or a time such as 2026-12-27T08:00:00+01:00"},
-		{"freeze --until -4h --reason x", "error: --until=-4h: write a length"},
+		{"freeze", "error: --until is required: write a duration such as 4h, or a time such as 2026-12-27T08:00:00+01:00"},
+		{"freeze --until soon --reason x", "error: --until=soon: write a duration such as 4h or 7d, or a time such as 2026-12-27T08:00:00+01:00"},
+		{"freeze --until -4h --reason x", "error: --until=-4h: write a duration"},
 		{"freeze --until 2020-01-01T00:00:00Z --reason x", "error: --until=2020-01-01T00:00:00Z: that is not in the future"},
-		{"freeze --until 4h", "error: --reason is required, in one line: everything that waits shows it"},
+		{"freeze --until 4h", "error: --reason is required, in one line: restarts and pools that are held back show it"},
 		{"freeze --until 4h --reason " + strings.Repeat("x", 257), "error: --reason: at most 256 characters, got 257"},
 		{"freeze --until 4h --from 5h --reason x", "error: --from=5h: that is not before --until=4h"},
 		{"freeze --until 4h --reason x --name A_b", "error: --name=A_b: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"},

@@ -292,8 +292,8 @@ func TestMigrateFiles(t *testing.T) {
 
 // Objects that the user may read are converted, and the others are reported in one line.
 func TestMigratePartOfACluster(t *testing.T) {
-	want := result{stderr: "note: the cluster does not know the kind NodePool of nodes.lailin.xyz/v1: there is none to convert\n" +
-		"note: the cluster does not know the kind Eru of mtsre.meitu.com/v1: there is none to convert\nnote: there is nothing to convert\n"}
+	want := result{stderr: "note: the cluster does not know the kind NodePool of nodes.lailin.xyz/v1: nothing to convert\n" +
+		"note: the cluster does not know the kind Eru of mtsre.meitu.com/v1: nothing to convert\nnote: there is nothing to convert\n"}
 	// The kinds of the test before it may still be served.
 	framework.Eventually(t, "there are no originals", func() error {
 		return diff(want, command{args: []string{"migrate", "--from-cluster"}}.run(t))

@@ -84,7 +84,7 @@ func stepsOf(t *testing.T, lines []string) map[string][]step {
 func TestPodsWatch(t *testing.T) {
 	aNamespace(t, "s3")
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "s3", "-o", "json"}})
-	w.stderr.await(t, 1, `^No such pods yet: waiting for them\. Ctrl-C ends it\.$`)
+	w.stderr.await(t, 1, `^No such pods yet: waiting for them\. Press Ctrl-C to stop\.$`)
 	cluster.Apply(t, nowhere("s3"))
 	d := annotated("s3", "web", 3, "initialized-after", "2s", "containers-ready-after", "2s")
 	cluster.Apply(t, d)
@@ -335,8 +335,8 @@ func TestPodsErrors(t *testing.T) {
 		"pods timeline -l app=web -n none":                      {code: 3, stderr: "error: there is no Namespace \"none\"\n"},
 		"pods slow --by-stage -o name":                          {code: 1, stderr: "error: --by-stage has no names: write -o json or yaml, or nothing\n"},
 		"pods timeline none":                                    {code: 3, stderr: "error: there is no Pod \"none\" in the namespace \"default\"\n"},
-		"pods timeline":                                         {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow looks at all\n"},
-		"pods watch web -A":                                     {code: 1, stderr: "error: names go with -n NAMESPACE, not with -A\n"},
+		"pods timeline":                                         {code: 1, stderr: "error: write the names of pods, or select them with -l; kubectl tide pods slow covers all pods\n"},
+		"pods watch web -A":                                     {code: 1, stderr: "error: names cannot be combined with -A: select the namespace with -n\n"},
 		"pods watch web -l app=web":                             {code: 1, stderr: "error: write either the names of pods or -l, not both\n"},
 		"pods watch deployment/web":                             {code: 1, stderr: "error: \"deployment/web\" is not a Pod: write NAME or pod/NAME, or select by label with -l\n"},
 		"pods watch -o yaml":                                    {code: 1, stderr: "error: -o yaml: write json, or leave it out\n"},

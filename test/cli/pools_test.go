@@ -90,7 +90,7 @@ func TestPoolsErrors(t *testing.T) {
 	noRights := cluster.UserKubeconfig(t, "dev")
 	for args, want := range map[string]result{
 		"pools describe none":            {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
-		"pools -w -o json":               {code: 1, stderr: "error: -w goes with a table: kubectl get nodepools -w -o json follows the objects\n"},
+		"pools -w -o json":               {code: 1, stderr: "error: -w only prints tables: kubectl get nodepools -w -o json follows the objects\n"},
 		"pools":                          {stderr: "There are no node pools.\n"},
 		"pools --kubeconfig " + noRights: {code: 5, stderr: "error: nodepools.tidekeeper.dev is forbidden: User \"dev\" cannot list resource \"nodepools\" in API group \"tidekeeper.dev\" at the cluster scope: see kubectl tide check, and SECURITY.md for the roles\n"},
 		"pools descibe":                  {code: 1, stderr: "error: unknown command \"descibe\" for \"kubectl tide pools\": did you mean describe?\n"},

@@ -277,7 +277,7 @@ func TestRestartsUnderWayComeTrue(t *testing.T) {
 	refused.says(t, "", 0, `web .* under way for \w+, an eviction is refused\n`)
 	refused.says(t, "next", 0, `under way: web`)
 	refused.says(t, "gates web", 2, `Progress +closed +Restarting +a restart for the tick of \S+ is in progress; `+why, `would have to wait`)
-	refused.says(t, "now web", 0, `; one is under way, in which `+why+`, and this one follows it if pods older than this request are left then\n`)
+	refused.says(t, "now web", 0, `; a restart is in progress, in which `+why+`, and this one follows it if pods older than this request are left by then\n`)
 	other.says(t, "gates web", 2, `Budget +closed +BudgetExhausted +other restarts use 1 of 1 slots, and 0 of the 1 that this namespace may have\n`)
 	other.says(t, "now web", 0, `requested a restart`, `warning: web: other restarts use 1 of 1 slots`)
 

@@ -53,7 +53,7 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)
 	press(ctx, t, kb.Enter) // Nothing is sent without what is required.
 	press(ctx, t, "4x"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
-	shows(ctx, t, "until=4x: write a length")
+	shows(ctx, t, "until=4x: write a duration")
 	if got := list(); got != "" {
 		t.Fatalf("there are freezes: %s", got)
 	}

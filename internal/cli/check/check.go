@@ -51,20 +51,19 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 	o := &options{Env: e}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Whether Tidekeeper is in place: kinds, manager, your rights",
-		Long: `check says whether the cluster has Tidekeeper's kinds, whether a manager leads,
+		Short: "Check the installation: kinds, manager, your rights",
+		Long: `check reports whether the cluster serves Tidekeeper's kinds, whether a manager leads,
 whether the manager has observed all NodePools and ScheduledRestarts, and what you
-are allowed to do. The exit code is 0 if no check failed. A manager that runs
-without leader election has no lease; then only objects that it has not observed
-show that none runs.
+are allowed to do. The exit code is 0 unless a check failed. A manager without leader
+election has no lease: then only unobserved objects show that no manager is running.
 
-tidekeeper check, which helm test runs, checks the rights of the manager instead.`,
+To check the manager's own rights, run tidekeeper check, as helm test does.`,
 		Example: `  kubectl tide check
   kubectl tide check --timeout 1m      # after an installation: wait for a leader`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().Var(&o.timeout, "timeout", "wait up to this long until a manager leads, such as 1m")
+	cmd.Flags().Var(&o.timeout, "timeout", "how long to wait for a manager to lead, such as 1m")
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -135,7 +134,7 @@ func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 	case err == nil:
 		return result{"kinds", ok, "the cluster serves NodePool, ScheduledRestart and Freeze"}, nil
 	case apierrors.IsNotFound(err):
-		return result{"kinds", warning, "the cluster serves NodePool and ScheduledRestart, and not Freeze: its kinds are of an earlier version"}, nil
+		return result{"kinds", warning, "the cluster serves NodePool and ScheduledRestart, but not Freeze: its CRDs are of an earlier version"}, nil
 	case apierrors.IsForbidden(err):
 		return result{"kinds", ok, "the cluster serves NodePool and ScheduledRestart; you may not list Freezes"}, nil
 	default:
@@ -185,7 +184,7 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 		r.Result, r.Message = failed, unobserved.Message(o.Now())
 	case unobserved.Recent > 0:
 		r.Result = unknown
-		r.Message = fmt.Sprintf("%d of %d changed a moment ago and are not observed yet: check again in some seconds", unobserved.Recent, count)
+		r.Message = fmt.Sprintf("%d of %d changed a moment ago and have not been observed yet: check again in a few seconds", unobserved.Recent, count)
 	case count == 0:
 		r.Result, r.Message = ok, "there are none"
 	default:
@@ -214,9 +213,9 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	case m.Namespace != "":
 		r.Result, r.Message = failed, fmt.Sprintf("%s: see kubectl -n %s get pods, and their logs", m.Problem, m.Namespace)
 	case unobserved:
-		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start one (docs/install.md)"
+		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start a manager (docs/install.md)"
 	default:
-		r.Result, r.Message = unknown, m.Problem+": either no manager runs, or one without leader election"
+		r.Result, r.Message = unknown, m.Problem+": either no manager is running, or it runs without leader election"
 	}
 	return r, nil
 }
@@ -230,16 +229,16 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 		attributes authorizationv1.ResourceAttributes
 		text       string
 	}{
-		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "nodepools"}, "list NodePools (pools)"},
-		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}, "list nodes (pools describe, pools plan)"},
-		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, "list pods in all namespaces (pools describe, pools plan)"},
-		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: o.namespace}, "list pods in the namespace " + o.namespace + " (pods)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "nodepools"}, "list NodePools (needed by pools)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}, "list nodes (needed by pools describe, pools plan)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, "list pods in all namespaces (needed by pools describe, pools plan)"},
+		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: o.namespace}, "list pods in the namespace " + o.namespace + " (needed by pods)"},
 		{authorizationv1.ResourceAttributes{Verb: "list", Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts", Namespace: o.namespace},
-			"list ScheduledRestarts in the namespace " + o.namespace + " (restarts)"},
+			"list ScheduledRestarts in the namespace " + o.namespace + " (needed by restarts)"},
 		{authorizationv1.ResourceAttributes{Verb: "patch", Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts", Namespace: o.namespace},
-			"patch ScheduledRestarts in the namespace " + o.namespace + " (restarts now, suspend, resume)"},
-		{authorizationv1.ResourceAttributes{Verb: "create", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "create Freezes (freeze)"},
-		{authorizationv1.ResourceAttributes{Verb: "delete", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "delete Freezes (thaw)"},
+			"patch ScheduledRestarts in the namespace " + o.namespace + " (needed by restarts now, suspend, resume)"},
+		{authorizationv1.ResourceAttributes{Verb: "create", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "create Freezes (needed by freeze)"},
+		{authorizationv1.ResourceAttributes{Verb: "delete", Group: tidekeeperv1.GroupName, Resource: "freezes"}, "delete Freezes (needed by thaw)"},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &need.attributes}}
 		if err := c.Create(ctx, review); err != nil {

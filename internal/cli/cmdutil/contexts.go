@@ -40,7 +40,7 @@ type Contexts struct {
 
 // AddTo adds the flag to a command.
 func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&c.Names, flagContexts, nil, "the clusters of these contexts at once, such as prod,edge")
+	cmd.Flags().StringSliceVar(&c.Names, flagContexts, nil, "show the clusters of several contexts together, such as prod,edge")
 	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.Kubeconfig.completeContexts)
 }
 
@@ -75,7 +75,7 @@ func checkContexts(names, known []string) error {
 	case len(names) == 0:
 		mistake = "write the names of contexts, such as prod,edge"
 	case slices.Contains(names, ""):
-		mistake = "one of the names is empty"
+		mistake = "a name is empty"
 	}
 	for i, name := range names {
 		switch {
@@ -83,7 +83,7 @@ func checkContexts(names, known []string) error {
 		case !slices.Contains(known, name):
 			mistake = fmt.Sprintf("there is no context %q", name)
 		case slices.Contains(names[:i], name):
-			mistake = fmt.Sprintf("the context %q is there twice", name)
+			mistake = fmt.Sprintf("the context %q is given twice", name)
 		}
 	}
 	if mistake == "" {

@@ -67,7 +67,7 @@ func ExplainError(err error) (code int, message string) {
 	case clientcmd.IsEmptyConfig(err) || errors.Is(err, clientcmd.ErrEmptyConfig):
 		return ExitUnreachable, noCluster(os.Getenv("KUBECONFIG"))
 	case clientcmd.IsContextNotFound(err):
-		return ExitError, err.Error() + ": kubectl config get-contexts lists those that exist"
+		return ExitError, err.Error() + ": kubectl config get-contexts lists the existing contexts"
 	case clientcmd.IsConfigurationInvalid(err), errors.Is(err, os.ErrNotExist) && !errors.As(err, &request):
 		return ExitError, "kubeconfig: " + err.Error()
 	case apierrors.IsUnauthorized(err):

@@ -45,7 +45,7 @@ func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return &CodedError{Code: ExitError, Err: errors.New("no cluster can be followed any longer")}
+		return &CodedError{Code: ExitError, Err: errors.New("no cluster is left to follow")}
 	}
 	return nil
 }

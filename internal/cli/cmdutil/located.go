@@ -38,7 +38,7 @@ func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 // ValidateContexts refuses formats that do not say which cluster an object is from.
 func (o *ObjectOutput) ValidateContexts() error {
 	if o.Format() == "name" {
-		return fmt.Errorf("-o name does not say which cluster: write json, yaml or custom-columns=CONTEXT:.context,NAME:.metadata.name")
+		return fmt.Errorf("-o name does not show the cluster: write json, yaml or custom-columns=CONTEXT:.context,NAME:.metadata.name")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 	ThenOutdated = "this may be out of date"
 	ThenWaits    = "nothing is started until one does"
 	ThenRequest  = "the request waits until one does"
-	ThenFreeze   = "it is kept once one does"
+	ThenFreeze   = "the freeze takes effect once one does"
 )
 
 // Manager reads which manager leads, in whatever namespace it was installed.

@@ -40,7 +40,7 @@ func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
 	o.flags = genericclioptions.NewPrintFlags("").WithTypeSetter(Scheme)
 	o.flags.AddFlags(cmd)
 	f := cmd.Flags().Lookup("output")
-	f.Usage = strings.Join(objectFormats, "|") + "|custom-columns=…|jsonpath=…|go-template=…, as kubectl get has them"
+	f.Usage = strings.Join(objectFormats, "|") + "|custom-columns=…|jsonpath=…|go-template=…, as in kubectl get"
 	for _, name := range []string{"allow-missing-template-keys", "template", "show-managed-fields"} {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			f.Hidden = true

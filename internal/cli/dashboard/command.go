@@ -43,25 +43,25 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 		Use:        "dashboard",
 		Aliases:    []string{"page", "ui"},
 		SuggestFor: []string{"web", "serve"},
-		Short:      "A page to look at: pools, what if, restarts, start-up",
-		Long: `dashboard serves pages about the cluster to the browsers of this machine, with your own
-rights, and opens one: the pools and their levels, what fits and what would be lost,
-restarts past and coming, and pods as they start. The pages follow the cluster. Nothing
-is installed, and nothing is loaded from elsewhere.
+		Short:      "A local web page: pools, what-if, restarts, pod start-up",
+		Long: `dashboard serves pages about the cluster to browsers on this machine, with your own rights,
+and opens a browser: the pools and their utilization, what fits and what a loss would cost,
+past and coming restarts, and pods as they start. The pages follow the cluster. Nothing is
+installed in it, and nothing is loaded from the internet.
 
-It listens on 127.0.0.1 only. The link that it prints has the token in it without which
-no data is sent; it is another one in each run. From another machine: ssh -L 8123:127.0.0.1:8123
-and --port 8123 there.
+It listens on 127.0.0.1 only. Data is sent only to clients with the token in the printed
+link; each run has a new token. From another machine, use ssh -L 8123:127.0.0.1:8123 and
+run it with --port 8123.
 
-Nothing can be changed on the pages, unless --allow-actions is given: then restarts can
-be requested, suspended and resumed, and freezes be created and lifted, by those who may.
+The pages are read-only unless --allow-actions is given: then users with the rights to do so
+can request, suspend and resume restarts, and create and lift freezes.
 
-Restarts and pods are those of all namespaces, or of the one that -n names. What you may
-not list is named, and the rest is shown. It ends with Ctrl-C, or with the terminal.
+Restarts and pods of all namespaces are shown, or of the namespace in -n. Kinds that you may
+not list are named, and the rest is shown. It ends with Ctrl-C, or with the terminal.
 
-With --contexts the pages are about several clusters: Overview and Restarts have all of
-them, and a cluster that does not answer has a line that says why. The other pages are
-about one of them, which their address names.`,
+With --contexts the pages cover several clusters: Overview and Restarts show all of them,
+with a line and the reason for each cluster that does not answer. The other pages show a
+single cluster, which is part of their address.`,
 		Example: `  kubectl tide dashboard
   kubectl tide dashboard -n shop --port 8123 --no-browser
   kubectl tide dashboard --allow-actions
@@ -69,11 +69,11 @@ about one of them, which their address names.`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().IntVar(&o.port, "port", 0, "the port on 127.0.0.1; 0 is one that is free")
+	cmd.Flags().IntVar(&o.port, "port", 0, "port on 127.0.0.1; 0 picks a free port")
 	flagoptions.SetRange(cmd.Flags(), "port", flagoptions.Between(0, 65535))
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "do not open a browser, only print the link")
 	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts, and freeze and thaw")
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "restarts and pods of all namespaces, which is the default without -n")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show restarts and pods of all namespaces, which is the default without -n")
 	o.contexts.AddTo(e, cmd)
 	return cmd
 }
@@ -99,7 +99,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
-		return fmt.Errorf("%w: --port chooses another, and 0 one that is free", err)
+		return fmt.Errorf("%w: choose another --port, or 0 for a free port", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -39,7 +39,7 @@ func displayName(name string) string { return "freeze.tidekeeper.dev/" + name }
 type dryRun string
 
 func (d *dryRun) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(d), "dry-run", "none", "none or server: with server nothing is changed, and the API server says whether it could be")
+	cmd.Flags().StringVar((*string)(d), "dry-run", "none", "none or server; with server, the API server only validates the request and changes nothing")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -40,16 +40,16 @@ func newFreezeCommand(e *cmdutil.Env) *cobra.Command {
 	o := &freezeOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:   "freeze --until TIME --reason TEXT",
-		Short: "Start nothing that disturbs running pods, until a time",
-		Long: `freeze creates a Freeze: until it ends, no restart is started, whatever triggers it, and
-no node gets a NoExecute taint of a pool. With -n only the restarts of these namespaces
-are held back; the taints of nodes always are. What is under way goes on.
+		Short: "Hold back restarts and NoExecute taints until a time",
+		Long: `freeze creates a Freeze: until it ends, no restart is started, whatever its trigger, and no
+node gets a NoExecute taint from a pool. With -n, only restarts in these namespaces are held
+back; taints are held back in any case. Restarts in progress continue.
 
-It ends by itself; kubectl tide thaw ends it earlier. A restart whose deadline has passed
-by then is missed, and the others start as the budget allows. kubectl get freezes shows
-what each holds back.
+A Freeze ends by itself; kubectl tide thaw ends it earlier. Restarts whose deadline has
+passed by then are missed, and the others start as the budget allows. kubectl get freezes
+shows what each Freeze holds back.
 
-TIME is a length from now, such as 90m, 24h or 7d, or a time with its zone, such as
+TIME is a duration from now, such as 90m, 24h or 7d, or a time with its zone, such as
 2026-12-27T08:00:00+01:00.`,
 		Example: `  kubectl tide freeze --until 4h --reason "database migration"
   kubectl tide freeze --name christmas --from 2026-12-23T18:00:00+01:00 --until 2026-12-27T08:00:00+01:00 --reason "change freeze"
@@ -57,10 +57,10 @@ TIME is a length from now, such as 90m, 24h or 7d, or a time with its zone, such
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().StringVar(&o.until, "until", "", "when it ends: a length from now, or a time with its zone")
-	cmd.Flags().StringVar(&o.from, "from", "", "when it begins, in the same way; without it, now")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why, in one line; everything that waits shows it")
-	cmd.Flags().StringVar(&o.name, "name", "", "its name; without it, one is made up")
+	cmd.Flags().StringVar(&o.until, "until", "", "when the freeze ends: a duration from now, or a time with its zone")
+	cmd.Flags().StringVar(&o.from, "from", "", "when the freeze begins, written like --until (default now)")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, in one line; restarts and pools that are held back show it")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the Freeze (default generated)")
 	o.dryRun.addTo(cmd)
 	return cmd
 }
@@ -86,7 +86,7 @@ func (o *freezeOptions) Validate() error {
 	case !until.After(now):
 		return fmt.Errorf("--until=%s: that is not in the future", o.until)
 	case strings.TrimSpace(o.reason) == "" || strings.ContainsAny(o.reason, "\n\r\t"):
-		return errors.New("--reason is required, in one line: everything that waits shows it")
+		return errors.New("--reason is required, in one line: restarts and pools that are held back show it")
 	case len([]rune(o.reason)) > 256:
 		return fmt.Errorf("--reason: at most 256 characters, got %d", len([]rune(o.reason)))
 	}
@@ -122,7 +122,7 @@ func (o *freezeOptions) selectNamespaces() error {
 		requirement.Values = append(requirement.Values, tidekeeperv1.LabelValue(namespace))
 	}
 	if most := 64; len(o.namespaces) > most {
-		return fmt.Errorf("-n: at most %d namespaces, got %d: create a Freeze with another selector, or several", most, len(o.namespaces))
+		return fmt.Errorf("-n: at most %d namespaces, got %d: create a Freeze with a label selector, or several Freezes", most, len(o.namespaces))
 	}
 	o.spec.NamespaceSelector = &tidekeeperv1.NamespaceSelector{MatchExpressions: []tidekeeperv1.NamespaceSelectorRequirement{requirement}}
 	return nil
@@ -131,14 +131,14 @@ func (o *freezeOptions) selectNamespaces() error {
 // moment parses a duration from now or a time, in whole seconds.
 func moment(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
-		return time.Time{}, fmt.Errorf("%s is required: write a length such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)
+		return time.Time{}, fmt.Errorf("%s is required: write a duration such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)
 	}
 	if at, err := time.Parse(time.RFC3339, value); err == nil {
 		return at.Truncate(time.Second).UTC(), nil
 	}
 	length := cmdutil.Duration{}
 	if err := length.Set(value); err != nil {
-		return time.Time{}, fmt.Errorf("%s=%s: write a length such as 4h or 7d, or a time such as 2026-12-27T08:00:00+01:00", flag, value)
+		return time.Time{}, fmt.Errorf("%s=%s: write a duration such as 4h or 7d, or a time such as 2026-12-27T08:00:00+01:00", flag, value)
 	}
 	return now.Add(length.Duration).Truncate(time.Second).UTC(), nil
 }

@@ -22,7 +22,7 @@ func Read(ctx context.Context, c client.Client, namespaces []string, now time.Ti
 	list := &tidekeeperv1.FreezeList{}
 	switch err := c.List(ctx, list); {
 	case apierrors.IsForbidden(err):
-		return nil, "you may not list Freezes: one that is in force is not counted", nil
+		return nil, "you may not list Freezes: Freezes in force are not counted", nil
 	case apierrors.IsNotFound(err): // The CRD is not installed: there are no Freezes.
 		return nil, "", nil
 	case err != nil:
@@ -41,7 +41,7 @@ func Read(ctx context.Context, c client.Client, namespaces []string, now time.Ti
 			case err == nil:
 				labels = object.Labels
 			case apierrors.IsForbidden(err):
-				unknown = "you may not read the labels of some namespaces: only Freezes that name them, or are about all, are counted"
+				unknown = "you may not read the labels of some namespaces: only Freezes that name these namespaces, or apply to all namespaces, are counted"
 			case !apierrors.IsNotFound(err):
 				return nil, "", fmt.Errorf("get the labels of the namespace %s: %w", namespace, err)
 			}

@@ -31,8 +31,9 @@ func newThawCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "thaw [NAME]",
 		Short: "Lift a freeze before its end",
-		Long: `thaw deletes a Freeze. What it held back and is not missed yet starts now, as the budget
-allows. Without a name it is the one that has not ended, if there is only one.`,
+		Long: `thaw deletes a Freeze. Restarts that it held back start now, as the budget allows, unless
+their deadline has passed; taints that it held back are added. Without a name, thaw deletes
+the only Freeze that has not ended.`,
 		Example: `  kubectl tide thaw
   kubectl tide thaw christmas --dry-run=server`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +87,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 		return "", cmdutil.AboutKind(err, freezeKind.Name, "", o.name)
 	}
 	if o.uid != "" && f.UID != o.uid {
-		return "", fmt.Errorf("%s is another one now, which was created at %s: nothing was lifted", displayName(f.Name), f.CreationTimestamp.UTC().Format(time.RFC3339))
+		return "", fmt.Errorf("%s is a different Freeze now, created at %s: nothing was lifted", displayName(f.Name), f.CreationTimestamp.UTC().Format(time.RFC3339))
 	}
 	options := []client.DeleteOption{client.Preconditions{UID: &f.UID}}
 	if o.dryRun == "server" {

@@ -37,20 +37,20 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 	o := &options{Env: e}
 	cmd := &cobra.Command{
 		Use:   "migrate (-f FILE|DIRECTORY|- ... | --from-cluster)",
-		Short: "Turn NodePools and Erus of the original operators into ours",
+		Short: "Convert NodePools and Erus of the original operators",
 		Long: `migrate reads NodePools of nodes.lailin.xyz/v1, Erus of mtsre.meitu.com/v1 and
 Deployments with the annotation mtsre.meitu.com/eru, and prints NodePools and
 ScheduledRestarts of tidekeeper.dev/v1 for kubectl apply -f -. It changes nothing.
 
-What cannot be carried over is one line on stderr. So is what has to be done by a
-command, as it is about a part of an object that is not ours, such as an
-annotation on a Deployment; -o commands prints just these commands.
+Each setting that cannot be converted is a line on stderr. So is each change that takes
+a command because the object is not Tidekeeper's, such as an annotation on a
+Deployment; -o commands prints only these commands.
 
-docs/migrate.md says in which order to go, so that nothing is restarted twice.
+docs/migrate.md has the order of the steps, so that nothing is restarted twice.
 
-Exit codes: 0 all is in what is printed, 2 stderr names something that is not,
-1 the input cannot be read and nothing is printed, 4 the cluster cannot be
-reached, 5 not allowed to read some of it; what can be read is printed.`,
+Exit codes: 0 everything was converted, 2 stderr lists manual steps, 1 the input cannot
+be read and nothing is printed, 4 cluster unreachable, 5 not allowed to read some of the
+objects; the others are printed.`,
 		Example: `  kubectl tide migrate -f old/ -R > tidekeeper.yaml
   kubectl tide migrate --from-cluster --suspended | kubectl apply -f -
   kubectl tide migrate --from-cluster --time-zone Asia/Shanghai | kubectl apply -f -
@@ -58,11 +58,11 @@ reached, 5 not allowed to read some of it; what can be read is printed.`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "files and directories to read; - is the standard input")
-	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "read the directories below those of -f too")
-	cmd.Flags().BoolVar(&o.fromCluster, "from-cluster", false, "read them from the cluster; with -n, Erus and Deployments of that namespace only")
-	cmd.Flags().StringVar(&o.convert.TimeZone, "time-zone", "", "IANA name of the zone that the original's controller ran in (default UTC, and stderr says so)")
-	cmd.Flags().BoolVar(&o.convert.Suspended, "suspended", false, "leave all schedules suspended, for the time while the original's controller still runs")
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "files and directories to read, or - for stdin")
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of -f")
+	cmd.Flags().BoolVar(&o.fromCluster, "from-cluster", false, "read the objects from the cluster; with -n, Erus and Deployments of that namespace only")
+	cmd.Flags().StringVar(&o.convert.TimeZone, "time-zone", "", "IANA name of the time zone that the original controller ran in (default UTC, with a note on stderr)")
+	cmd.Flags().BoolVar(&o.convert.Suspended, "suspended", false, "suspend all schedules, for as long as the original controller still runs")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "yaml", strings.Join(formats, "|"))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.MarkFlagsMutuallyExclusive("filename", "from-cluster")

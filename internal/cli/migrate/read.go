@@ -65,7 +65,7 @@ func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, co
 		case err == nil:
 			objects = append(objects, items...)
 		case apierrors.IsNotFound(err):
-			fmt.Fprintf(o.Console.ErrOut, "note: the cluster does not know the kind %s of %s: there is none to convert\n", kind.Kind, kind.GroupVersion())
+			fmt.Fprintf(o.Console.ErrOut, "note: the cluster does not know the kind %s of %s: nothing to convert\n", kind.Kind, kind.GroupVersion())
 		case apierrors.IsForbidden(err):
 			complete = complete && kind != migrate.DeploymentKind
 			refused = errors.Join(refused, err)

@@ -29,12 +29,12 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "pods",
 		Aliases: []string{"pod", "po"},
-		Short:   "Pods: what happens to them, how they started, which were slow",
+		Short:   "Pod start-up: transitions, durations, slow pods",
 		Long: `pods shows how pods start. It works on any cluster: neither Tidekeeper's kinds
 nor its manager are needed.`,
 		Example: `  kubectl tide pods watch -l app=web          # each transition as it happens
   kubectl tide pods timeline web-5d8f-x2v9p   # where the time went
-  kubectl tide pods slow -A --top 20          # those that took longest`,
+  kubectl tide pods slow -A --top 20          # the slowest`,
 		Args: cmdutil.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -44,7 +44,7 @@ func (p *podLines) report(text string) {
 func (p *podLines) began(pods, unready int) {
 	switch {
 	case pods == 0:
-		p.report("No such pods yet: waiting for them. Ctrl-C ends it.")
+		p.report("No such pods yet: waiting for them. Press Ctrl-C to stop.")
 	case unready == 0:
 		p.report("Watching " + term.Plural(pods, "pod") + ", all ready.")
 	default:

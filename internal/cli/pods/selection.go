@@ -26,8 +26,8 @@ type selection struct {
 }
 
 func (s *selection) addTo(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
-	cmd.Flags().StringVarP(&s.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
+	cmd.Flags().BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "pods in all namespaces")
+	cmd.Flags().StringVarP(&s.labelSelector, "selector", "l", "", "only pods with these labels, such as app=web")
 }
 
 // complete takes in the names and the flags.
@@ -45,7 +45,7 @@ func (s *selection) complete(e *cmdutil.Env, args []string) (err error) {
 func (s *selection) validate() error {
 	switch {
 	case len(s.names) > 0 && s.allNamespaces:
-		return fmt.Errorf("names go with -n NAMESPACE, not with -A")
+		return fmt.Errorf("names cannot be combined with -A: select the namespace with -n")
 	case len(s.names) > 0 && s.labelSelector != "":
 		return fmt.Errorf("write either the names of pods or -l, not both")
 	default:

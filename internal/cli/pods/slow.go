@@ -34,32 +34,32 @@ func newSlowCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slow",
 		Short: "The pods that took longest to start, and why",
-		Long: `slow lists the pods that took longest from their creation to being ready, those
-that are still starting included, with the slowest stage and what it waited for.
-Pods that have ended or are being deleted are left out.
+		Long: `slow lists the pods that took longest from creation to ready, including pods that are
+still starting, with the slowest stage and the reason for the wait. Pods that have ended
+or are being deleted are left out.
 
-What a pod waited for is in its events, which are kept for an hour; they are read
+The reason for a wait is in the pod's events, which are kept for an hour; they are read
 for the first 20 rows.
 
-A pod keeps only the last change of a condition: one that was not ready for some
-time and became ready again, as after a restart, looks as if it had taken until
-then. --since leaves out pods created before. Durations are in whole seconds, and
-can be off by one either way.
+A pod keeps only the last change of each condition: a pod that became ready again after
+a while of not being ready, such as after a restart, appears to have taken until then.
+--since leaves out older pods. Durations are in whole seconds, and can be off by one
+either way.
 
-With --by-stage it shows how long the pods took for each stage instead: how many took
-how long, the median and the worst. Stages that a pod has not completed, or of which it
-does not say when they ended, are left out.`,
+With --by-stage it shows the durations of each stage over all pods instead: a histogram,
+the median and the maximum. Stages that a pod has not completed, or whose end it does not
+record, are left out.`,
 		Example: `  kubectl tide pods slow --top 20 -A
-  kubectl tide pods slow -A --since 1h        # of the last hour
+  kubectl tide pods slow -A --since 1h        # created in the last hour
   kubectl tide pods slow -A --by-stage
   kubectl tide pods slow -l app=web -o name | xargs kubectl tide pods timeline`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
-	cmd.Flags().IntVar(&o.top, "top", 20, "how many pods")
-	cmd.Flags().BoolVar(&o.byStage, "by-stage", false, "how many pods took how long for each stage, instead of the slowest pods")
-	cmd.Flags().Var(&o.since, "since", "only those created within this time, such as 1h or 7d")
+	cmd.Flags().IntVar(&o.top, "top", 20, "number of pods to list")
+	cmd.Flags().BoolVar(&o.byStage, "by-stage", false, "show the durations of each stage over all pods, instead of the slowest pods")
+	cmd.Flags().Var(&o.since, "since", "only pods created within this time, such as 1h or 7d")
 	o.output.AddTo(cmd, "name", "wide")
 	return cmd
 }

@@ -33,14 +33,14 @@ func newTimelineCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "timeline POD... | -l SELECTOR",
 		Short: "Where the time went while pods started, stage by stage",
-		Long: `timeline shows for each pod how long each stage of its start-up took, on a
-terminal as bars, with the slowest stage and what it waited for. That is read from
-the pod, and once the wait is over from its events, which are kept for an hour.
+		Long: `timeline shows how long each stage of a pod's start-up took, as bars on a terminal,
+with the slowest stage and the reason for the wait. The reason is in the pod, and once
+the wait is over in its events, which are kept for an hour.
 
-The API keeps whole seconds: each duration can be off by one either way. ~ marks
-an estimate, where the pod has no time for the end of a stage. A pod keeps only
-the last change of a condition: one that was not ready and became ready again
-shows how long it took until then.`,
+Timestamps are in whole seconds: each duration can be off by one either way. ~ marks an
+estimate, if the pod does not record the end of a stage. A pod keeps only the last
+change of each condition: for a pod that became ready again, the duration until then
+is shown.`,
 		Example: `  kubectl tide pods timeline web-5d8f-x2v9p -n shop
   kubectl tide pods timeline -l app=web
   kubectl tide pods timeline -l app=web -o json | jq '.[].slowest'`,
@@ -63,7 +63,7 @@ func (o *timelineOptions) Validate() error {
 		return err
 	}
 	if !o.narrowed() {
-		return fmt.Errorf("write the names of pods, or select them with -l; kubectl tide pods slow looks at all")
+		return fmt.Errorf("write the names of pods, or select them with -l; kubectl tide pods slow covers all pods")
 	}
 	return o.validate()
 }

@@ -33,17 +33,16 @@ func newWatchCommand(e *cmdutil.Env) *cobra.Command {
 	o := &watchOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:   "watch [POD...]",
-		Short: "What happens to pods, a line for each transition as it happens",
+		Short: "Follow pods: a line for each transition as it happens",
 		Long: `watch prints a line for each transition of a pod: its phase, its conditions with
-status and reason, what its containers do and wait for, the events about it, and its
-deletion. For pods that exist at the start it prints their state, with --history also how they got there. A
-pod that is named need not exist yet.
+status and reason, the states of its containers, the events about it, and its deletion.
+For pods that exist at the start it prints their state, with --history also the
+transitions that led to it. A named pod need not exist yet.
 
-A lost connection is reestablished. What happened meanwhile is printed as far as
-the timestamps of the pods show it, and nothing twice; states that left no trace
-are unknown. Times are those of the cluster, in whole seconds; ~ marks a
-transition without one, and is when the line was read. Ctrl-C ends it, and so
-does --request-timeout.`,
+A lost connection is reestablished. Transitions in the meantime are printed, each once,
+as far as the timestamps of the pods show them. Times are the cluster's, in whole
+seconds; ~ marks a transition without a time, and shows when it was read. It ends with
+Ctrl-C or --request-timeout.`,
 		Example: `  kubectl tide pods watch -l app=web -n shop
   kubectl tide pods watch web-0 web-1
   kubectl tide pods watch -A -o json | jq -r 'select(.name == "Ready") | [.pod, .to] | @tsv'`,
@@ -51,9 +50,9 @@ does --request-timeout.`,
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
-	cmd.Flags().BoolVar(&o.history, "history", false, "also print how the existing pods got to their state")
+	cmd.Flags().BoolVar(&o.history, "history", false, "also print the past transitions of existing pods")
 	cmd.Flags().BoolVar(&o.events, "events", true, "also print the events about the pods, such as Pulling and Started")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json: an object on each line")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json: one object per line")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -37,16 +37,16 @@ func newDescribeCommand(e *cmdutil.Env) *cobra.Command {
 	o := &describeOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:   "describe NAME...",
-		Short: "A pool in detail: what it asks for, its nodes, its events",
-		Long: `describe shows a pool: what it asks for, what is requested, free and lost, the largest
-pod that fits a node now, who fills it; its nodes, each with the requested resources and
-what it lacks of what the pool asks for; and the recent events.
+		Short: "A pool in detail: its settings, nodes and events",
+		Long: `describe shows a pool: its settings; the requested, free and lost resources; the largest
+pod that fits on a node now; the workloads that request most; its nodes, each with the
+requested resources and the settings that it lacks; and recent events.
 
-Free is what nodes have left that take new pods. What cordoned nodes, those that are not
-ready or being deleted, and those with other taints than the pool's have is lost.
+Free are the resources left on nodes that accept new pods. Lost are the resources left on
+nodes that are cordoned, not ready, being deleted, or have taints other than the pool's.
 
-Used is what the nodes use by metrics.k8s.io, whatever is requested: at least as much as
-it says, if only some of them have metrics of the last ten minutes.`,
+Used are the resources that the nodes use according to metrics.k8s.io, whatever pods
+request. It is a lower bound if some nodes have no metrics of the last ten minutes.`,
 		Example: `  kubectl tide pools describe worker
   kubectl tide pools describe worker -o yaml`,
 		Args:              cmdutil.SomeNames,

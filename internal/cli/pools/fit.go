@@ -50,17 +50,17 @@ func newFitCommand(e *cmdutil.Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "fit [POOL...] (--cpu N --memory N | --like TYPE/NAME | -f FILE)",
-		Short: "How many copies of a pod each pool takes now, and why not more",
-		Long: `fit shows how many copies of a pod each pool has room for now: limited by what, why
-the other nodes take none, and how many an empty node would take.
+		Short: "How many copies of a pod fit in each pool now, and why not more",
+		Long: `fit shows how many copies of a pod each pool has room for now: the limiting resource, the
+reasons why other nodes take none, and how many copies fit on an empty node.
 
-A pod that is described by --cpu, --memory, --gpu and --request tolerates the taints
-that each pool puts on its nodes, as a pod with the pool's RuntimeClass does. That of a
-workload or a file has its own tolerations, selectors and node affinity; the API server
-completes it as when it is created, which requires the right to create pods.
+A pod given by --cpu, --memory, --gpu and --request tolerates the taints of each pool, as
+a pod with the pool's RuntimeClass does. The pod of a workload or a file has its own
+tolerations, selectors and node affinity; the API server sets its defaults in a dry run,
+which requires the right to create pods.
 
-What depends on other pods, volumes or devices is not evaluated. It is named, and then
-the number is "at most". Nothing is reserved: what is scheduled meanwhile takes room.`,
+Constraints on other pods, volumes or devices are not evaluated. They are named, and the
+number is then "at most". Nothing is reserved: pods scheduled in the meantime take room.`,
 		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
@@ -71,8 +71,8 @@ the number is "at most". Nothing is reserved: what is scheduled meanwhile takes 
 	for i, flag := range amountFlags {
 		cmd.Flags().StringVar(&o.amounts[i], flag.name, "", flag.usage)
 	}
-	cmd.Flags().StringSliceVar(&o.more, "request", nil, "what else a copy requests, such as ephemeral-storage=10Gi")
-	cmd.Flags().StringVar(&o.like, "like", "", "a workload or pod whose copies are meant, such as deployment/web")
+	cmd.Flags().StringSliceVar(&o.more, "request", nil, "other resources that a copy requests, such as ephemeral-storage=10Gi")
+	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
 	o.output.AddTo(cmd)
 	return cmd
@@ -124,9 +124,9 @@ func (o *fitOptions) Validate() error {
 	}
 	switch {
 	case ways == 0:
-		return errors.New("say what is to fit: --cpu and --memory, --like deployment/NAME, or -f FILE")
+		return errors.New("describe the pod: --cpu and --memory, --like deployment/NAME, or -f FILE")
 	case ways > 1:
-		return errors.New("write one of: --cpu, --memory, --gpu and --request; --like; -f")
+		return errors.New("--like, -f, and the amounts --cpu, --memory, --gpu and --request cannot be combined: write one of these")
 	}
 	return o.roomOptions.Validate()
 }

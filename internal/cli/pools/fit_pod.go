@@ -159,11 +159,11 @@ func complete(ctx context.Context, c client.Client, pod *corev1.Pod) (completed 
 	err = c.Create(ctx, created, client.DryRunAll)
 	switch {
 	case apierrors.IsForbidden(err):
-		return pod, "the pod is evaluated as it is written, without what its RuntimeClass and LimitRanges add: " + err.Error(), nil
+		return pod, "the pod is evaluated as written, without the defaults of its RuntimeClass and LimitRanges: " + err.Error(), nil
 	case apierrors.IsNotFound(err):
 		return nil, "", cmdutil.NotFound("Namespace", "", pod.Namespace)
 	case apierrors.IsInvalid(err):
-		return nil, "", fmt.Errorf("the API server would refuse the pod: %w", err)
+		return nil, "", fmt.Errorf("the API server would reject the pod: %w", err)
 	case err != nil:
 		return nil, "", err
 	}

@@ -43,17 +43,16 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 		Use:        "pools [NAME...]",
 		Aliases:    []string{"pool", "nodepools", "nodepool", "np"},
 		SuggestFor: []string{"node", "nodes"},
-		Short:      "Node pools: requested resources, nodes, conflicts",
-		Long: `pools lists the node pools: the status of each, how many of its nodes are ready,
-and how much of the allocatable resources of the nodes their pods request. On a
-terminal the percentages have bars, as long as there is room for them. -o wide also
-shows the largest pod that can start now, the one with most CPU; describe has others.
-With -o wide, json and yaml there is what the nodes use, if the cluster serves
-metrics.k8s.io.
+		Short:      "Node pools: requested resources, ready nodes, conflicts",
+		Long: `pools lists node pools: the status of each, how many of its nodes are ready, and the
+share of the nodes' allocatable resources that pods request. On a terminal the
+percentages have bars, if there is room for them. -o wide also shows the largest pod, by
+CPU, that can start now; describe shows other shapes. -o wide, json and yaml include the
+resources that the nodes use, if the cluster serves metrics.k8s.io.
 
-With --contexts it lists the pools of several clusters, which are asked at once. A cluster
-that does not answer within ten seconds, or --request-timeout, has a line that says why,
-and the exit code is 1.`,
+With --contexts it lists the pools of several clusters. A cluster that does not answer
+within ten seconds, or --request-timeout, has a line with the reason, and the exit code
+is 1.`,
 		Example: `  kubectl tide pools
   kubectl tide pools worker gpu
   kubectl tide pools -w
@@ -63,9 +62,9 @@ and the exit code is 1.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as team=web")
+	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only pools with these labels, such as team=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
-	cmd.Flags().BoolP("all-namespaces", "A", false, "changes nothing, as node pools have no namespace")
+	cmd.Flags().BoolP("all-namespaces", "A", false, "has no effect: node pools are not namespaced")
 	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
@@ -97,9 +96,9 @@ func (o *listOptions) Validate() error {
 	case len(o.names) > 0 && o.labelSelector != "":
 		return fmt.Errorf("write either names or -l, not both")
 	case o.watch && len(o.names) > 1:
-		return fmt.Errorf("-w follows one pool or all: write one name")
+		return fmt.Errorf("-w follows either one pool or all pools: write one name")
 	case o.watch && !o.output.IsTable():
-		return fmt.Errorf("-w goes with a table: kubectl get nodepools -w -o %s follows the objects", o.output.Format())
+		return fmt.Errorf("-w only prints tables: kubectl get nodepools -w -o %s follows the objects", o.output.Format())
 	default:
 		return nil
 	}

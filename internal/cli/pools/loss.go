@@ -31,19 +31,20 @@ func newLossCommand(e *cmdutil.Env) *cobra.Command {
 	o := &lossOptions{roomOptions: roomOptions{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "loss [POOL...] [--node NAME | --zone NAME]",
-		Short: "Whether the pods of a lost node or zone would find another place",
-		Long: `loss shows for each pool what would become of its pods if its worst node were lost,
-and if each of its zones were: how many pods need another place, and for how many of
-them none was found on the other nodes of the cluster.
+		Short: "Whether the pods of a lost node or zone would fit on other nodes",
+		Long: `loss shows for each pool the effect of losing its worst node, and of losing each of its
+zones: how many pods need another place, and for how many of them none was found on the
+other nodes of the cluster.
 
-The pods that request most are placed first, by requests, taints, node selectors and
-node affinity. If a place is found for all, there is one, which is not to say that the
-scheduler chooses it. If none is found for some, there may be one that was not found.
-Pods of DaemonSets go with their node, and pods without a controller are not replaced.
-Affinity between pods, spread, volumes and devices are not evaluated, and named.
+The pods with the largest requests are placed first, by requests, taints, node selectors
+and node affinity. If all of them found a place, the scheduler can place them too, but may
+choose other nodes. If some found none, a better placement may still exist.
+Pods of DaemonSets are lost with their node, and pods without a controller are not replaced.
+Pod affinity, topology spread, volumes and devices are not evaluated; constraints of these
+kinds are named.
 
-Exit codes: 0 a place was found for all, 2 not for all, 1 an error, or those of kubectl
-tide --help.`,
+Exit codes: 0 a place was found for all pods, 2 not for all, 1 an error, or those of
+kubectl tide --help.`,
 		Example: `  kubectl tide pools loss
   kubectl tide pools loss worker --zone eu-west-1a
   kubectl tide pools loss --node node-7 --node node-8   # both at once
@@ -51,8 +52,8 @@ tide --help.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "the loss of these nodes at once, instead of the worst of each pool")
-	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only the loss of these zones, each by itself")
+	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "these nodes, all lost at the same time, instead of the worst node of each pool")
+	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
 	o.output.AddTo(cmd)
 	return cmd
 }
@@ -70,7 +71,7 @@ func (o *lossOptions) Validate() error {
 	case len(o.nodes) > 0 && len(o.zones) > 0:
 		return errors.New("write either --node or --zone, not both")
 	case len(o.nodes) > 0 && len(o.names) > 0:
-		return errors.New("--node is about the nodes: leave out the names of pools")
+		return errors.New("--node takes no names of pools: the nodes may be in any pool")
 	}
 	return o.roomOptions.Validate()
 }
@@ -150,7 +151,7 @@ func (o *lossOptions) print(losses []view.PoolLoss) error {
 	}
 	if len(unevaluated) > 0 {
 		slices.Sort(unevaluated)
-		fmt.Fprintf(o.Console.Out, "\nNot evaluated: %s. More pods may be without place.\n", strings.Join(slices.Compact(unevaluated), ", "))
+		fmt.Fprintf(o.Console.Out, "\nNot evaluated: %s. More pods may be without a place.\n", strings.Join(slices.Compact(unevaluated), ", "))
 	}
 	return nil
 }

@@ -24,11 +24,11 @@ func newPendingCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pending [POOL...]",
 		Short: "Pending pods, and which pool could take them: now, on an empty node, or never",
-		Long: `pending groups the pods that no node was found for by what they ask for, and shows for
-each group what each pool could do: take copies now, take them on an empty node of its
-kind, or never, and why. The groups add up to all pending pods of the cluster.
+		Long: `pending groups the pods that the scheduler found no node for by their requests and
+constraints, and shows for each group and pool whether the pool could take them now, only on
+an empty node, or never, and why. The groups add up to all pending pods of the cluster.
 
-A pod that fits now and stays pending waits for something that is not evaluated here,
+A pod that fits now but stays pending waits for something that is not evaluated here,
 such as a volume: kubectl describe pod shows the scheduler's last message.`,
 		Example: `  kubectl tide pools pending
   kubectl tide pools pending gpu -o json | jq '.[].pods'`,

@@ -41,18 +41,18 @@ func newPlanCommand(e *cmdutil.Env) *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use:   "plan (-f FILE | -k DIRECTORY | --delete NAME)",
-		Short: "What applying a manifest would do, node by node and pod by pod",
+		Short: "Preview of applying a manifest, node by node and pod by pod",
 		Long: `plan shows what would happen if NodePools were applied or deleted, without doing
-it: which nodes join or leave, which of their labels, annotations and taints
-change, which keys stay with an older pool, what becomes of the RuntimeClass, and
-which pods would be evicted, or could not be rescheduled to the same node.
+it: which nodes join or leave, which of their labels, annotations and taints change, which
+keys stay with an older pool, how the RuntimeClass changes, and which pods would be
+evicted, or could not be rescheduled to the same node.
 
-The API server checks the manifest, as in kubectl apply --dry-run=server, which
-requires the right to apply it. The rest is computed by the code that the manager
+The API server validates the manifest, as in kubectl apply --dry-run=server, which
+requires the right to apply it. The rest is computed by the same code that the manager
 runs.
 
-Exit codes: 0 nothing would change, 2 something would (unlike kubectl diff, which
-exits with 1), 1 an error, or those of kubectl tide --help.`,
+Exit codes: 0 nothing would change, 2 something would change (kubectl diff exits with 1
+for that), 1 an error, or those of kubectl tide --help.`,
 		Example: `  kubectl tide pools plan -f worker.yaml
   kubectl tide pools plan -f pools/ -o wide             # all nodes and pods by name
   kustomize build . | kubectl tide pools plan -f -
@@ -61,9 +61,9 @@ exits with 1), 1 an error, or those of kubectl tide --help.`,
 		RunE: cmdutil.RunE(o),
 	}
 	o.files.AddFlags(cmd.Flags())
-	cmd.Flags().Lookup("recursive").Usage = "also the directories in directories"
-	cmd.Flags().Lookup("kustomize").Usage = "a directory for kustomize"
-	cmd.Flags().StringSliceVar(&o.deleted, "delete", nil, "plan the deletion of these pools")
+	cmd.Flags().Lookup("recursive").Usage = "also read the subdirectories of -f"
+	cmd.Flags().Lookup("kustomize").Usage = "a kustomization directory"
+	cmd.Flags().StringSliceVar(&o.deleted, "delete", nil, "preview the deletion of these pools")
 	o.output.AddTo(cmd, "wide")
 	_ = cmd.RegisterFlagCompletionFunc("delete", e.Kubeconfig.CompleteNames(emptyList))
 	return cmd
@@ -141,7 +141,7 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	pods, err := affectedPods(ctx, c, plan)
 	switch {
 	case apierrors.IsForbidden(err):
-		o.Console.Note("what becomes of pods is left out: " + err.Error())
+		o.Console.Note("the effect on pods is left out: " + err.Error())
 		return plan, nil
 	case err != nil:
 		return nil, err

@@ -87,11 +87,11 @@ func queue(r *tidekeeperv1.ScheduledRestart) string {
 	case active == nil:
 		return ""
 	case active.Eviction != nil && active.Eviction.Refused != "":
-		return "; one is under way, in which " + active.Eviction.Refused + ", and this one follows it if pods older than this request are left then"
+		return "; a restart is in progress, in which " + active.Eviction.Refused + ", and this one follows it if pods older than this request are left by then"
 	case active.Eviction != nil:
-		return "; one is under way, and this one follows it if pods older than this request are left then"
+		return "; a restart is in progress, and this one follows it if pods older than this request are left by then"
 	default:
-		return "; one is under way, and this one follows it"
+		return "; a restart is in progress, and this one follows it"
 	}
 }
 

@@ -29,11 +29,11 @@ type budgetFlags struct {
 func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	b.given = f
 	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}
-	f.IntVar(&b.maxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, "how many restarts the manager has in progress at once, instead of what its lease says")
-	f.IntVar(&b.namespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, "the `percent` of them that one namespace may have, likewise")
+	f.IntVar(&b.maxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, "maximum number of restarts in progress, instead of the value on the manager's lease")
+	f.IntVar(&b.namespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, "maximum `percent` of the restart budget that one namespace may use, instead of the value on the manager's lease")
 	options.SetRange(f, budget.FlagMaxConcurrent, options.Between(1, 100_000))
 	options.SetRange(f, budget.FlagNamespaceShare, options.Between(1, 100))
-	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards them, likewise")
+	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards the restart budget, instead of the value on the manager's lease")
 }
 
 func (b *budgetFlags) validate() error {

@@ -37,13 +37,14 @@ func newExplainCommand(e *cmdutil.Env) *cobra.Command {
 	o := &explainOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:   "explain EXPR | TYPE/NAME",
-		Short: "Say what a schedule means, and when it ticks next; needs no cluster",
-		Long: `explain puts a schedule into words and lists its next ticks. Those that a change
-of the clock moves or repeats, and the first after a change, are marked.
+		Short: "Explain a schedule in words and list its next ticks; needs no cluster",
+		Long: `explain puts a schedule into words and lists its next ticks. Ticks that a clock change
+moves or repeats, and the first tick after a clock change, are marked.
 
-With TYPE/NAME, such as scheduledrestart/web or deployment/web, it explains the schedule of that
-ScheduledRestart, and COMES says what will come of each tick of the next 31 days: as restarts next
-has it, with Freezes, windows, the state of the workloads and the manager's budget.`,
+With TYPE/NAME, such as scheduledrestart/web or deployment/web, it explains the schedule of
+that ScheduledRestart, and COMES shows the expected outcome of each tick of the next 31 days.
+Like restarts next, it considers Freezes, windows, the state of the workloads and the
+manager's budget.`,
 		Example: `  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
   kubectl tide restarts explain "30 2 * * *" --time-zone Europe/Berlin --from 2027-03-26
   kubectl tide restarts explain @weekly
@@ -54,7 +55,7 @@ has it, with Freezes, windows, the state of the workloads and the manager's budg
 	}
 	cmd.Flags().StringVar(&o.zone, "time-zone", "", "IANA name of the time `ZONE`, such as Europe/Berlin (default UTC)")
 	cmd.Flags().StringVar(&o.from, "from", "", "the `TIME` to begin at, such as 2027-03-26, 2027-03-26T12:00 or with an offset (default now)")
-	cmd.Flags().IntVar(&o.count, "count", 10, "how many ticks")
+	cmd.Flags().IntVar(&o.count, "count", 10, "number of ticks to list")
 	options.SetRange(cmd.Flags(), "count", options.Between(1, mostTicks))
 	return cmd
 }
@@ -74,7 +75,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		if refs, err := parseReferences(args); err == nil {
 			o.ref = &refs[0]
 			if o.zone != "" || o.from != "" {
-				return fmt.Errorf("--time-zone and --from go with a schedule: that of %s has its own time zone, and begins now", args[0])
+				return fmt.Errorf("--time-zone and --from require a schedule: the schedule of %s has its own time zone, and its ticks are listed from now on", args[0])
 			}
 			return nil
 		}

@@ -55,26 +55,25 @@ func newForecastCommand(e *cmdutil.Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "forecast",
-		Short: "What will start when, and what will be missed, and why",
-		Long: `forecast plays the coming time through the decisions and the restart budget of the
-manager: when each restart starts and completes, how many wait, which ticks will be
-missed or skipped, and why. Restarts in progress and ticks that wait now are part of it.
+		Short: "When restarts will start, which ticks will be missed, and why",
+		Long: `forecast simulates the manager's decisions and its restart budget: when each restart starts
+and completes, how many wait, which ticks will be missed or skipped, and why. It begins with
+the restarts in progress and the ticks that are waiting now.
 
-Each restart takes as long as the last one in its history that succeeded, or, without
-one, --assume-duration. Workloads stay as they are now: one that is paused stays paused.
-Pods become older and are replaced by restarts only. Without the right to list them, they
-are as old as the manager last knew.
-What queries of the manager's operator will say is not known: they are taken to say nothing.
-A rollout in progress completes as a restart would. The manager may start others first
-of those that are due at the same instant. Its settings are those that it has published on its
-lease; flags play others. Where the lease cannot be read they are taken to be the defaults, and
-the last line says so.
+Each restart is assumed to take as long as the last successful restart in its history, or,
+without any, --assume-duration. Workloads are assumed to stay as they are: a paused workload
+stays paused. Pods age, and only restarts replace them. If you may not list pods, their ages
+are those that the manager last recorded. The results of the operator's queries are unknown:
+they are assumed to hold nothing back. A rollout in progress completes as a restart would.
+Among restarts that are due at the same instant, the manager may choose a different order.
+The settings of the manager are read from its lease; flags override them. If the lease cannot
+be read, the defaults are assumed, and the last line says so.
 
-All namespaces share one budget, so that all of them are played, also with -n. Without
-the right to list them, what is restarted elsewhere is not counted.
+All namespaces share a budget, so all of them are simulated, even with -n. If you may not
+list all namespaces, restarts elsewhere are not counted.
 
-Exit codes: 0 nothing will be missed, 2 something will, 1 an error, or those of kubectl
-tide --help.`,
+Exit codes: 0 nothing will be missed, 2 something will be missed, 1 an error, or those of
+kubectl tide --help.`,
 		Example: `  kubectl tide restarts forecast -A
   kubectl tide restarts forecast -n shop --for 8h --max-concurrent-restarts 5
   kubectl tide restarts forecast -A -o json | jq .summary`,
@@ -82,9 +81,9 @@ tide --help.`,
 		RunE: cmdutil.RunE(o),
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show those of all namespaces")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show restarts in all namespaces")
 	f.Var(&o.ahead, "for", "how far to look ahead, such as 24h or 2d; at most 7d")
-	f.Var(&o.assume, "assume-duration", "how long a restart takes that has never succeeded")
+	f.Var(&o.assume, "assume-duration", "assumed duration of restarts that have never succeeded")
 	o.budget.addTo(f)
 	o.output.AddTo(cmd)
 	return cmd

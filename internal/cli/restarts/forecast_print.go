@@ -23,7 +23,7 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 		o.Console.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
 	}
 	if n := f.ClosedByQuery; n > 0 {
-		o.Console.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; what the queries will say is not known, and they are played as if that were nothing", term.Plural(n, "restart")))
+		o.Console.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; the results of queries are not known, and are assumed to hold nothing back", term.Plural(n, "restart")))
 	}
 	settings := forecastSettings{o.settings.MaxConcurrent, o.settings.NamespaceShare, int64(o.settings.SlotAge / time.Second), int64(o.assume.Duration / time.Second)}
 	defaults := append([]string{}, o.settings.Assumed...)

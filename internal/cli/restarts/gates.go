@@ -25,22 +25,21 @@ func newGatesCommand(e *cmdutil.Env) *cobra.Command {
 	o := &gatesOptions{historyOptions: historyOptions{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "gates NAME | TYPE/NAME",
-		Short: "Whether a restart would be started now, and what is in its way",
-		Long: `gates shows everything that must allow a restart before it is started, open or closed,
-in the order in which a person has to open it: the schedule, the workload and its update
-strategy, the freezes, the windows, those that come first, the health of the workload,
-the queries of the manager's operator, a restart in progress, and a slot of the budget. A
-restart that is requested now needs all of them but the schedule.
+		Short: "Whether a restart would start now, and if not, why",
+		Long: `gates shows the conditions that must allow a restart before it starts, open or closed, in the
+order in which to resolve them: the schedule, the workload and its update strategy, the
+freezes, the windows, the restarts that must come first, the health of the workload, the
+queries of the manager's operator, a restart in progress, and a slot of the budget. A restart
+that is requested now needs all of them except the schedule.
 
-Only the manager can ask those queries, and it does so when a restart is ready to start: the
-gate is shown as closed while a restart waits for it, with what the query has said.
+Only the manager can run these queries, and it does so when a restart is ready to start: the
+gate is shown as closed while a restart waits for a query, with the query's result.
 
-The settings of the budget are those that the manager has published on its lease; flags
-answer for others. Where the lease cannot be read they are taken to be the defaults, and the
-gate says so. Pods of a DaemonSet on nodes that are not ready count
-here, while the manager does not wait for them.
+The settings of the budget are read from the manager's lease; flags override them. If the
+lease cannot be read, the defaults are assumed, and the gate says so. Pods of a DaemonSet on
+nodes that are not ready count here, although the manager does not wait for them.
 
-Exit codes: 0 it would be started, 2 it would not, 1 an error, or those of kubectl tide
+Exit codes: 0 the restart would start, 2 it would not, 1 an error, or those of kubectl tide
 --help.`,
 		Example: `  kubectl tide restarts gates web -n shop
   kubectl tide restarts gates deployment/web -o json | jq '.gates[] | select(.open | not)'`,

@@ -30,11 +30,11 @@ func newHistoryCommand(e *cmdutil.Env) *cobra.Command {
 	o := &historyOptions{Env: e}
 	cmd := &cobra.Command{
 		Use:   "history NAME | TYPE/NAME",
-		Short: "What became of the ticks of a scheduled restart",
-		Long: `history shows what became of the ticks, the latest first: when each was, on the
-clock of this machine, how long it waited and took, and why it did not succeed.
-READY IN is how long the new pods took to become ready, the median and the WORST of
-them, and in parentheses how much longer that was than at the restart before.`,
+		Short: "The outcomes of past ticks",
+		Long: `history shows the outcomes of past ticks, the latest first: the time of each, on the
+clock of this machine, how long the restart waited and took, and why it did not succeed.
+READY IN is how long the new pods took to become ready: the median and, as WORST, the
+slowest pod, with the difference to the previous restart in parentheses.`,
 		Example: `  kubectl tide restarts history web -n shop
   kubectl tide restarts history web -o json | jq '.[0].outcome'`,
 		Args:              cmdutil.OneName,

@@ -46,31 +46,31 @@ func newListCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "restarts [NAME | TYPE/NAME]...",
 		Aliases: []string{"restart", "srestart", "eru", "erus", "scheduledrestart", "scheduledrestarts"},
-		Short:   "Scheduled restarts: what ran, and what is next",
-		Long: `restarts lists the scheduled restarts: how each is, what became of its last
-tick, how long ago it last succeeded, and when it starts next, on the clock of
-this machine. NEXT also says what a Freeze does to that start, that an eviction of the
-restart under way is refused, and what the workload would have it wait for as it is now, such
-as "now TargetPaused": if that stays so, the tick is missed at its deadline. Whether there is a
-slot of the budget then, only kubectl tide restarts next and restarts forecast know.
+		Short:   "Scheduled restarts: last outcomes and next starts",
+		Long: `restarts lists scheduled restarts: the status of each, the outcome of its last tick, how
+long ago it last succeeded, and when it starts next, on the clock of this machine. NEXT
+also shows whether a Freeze delays that start, whether an eviction of the restart under
+way is refused, and why the restart would have to wait for the workload if it were due now,
+such as "now TargetPaused": unless that changes, the tick is missed at its deadline. Whether
+the budget has a slot by then is shown by kubectl tide restarts next and restarts forecast.
 
-With --contexts it lists those of several clusters, which are asked at once, in the
-namespace of each context, or that of -n. A cluster that does not answer within ten
-seconds, or --request-timeout, has a line that says why, and the exit code is 1.`,
+With --contexts it lists the restarts of several clusters, in the namespace of each
+context or of -n. A cluster that does not answer within ten seconds, or
+--request-timeout, has a line with the reason, and the exit code is 1.`,
 		Example: `  kubectl tide restarts -n shop
   kubectl tide restarts -A -o wide
   kubectl tide restarts -n shop -w
   kubectl tide restarts -A --contexts prod,edge
-  kubectl tide restarts -A --older-than 24h           # a pod is older than a day
+  kubectl tide restarts -A --older-than 24h           # with a pod older than a day
   kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
-  kubectl tide restarts deployment/web -n shop        # what restarts it`,
+  kubectl tide restarts deployment/web -n shop        # the restarts of this workload`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
-	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only those with these labels, such as app=web")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list restarts in all namespaces")
+	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only restarts with these labels, such as app=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
-	cmd.Flags().Var(&o.olderThan, "older-than", "only those with a pod that is older than this; without pods, those that last succeeded longer ago, or never; such as 24h or 7d")
+	cmd.Flags().Var(&o.olderThan, "older-than", "only restarts of workloads with a pod older than this, such as 24h or 7d; for workloads without pods, the last success counts")
 	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
@@ -107,13 +107,13 @@ func (o *listOptions) Validate() error {
 	}
 	switch {
 	case len(o.refs) > 0 && (o.allNamespaces || o.labelSelector != ""):
-		return fmt.Errorf("names go with neither -A nor -l")
+		return fmt.Errorf("names cannot be combined with -A or -l")
 	case len(o.refs) > 0 && o.watch:
-		return fmt.Errorf("-w follows all, or those that -l selects, and takes no names")
+		return fmt.Errorf("-w follows all restarts, or those that -l selects, and takes no names")
 	case o.watch && !o.output.IsTable():
-		return fmt.Errorf("-w goes with a table: kubectl get scheduledrestarts -w -o %s follows the objects", o.output.Format())
+		return fmt.Errorf("-w only prints tables: kubectl get scheduledrestarts -w -o %s follows the objects", o.output.Format())
 	case o.watch && o.olderThan.Duration > 0:
-		return fmt.Errorf("-w and --older-than do not go together: objects become older without changing")
+		return fmt.Errorf("-w and --older-than cannot be combined: pods age without a change that -w could follow")
 	default:
 		return nil
 	}

@@ -36,27 +36,28 @@ func newNextCommand(e *cmdutil.Env) *cobra.Command {
 	o := &nextOptions{Env: e, ahead: cmdutil.Duration{Duration: 24 * time.Hour, Max: longestCalendar}}
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "The calendar of the coming restarts, minute by minute",
-		Long: `next shows when restarts will start, and how many start in the same minute: as restarts
-forecast plays it, with Freezes, windows, the state of the workloads and the manager's budget.
-A tick that will not be started is in the minute in which it is due, with the reason, and does
-not count to STARTS. The place of each in its spread is included. Schedules that are suspended,
-stopped after failures or invalid are left out. Times are on the clock of this machine.
+		Short: "The calendar of coming restarts, minute by minute",
+		Long: `next shows when restarts will start, and how many start in the same minute. Like restarts
+forecast, it considers Freezes, windows, the state of the workloads and the manager's budget.
+A tick that will not start a restart is shown in the minute in which it is due, with the
+reason, and does not count towards STARTS. Offsets of spread schedules are included. Schedules
+that are suspended, stopped after failures or invalid are left out. Times are on the clock of
+this machine.
 
-If there are more than 100,000 starts it is worked out from schedules and windows alone, and
-says so. The first 100,000 are listed by name, those after them are only counted.
+With more than 100,000 starts, the calendar is computed from schedules and windows alone, and
+a note says so. The first 100,000 starts are listed by name, the rest are only counted.
 
-With --contexts it is the calendar of several clusters, which are asked at once, in the
-namespace of each context, or that of -n. STARTS is how many start in all of them, and HERE
-in one. A cluster that does not answer within ten seconds, or --request-timeout, has a line
-that says why, and the exit code is 1.`,
+With --contexts it is the calendar of several clusters, in the namespace of each context or
+of -n. STARTS is the number of starts in all clusters, and HERE the number in this cluster. A
+cluster that does not answer within ten seconds, or --request-timeout, has a line with the
+reason, and the exit code is 1.`,
 		Example: `  kubectl tide restarts next
   kubectl tide restarts next --for 7d -A
   kubectl tide restarts next -A --contexts prod,edge`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "those of all namespaces")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show restarts in all namespaces")
 	cmd.Flags().Var(&o.ahead, "for", "how far to look ahead, such as 24h or 7d; at most 31d")
 	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
@@ -122,7 +123,7 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 		}
 	}
 	if all.Count(ctx) > view.MostListed {
-		o.Console.Note(fmt.Sprintf("note: there are more than %d starts: worked out from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
+		o.Console.Note(fmt.Sprintf("note: there are more than %d starts: computed from schedules and windows alone, without Freezes, the budget and the state of the workloads", view.MostListed))
 		calendar := shown.Calendar(ctx, view.MostListed)
 		return read, calendar, ctx.Err()
 	}

@@ -28,13 +28,13 @@ func newNowCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "now (NAME | TYPE/NAME)... | -l SELECTOR | --all",
 		Short: "Request a restart now",
-		Long: `now requests a restart: one more tick, under the same rules as those of the
-schedule, and even if that is suspended. It does not ask for confirmation. The
-restart may wait for what every tick waits for, such as all pods being available;
-kubectl tide restarts shows it.
+		Long: `now requests a restart: an additional tick, under the same rules as a tick of the
+schedule, even if the schedule is suspended. It does not ask for confirmation. The restart
+may have to wait, as every tick does, for example until all pods are available; kubectl tide
+restarts shows that.
 
 With the name of a workload, such as deployment/web, it requests a restart by the
-schedule of that workload; if there are several, name one of them.`,
+ScheduledRestart of that workload; if there are several, name one of them.`,
 		Example: `  kubectl tide restarts now web -n shop
   kubectl tide restarts now deployment/web -n shop --dry-run=server
   kubectl tide restarts -n shop --older-than 24h -o name | xargs kubectl tide restarts now -n shop`,

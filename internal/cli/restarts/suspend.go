@@ -32,7 +32,7 @@ func newSuspendCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspend (NAME | TYPE/NAME)... | -l SELECTOR | --all",
 		Short: "Suspend the schedule of a restart",
-		Long:  "suspend suspends a schedule: no tick is started until it is resumed. A restart that is under way continues.",
+		Long:  "suspend suspends a schedule: no tick starts a restart until it is resumed. A restart in progress continues.",
 		Example: `  kubectl tide restarts suspend web api -n shop
   kubectl tide restarts suspend deployment/web -n shop
   kubectl tide restarts suspend --all -n shop`,
@@ -50,7 +50,7 @@ func newResumeCommand(e *cmdutil.Env) *cobra.Command {
 		Use:   "resume (NAME | TYPE/NAME)... | -l SELECTOR | --all",
 		Short: "Resume the schedule of a restart",
 		Long: `resume resumes a schedule that was suspended, or that has stopped after too many
-failures in a row. Ticks in between are not made up for.`,
+failures in a row. Ticks missed in the meantime are not made up.`,
 		Example: `  kubectl tide restarts resume web -n shop
   kubectl tide restarts resume --all -n shop`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
@@ -88,7 +88,7 @@ func (o *suspendOptions) suspend(ctx context.Context, c client.Client, r *tideke
 		return "", err
 	}
 	if r.Status.Active != nil {
-		return "suspended; the restart that is under way continues", nil
+		return "suspended; the restart in progress continues", nil
 	}
 	return "suspended", nil
 }

@@ -97,9 +97,9 @@ type targets struct {
 }
 
 func (t *targets) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&t.labelSelector, "selector", "l", "", "those with these labels, such as app=web, instead of names")
-	cmd.Flags().BoolVar(&t.all, "all", false, "all of the namespace, instead of names")
-	cmd.Flags().StringVar(&t.dryRun, "dry-run", "none", "none or server: with server nothing is changed, and the API server says whether it could be")
+	cmd.Flags().StringVarP(&t.labelSelector, "selector", "l", "", "select restarts with these labels, such as app=web, instead of names")
+	cmd.Flags().BoolVar(&t.all, "all", false, "select all restarts in the namespace, instead of names")
+	cmd.Flags().StringVar(&t.dryRun, "dry-run", "none", "none or server; with server, the API server only validates the request and changes nothing")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -125,7 +125,7 @@ func (t *targets) Validate() error {
 	}
 	switch {
 	case ways != 1:
-		return fmt.Errorf("say which: NAME..., TYPE/NAME..., -l or --all, and only one of these")
+		return fmt.Errorf("select restarts by NAME..., TYPE/NAME..., -l or --all, and only by one of these")
 	case t.dryRun != "none" && t.dryRun != "server":
 		return fmt.Errorf("--dry-run=%s: write none or server", t.dryRun)
 	default:

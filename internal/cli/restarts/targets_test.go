@@ -51,9 +51,9 @@ func TestTargetsAreNamedInOneWay(t *testing.T) {
 	for want, o := range map[string]targets{
 		"":                             {refs: web, dryRun: "server"},
 		"--dry-run=client: write none": {all: true, dryRun: "client"},
-		"say which: ":                  {dryRun: "none"},
-		"say which: NAME":              {refs: web, all: true, dryRun: "none"},
-		"say which: NAME..., ":         {all: true, labelSelector: "app=web", dryRun: "none"},
+		"select restarts by ":          {dryRun: "none"},
+		"select restarts by NAME":      {refs: web, all: true, dryRun: "none"},
+		"select restarts by NAME..., ": {all: true, labelSelector: "app=web", dryRun: "none"},
 	} {
 		o.selector = labels.Everything()
 		if err := o.Validate(); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
