@@ -40,18 +40,18 @@ func (o *Options) clusterGroup() *options.Group {
 	g.Float64(&o.KubeAPIQPS, "kube-api-qps", 0, options.Between[float64](0, 100_000),
 		"maximum requests per second to the API server; 0 leaves the limit to the API server's priority and fairness")
 	g.Int(&o.KubeAPIBurst, "kube-api-burst", 100, options.Between(1, 100_000),
-		"number of requests that may be sent at once above --kube-api-qps, if --kube-api-qps is set")
+		"maximum burst of requests to the API server above --kube-api-qps, if --kube-api-qps is set")
 	g.Float64(&o.NamespaceRequestsPerSecond, "namespace-requests-per-second", 100, options.Between[float64](1, 100_000),
 		"maximum requests per second to the API server caused by the objects of one namespace; if exceeded, only that namespace waits")
 	g.Int(&o.NamespaceRequestsBurst, "namespace-requests-burst", 5000, options.Between(100, 10_000_000),
-		"maximum requests to the API server that one namespace may cause at once, after a time with fewer")
+		"maximum burst of requests to the API server that one namespace may cause above --namespace-requests-per-second")
 	return g
 }
 
 func (o *Options) controllersGroup() *options.Group {
 	g := options.NewGroup("controllers")
 	g.Strings(&o.Controllers, FlagControllers, []string{"*"}, nil,
-		fmt.Sprintf("controllers to run: '*' all that are on by default, 'foo' the controller foo, '-foo' without foo. The controllers are: %s",
+		fmt.Sprintf("controllers to run: '*' means all that are on by default, 'foo' adds the controller foo, '-foo' removes it. The controllers are: %s",
 			strings.Join(namesOf(o.controllers), ", ")))
 	g.Check(func() error {
 		_, err := chooseControllers(o.Controllers, o.controllers)
@@ -100,7 +100,7 @@ func (o *Options) checkElection() error {
 func (o *Options) metricsGroup() *options.Group {
 	g := options.NewGroup("metrics")
 	g.String(&o.MetricsBindAddress, "metrics-bind-address", ":8443", checkBindAddress,
-		"`host:port` that serves /metrics; 0 turns it off")
+		"`host:port` to serve /metrics on; 0 disables it")
 	g.Bool(&o.MetricsSecure, "metrics-secure", true,
 		"serve metrics over HTTPS, to clients authorized to GET /metrics; otherwise over HTTP, to every client")
 	g.String(&o.MetricsCertDir, flagMetricsCertDir, "", nil,
@@ -115,11 +115,11 @@ func (o *Options) metricsGroup() *options.Group {
 func (o *Options) processGroup() *options.Group {
 	g := options.NewGroup("process")
 	g.String(&o.HealthProbeBindAddress, "health-probe-bind-address", ":8081", checkBindAddress,
-		"`host:port` that serves /healthz and /readyz; 0 turns it off")
+		"`host:port` to serve /healthz and /readyz on; 0 disables it")
 	g.String(&o.PprofBindAddress, "pprof-bind-address", "0", checkBindAddress,
-		"`host:port` that serves Go profiles to every client; 0 turns it off")
+		"`host:port` to serve Go profiles on, to every client; 0 disables it")
 	g.Duration(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 20*time.Second, options.Between(time.Second, time.Hour),
-		"time that running reconciles may take to finish after a signal to stop")
+		"time that running reconciles have to finish after SIGTERM or SIGINT")
 	g.String(&o.LogLevel, "log-level", logLevelInfo, checkLogLevel,
 		"verbosity of the log: `level` error, info, debug, trace, or a number from 0 (info) to 9 (every API request and more)")
 	g.String(&o.LogFormat, "log-format", logFormatJSON, checkLogFormat,

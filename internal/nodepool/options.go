@@ -32,10 +32,10 @@ func (o *Options) group() *options.Group {
 	g.Int(&o.NodeConcurrency, "node-concurrency", 32, options.Between(1, 1024),
 		"maximum number of nodes updated concurrently")
 	g.Duration(&o.StatusInterval, "status-interval", 5*time.Second, options.Between(100*time.Millisecond, time.Hour),
-		"shortest time between two status writes of a pool that only update its resource sums")
+		"minimum time between two status writes of a pool that only update its resource sums")
 	g.Int(&o.NoExecuteShare, "no-execute-share", 10, options.Between(1, 100),
-		"maximum `percent` of a pool's nodes, and of all nodes, that NoExecute taints may be emptying at a time; at least one node")
+		"maximum `percent` of a pool's nodes, and of all nodes, that new NoExecute taints may be evicting pods from at the same time; at least one node")
 	g.Duration(&o.NoExecuteInterval, "no-execute-interval", 30*time.Second, options.Between(100*time.Millisecond, 24*time.Hour),
-		"shortest time for which a node with a new NoExecute taint counts towards --no-execute-share")
+		"minimum time for which a node with a new NoExecute taint counts towards --no-execute-share")
 	return g
 }

@@ -45,15 +45,15 @@ func (o *Options) group() *options.Group {
 	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
 		"maximum number of ScheduledRestarts reconciled concurrently")
 	g.Int(&o.MaxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, options.Between(1, 100_000),
-		"restart budget: maximum number of restarts in progress; others that are due wait, the earliest tick first")
+		"restart budget: maximum number of restarts in progress; other due restarts wait, and the earliest tick goes first")
 	g.Int(&o.NamespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, options.Between(1, 100),
 		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
 	g.Duration(&o.SlotAge, budget.FlagSlotAge, budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
-		"how long a restart counts towards the restart budget; a restart that takes longer continues, and others may start beside it")
+		"how long a restart counts towards the restart budget; a restart that takes longer continues, but frees its slot for others")
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
-		"how long the content of ConfigMaps and Secrets must not have changed before pods are restarted for it")
+		"minimum time since the last change of a ConfigMap or Secret before pods that use it are restarted")
 	g.String(&o.Queries, "restart-queries", "", checkQueries,
-		"`file` with a Prometheus and queries that are asked before a restart is started: any result, and any error, holds it back; see docs/queries.md")
+		"`file` with a Prometheus server and queries to run before a restart starts: any result, and any error, holds the restart back; see docs/queries.md")
 	return g
 }
 
