@@ -26,7 +26,7 @@ const (
 	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
 )
 
-// tokenSeconds is how long a token is valid: longer than any test run.
+// tokenSeconds is the lifetime of a token: longer than any test run.
 const tokenSeconds = 12 * 60 * 60
 
 // token returns a token of a service account, as a pod would get it.
@@ -50,8 +50,8 @@ func (c *Cluster) AccountKubeconfig(t testing.TB, namespace, account string) str
 	return path
 }
 
-// UserKubeconfig writes a kubeconfig for a user of this name, without any rights that were not
-// given to the name, and returns its path.
+// UserKubeconfig writes a kubeconfig for a user of this name and returns its path. The user has only
+// the rights that a test binds to the name.
 func (c *Cluster) UserKubeconfig(t testing.TB, user string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), user)

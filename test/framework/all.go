@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// TestsAll reports whether all tests are to run in full, as make test-all has it: also those
-// that wait for minutes of the real clock, and those of large worlds in their full size.
+// TestsAll reports whether every test must run in full, as in make test-all: including tests that
+// wait for minutes of the real clock, and tests of large clusters in their full size.
 func TestsAll() bool { return os.Getenv("TEST_ALL") != "" }
 
-// OnlyInTestAll skips a test of which make test runs a shorter one, unless all are to run.
+// OnlyInTestAll skips a test unless [TestsAll]: make test runs a shorter variant of it.
 func OnlyInTestAll(t testing.TB, why string) {
 	t.Helper()
 	if !TestsAll() {

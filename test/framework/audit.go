@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Request is one request, from the API server's audit log.
+// Request is a request in the API server's audit log.
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent, URI string
 	Code                                                                  int
@@ -148,14 +148,14 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	return open
 }
 
-// auditEvent is a request at one stage.
+// auditEvent is an event of the audit log: a request at a stage, such as ResponseComplete.
 type auditEvent struct {
 	Request
 	ID, Stage string
 }
 
-// eventsOfAgent returns what was added to the audit log since the last call by the
-// clients that are followed, without leases.
+// eventsOfAgent returns the events of the followed clients that were added to the audit log since
+// the last call, without requests for leases.
 func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 	t.Helper()
 	all, err := a.events()
@@ -167,7 +167,7 @@ func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 	})
 }
 
-// events returns what was added to the audit log since the last call.
+// events returns the events that were added to the audit log since the last call.
 func (a *Audit) events() ([]auditEvent, error) {
 	file, err := os.Open(a.path)
 	if err != nil {

@@ -26,7 +26,7 @@ func Build(t testing.TB, pkg string, flags ...string) string {
 func buildAs(t testing.TB, file, pkg string, flags ...string) {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-o", file}, flags...), ".")...)
-	// Of the module that the folder of the package is in.
+	// go build must run in the module of the package.
 	build.Dir = filepath.Join(Root(), filepath.FromSlash(pkg))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

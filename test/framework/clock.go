@@ -24,9 +24,8 @@ type Clock struct {
 // [Clock].
 var buildClock sync.Mutex
 
-// WithClocks returns the same cluster with managers that accept a [Clock]: they are
-// the real manager with another clock, that of CLOCK_BIN, or one that is built once for each
-// cluster.
+// WithClocks returns the same cluster with managers that accept a [Clock]: the real manager with a
+// replaceable clock. CLOCK_BIN names its binary; otherwise it is built once per cluster.
 func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	t.Helper()
 	if built := os.Getenv("CLOCK_BIN"); built != "" {
@@ -41,7 +40,7 @@ func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	return c.WithManager(file)
 }
 
-// NewClock returns a clock that is set to a time, and goes on from there.
+// NewClock returns a clock that is set to a time, and runs on from there.
 func NewClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
 	c := Clock{file: filepath.Join(t.TempDir(), "clock")}
@@ -49,9 +48,8 @@ func NewClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
-// NewStandingClock returns a clock that stands still at a time until it is set to another one.
-// However busy the machine is, nothing is too late for a manager with this clock. The manager
-// looks at it once a second.
+// NewStandingClock returns a clock that shows the same time until it is set. A manager with this clock
+// never misses a deadline because the machine is busy. The manager reads the clock once a second.
 func NewStandingClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
 	c := Clock{file: filepath.Join(t.TempDir(), "clock"), stands: true}
@@ -59,13 +57,13 @@ func NewStandingClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
-// Going returns the same clock, which goes on from when it is set next.
+// Going returns the same clock, which runs on from the next time that it is set to.
 func (c Clock) Going() Clock {
 	c.stands = false
 	return c
 }
 
-// Now returns what the clock says.
+// Now returns the time that the clock shows.
 func (c Clock) Now(t testing.TB) time.Time {
 	t.Helper()
 	text, err := os.ReadFile(c.file)

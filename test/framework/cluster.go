@@ -50,7 +50,7 @@ type Cluster struct {
 
 // Main runs the tests of a package against a sandbox of their own, which it starts
 // before the first test and removes after the last. It returns the exit code. The
-// arguments are those of sandbox up.
+// arguments are passed to sandbox up.
 //
 // If TIDEKEEPER_SANDBOX names the data directory of a running sandbox with Tidekeeper
 // installed, the tests run against that sandbox and do not remove it.
@@ -226,8 +226,7 @@ func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 // stop stops the sandbox and removes its files.
 func (c *Cluster) stop() error { return c.sandbox.Down(context.Background()) }
 
-// Sandbox runs a command of the sandbox against the cluster and returns what
-// it printed.
+// Sandbox runs a command of the sandbox against the cluster and returns its output.
 func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.sandbox.Run(context.WithoutCancel(t.Context()), args...)
@@ -319,15 +318,15 @@ var root = sync.OnceValue(func() string {
 	panic(fmt.Sprintf("the working directory is not in the repository: %v", err))
 })
 
-// Patience is how long a test waits for something that should happen soon: so long that a busy
-// machine is no reason for a test to fail.
+// Patience is the timeout of [Eventually]. It is long, so that no test fails because the machine is
+// busy.
 const Patience = 2 * time.Minute
 
-// LongTimeout is the argument for kubectl that has it wait as long.
+// LongTimeout is the kubectl argument for a timeout of [Patience].
 const LongTimeout = "--timeout=2m"
 
-// Eventually waits until the check returns nil. If that takes too long, it fails the
-// test with the last error.
+// Eventually waits until the check returns nil. After [Patience] it fails the test with the last
+// error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	EventuallyWithin(t, Patience, what, check)

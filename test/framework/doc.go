@@ -14,6 +14,6 @@
 //		manager.Kill(t)
 //	}
 //
-// The binaries are those that make build writes to bin/, unless SANDBOX_BIN and
+// The binaries are the files in bin/ that make build writes, unless SANDBOX_BIN and
 // TIDEKEEPER_BIN name others.
 package framework

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What a failed test shows of each object that it applied, and of the log of each of its
-// processes, in lines.
+// The limits on the output of a failed test, in lines: for each object that it applied, and for the
+// log of each of its processes.
 const (
 	mostObjectLines = 90
 	mostLogLines    = 80
@@ -68,8 +68,8 @@ func (c *Cluster) eventsOf(ctx context.Context, o client.Object) string {
 	return b.String()
 }
 
-// explainLog returns how the log of a process of a failed test ends, and the file that has all
-// of it, in bin/failed.
+// explainLog returns the last lines of the log of a process of a failed test, with the name of the
+// file in bin/failed that has the complete log.
 func explainLog(t testing.TB, process, log string) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
 	before := len(lines) - mostLogLines

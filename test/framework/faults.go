@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// AllFaults reports whether all faults are to be injected, as with FAULTS=all, and not
-// only the subset that runs by default.
+// AllFaults reports whether FAULTS=all is set: then all faults are injected, and not only the subset
+// that runs by default.
 func AllFaults() bool { return os.Getenv("FAULTS") == "all" }
 
 // checkFaults refuses any other value of FAULTS: it would run the subset while the
@@ -23,11 +23,11 @@ func checkFaults() error {
 	return nil
 }
 
-// Shard is the part of all faults that is to be played here, such as 2/8, which SHARD says, as
-// sandbox explore and fuzz take it: all if it is empty.
+// Shard is the value of SHARD, the part of all faults to inject on this machine, such as 2/8, in the
+// syntax of sandbox explore and fuzz. Empty means all.
 func Shard() string { return os.Getenv("SHARD") }
 
-// InShard skips a test that another part plays, by the hash of its name.
+// InShard skips a test that belongs to another shard, by the hash of its name.
 func InShard(t testing.TB) {
 	t.Helper()
 	elsewhere, err := playedElsewhere(t.Name(), Shard())
@@ -39,7 +39,8 @@ func InShard(t testing.TB) {
 	}
 }
 
-// playedElsewhere says which other part plays a test; it is "" if this one does.
+// playedElsewhere names the shard that a test belongs to, for the message of a skipped test; it is ""
+// if the test belongs to this shard.
 func playedElsewhere(name, shard string) (string, error) {
 	if shard == "" {
 		return "", nil
@@ -54,7 +55,7 @@ func playedElsewhere(name, shard string) (string, error) {
 	return "", nil
 }
 
-// parseShard reads the number of a part, and of how many.
+// parseShard parses the number of a shard and the number of shards.
 func parseShard(text string) (part, of int, err error) {
 	if _, err := fmt.Sscanf(text, "%d/%d", &part, &of); err != nil || part < 1 || part > of || text != fmt.Sprintf("%d/%d", part, of) {
 		return 0, 0, fmt.Errorf("SHARD=%q: want a part and how many there are, like 2/8", text)
@@ -62,7 +63,8 @@ func parseShard(text string) (part, of int, err error) {
 	return part, of, nil
 }
 
-// partOf is the part that plays what has a name, whatever else there is.
+// partOf returns the shard of a test. It depends on the name alone, so that a new test moves no other
+// test to another shard.
 func partOf(name string, of int) int {
 	sum := fnv.New32a()
 	sum.Write([]byte(name))

@@ -12,9 +12,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// FleetKubeconfig writes a kubeconfig with four contexts, and returns its path: here and again,
-// which are of this cluster with these two namespaces; closed, whose port no one listens on; and
-// silent, which accepts connections and never answers.
+// FleetKubeconfig writes a kubeconfig with four contexts, and returns its path: here and again are
+// this cluster with two namespaces; closed is a port without a listener; silent accepts connections
+// and never answers.
 func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)

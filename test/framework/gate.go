@@ -15,8 +15,8 @@ import (
 // Gate is a readiness gate: pods that have it become ready when the test opens it, and not before.
 const Gate corev1.PodConditionType = "tests.tidekeeper.dev/gate"
 
-// OpenGate lets those pods become ready that have a [Gate], and the name of a workload as their
-// label app.
+// OpenGate lets the pods of a workload with a [Gate] become ready. The pods are found by the label app,
+// which must be the name of the workload.
 func (c *Cluster) OpenGate(t testing.TB, namespace, workload string) {
 	t.Helper()
 	pods := &corev1.PodList{}

@@ -13,7 +13,7 @@ import (
 // Chart returns the directory of the chart.
 func Chart() string { return filepath.Join(Root(), "charts", "tidekeeper") }
 
-// Helm runs helm without the user's configuration, and returns what it printed.
+// Helm runs helm without the user's configuration, and returns its output.
 func Helm(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	path, err := Binary("HELM_BIN", "helm")

@@ -14,7 +14,7 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	// Probes is the URL of its health probes, Metrics that of its metrics.
+	// Probes is the URL of the health probes, Metrics the URL of the metrics.
 	Probes, Metrics string
 
 	*process
@@ -60,8 +60,8 @@ var managers struct {
 	all []*launched
 }
 
-// finalizing returns a manager that can remove finalizers, or nil if there is none: it
-// is ready, runs all controllers, and uses the API server without a proxy.
+// finalizing returns a manager that can remove finalizers, or nil: a manager that is ready, runs all
+// controllers in all namespaces, and uses the API server without a proxy.
 func (c *Cluster) finalizing() *Manager {
 	managers.Lock()
 	defer managers.Unlock()

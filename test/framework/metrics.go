@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics are the metrics of a manager at one moment.
+// Metrics is a scrape of a manager's metrics.
 type Metrics map[string]*dto.MetricFamily
 
 // ReadMetrics reads the metrics, which must be served over plain HTTP.
@@ -49,7 +49,7 @@ func (m Metrics) Sum(name string) float64 {
 	return sum
 }
 
-// SumOf is Sum over the series whose label has the value.
+// SumOf is [Metrics.Sum] over the series whose label has the value.
 func (m Metrics) SumOf(name, label, value string) float64 {
 	sum := 0.0
 	for _, metric := range m[name].GetMetric() {
@@ -62,8 +62,7 @@ func (m Metrics) SumOf(name, label, value string) float64 {
 	return sum
 }
 
-// Value returns the value of the gauge or counter that has all of these labels, and whether there
-// is one.
+// Value returns the value of the gauge or counter that has all of these labels, and whether it exists.
 func (m Metrics) Value(name string, labels map[string]string) (float64, bool) {
 	for _, metric := range m[name].GetMetric() {
 		found := 0
@@ -79,8 +78,8 @@ func (m Metrics) Value(name string, labels map[string]string) (float64, bool) {
 	return 0, false
 }
 
-// AssertSound fails the test if the manager has ended, or if one of its reconciles has
-// panicked: a manager recovers from a panic and continues, but it is a bug.
+// AssertSound fails the test if the manager has ended, or if a reconcile has panicked: a manager
+// recovers from a panic and continues, but a panic is a bug.
 func (m *Manager) AssertSound(t testing.TB) {
 	t.Helper()
 	if !m.Running() {

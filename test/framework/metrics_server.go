@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// metricsServerPatch has the Deployment serve on a port of this machine that is free, and not
-// check who signed the certificates of the kubelets.
+// metricsServerPatch makes the Deployment serve on a free port of this machine, and accept
+// kubelet certificates of any signer.
 const metricsServerPatch = `[
 	{"op": "replace", "path": "/spec/template/spec/containers/0/ports/0/containerPort", "value": %[1]s},
 	{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": [
@@ -22,8 +22,8 @@ const metricsServerPatch = `[
 	]}
 ]`
 
-// InstallMetricsServer installs metrics-server as its module has it. The program is to be started by
-// [Cluster.RunMetricsServer].
+// InstallMetricsServer applies the manifests of metrics-server in its module. The program itself is
+// started by [Cluster.RunMetricsServer].
 func (c *Cluster) InstallMetricsServer(t testing.TB) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(FreeAddress(t))
@@ -41,10 +41,11 @@ func (c *Cluster) RunMetricsServer(t testing.TB) {
 	c.RunAsPod(t, "METRICS_SERVER_BIN", "metrics-server", "--kubelets", "--from=deployment/kube-system/metrics-server")
 }
 
-// EventuallyTop waits until a line of kubectl top is as wanted, with one space between its fields.
+// EventuallyTop waits until a line of kubectl top is as wanted. Runs of spaces in the line are reduced
+// to a single space.
 func (c *Cluster) EventuallyTop(t testing.TB, what string, wanted func(line string) bool, args ...string) {
 	t.Helper()
-	// metrics-server looks at each kubelet every 15 seconds, and needs two looks.
+	// metrics-server scrapes each kubelet every 15 seconds, and needs two scrapes.
 	EventuallyWithin(t, 3*Patience, "kubectl top shows "+what, func() error {
 		out, err := c.Kubectl("", slices.Concat([]string{"top"}, args, []string{"--no-headers"})...)
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ModuleDir returns the folder of a module in the version that a module of this repository pins.
-// It also downloads it, if of an earlier build only the binary is left.
+// ModuleDir returns the folder of a module in the version that a module of this repository pins. It
+// downloads the module if the module cache does not have it.
 func ModuleDir(t testing.TB, pins, module string) string {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)

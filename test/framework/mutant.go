@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Mistake is a change of the manager's source: text that occurs exactly once in a
-// file, and its replacement. Without old text it is a new file.
+// Mistake is an edit of the manager's source: text that occurs exactly once in a file, and its
+// replacement. If Old is empty, New is a new file.
 type Mistake struct{ File, Old, New string }
 
 // Mistaken returns the changed files with the mistakes applied, by path.

@@ -21,10 +21,9 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Apply creates an object, and deletes it when the test ends; if that has failed, it shows the
-// object as it was last. It then also removes a
-// finalizer that no manager is left to remove. If a running manager should have
-// removed it, the test fails.
+// Apply creates an object and deletes it when the test ends. If the test has failed, the log shows the
+// object's last state. A finalizer is removed if no manager runs that would; if a running manager did
+// not remove its own finalizer, the test fails.
 func (c *Cluster) Apply(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); err != nil {
@@ -83,7 +82,7 @@ func Pool(name string) *tidekeeperv1.NodePool {
 	return &tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Deployment returns a Deployment of pods with that spec.
+// Deployment returns a Deployment of pods with this spec.
 func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -96,7 +95,7 @@ func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deploy
 	}
 }
 
-// App is the spec of a pod with one container.
+// App is the spec of a pod with a single container.
 var App = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}
 
 // ScheduledRestart returns a reference to a ScheduledRestart.
@@ -123,7 +122,7 @@ func (c *Cluster) Refresh(t testing.TB, o client.Object) {
 	}
 }
 
-// Change changes an object with one merge patch.
+// Change changes an object with a single merge patch.
 func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	t.Helper()
 	patch := c.beforeChange(t, o)
@@ -133,15 +132,15 @@ func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	}
 }
 
-// beforeChange reads an object again, and returns a merge patch from it as it is now.
+// beforeChange reads an object again, and returns a merge patch relative to its present state.
 func (c *Cluster) beforeChange(t testing.TB, o client.Object) client.Patch {
 	t.Helper()
 	c.Refresh(t, o)
 	return client.MergeFrom(o.DeepCopyObject().(client.Object))
 }
 
-// ChangeStatus changes the status of an object with one merge patch. Unlike an update, it
-// does not conflict with what a kubelet or a controller writes meanwhile.
+// ChangeStatus changes the status of an object with a single merge patch. Unlike an update, the patch
+// does not conflict with concurrent writes of a kubelet or a controller.
 func (c *Cluster) ChangeStatus(t testing.TB, o client.Object, change func()) {
 	t.Helper()
 	patch := c.beforeChange(t, o)

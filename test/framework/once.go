@@ -16,8 +16,8 @@ import (
 )
 
 // RestartedAt returns the ticks for which the pod template of a Deployment was
-// restarted, in order. It reads them from the ReplicaSets, of which each template
-// creates one: evidence from the control plane, independent of the manager.
+// restarted, in order. It reads them from the Deployment's ReplicaSets, as each template creates a
+// ReplicaSet: evidence from the control plane, independent of the manager.
 func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	t.Helper()
 	sets := &appsv1.ReplicaSetList{}
@@ -34,9 +34,9 @@ func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	return values
 }
 
-// OnceEach returns what is wrong with how often ticks were started, one line per
-// problem. A tick is started at most once: it has one record and one template, and no
-// template has anything but a tick. The history may have dropped the oldest records.
+// OnceEach checks that each tick was started at most once, and returns a line per problem: a tick has
+// a single record and a single template, and every template belongs to a tick. The history may have
+// dropped the oldest records.
 func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -69,9 +69,8 @@ func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord,
 	return problems
 }
 
-// AllDecided returns what is wrong with the history of requested ticks. In addition to
-// [OnceEach], each tick has one record with its outcome, and the templates match the
-// records.
+// AllDecided returns the problems in the history of requested ticks. In addition to [OnceEach], each
+// tick must have a record with its outcome, and the templates must match the records.
 func AllDecided(ticks []time.Time, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	asked := func(at time.Time) bool { return slices.ContainsFunc(ticks, at.Equal) }

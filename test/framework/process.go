@@ -31,7 +31,7 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
-// RunAsPod does the same with "sandbox run", for a program that expects to be in a pod. The
+// RunAsPod is [RunTool] through "sandbox run", for a program that expects to be in a pod. The
 // arguments are flags of "sandbox run" and, after "--", arguments of the program.
 func (c *Cluster) RunAsPod(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
@@ -117,7 +117,7 @@ func (p *process) Wait(t testing.TB) int {
 	return code
 }
 
-// Log returns what the process has printed.
+// Log returns the output of the process.
 func (p *process) Log() string { return p.Output() }
 
 // raceReport is the prefix of a report of the race detector.

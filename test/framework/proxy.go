@@ -27,8 +27,8 @@ type Passed = sandbox.LogEntry
 // Watch is an open watch through the proxy.
 type Watch = sandbox.Watch
 
-// StartProxy starts a proxy whose clients act as the manager's user, with the rules of
-// a scenario if there is one, and stops it when the test ends.
+// StartProxy starts a proxy whose clients act as the manager's user, and stops it when the test ends.
+// scenario has its initial rules, or is empty.
 func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	t.Helper()
 	command, err := proxyCommand()
@@ -49,8 +49,8 @@ func (c *Cluster) StartProxy(t testing.TB, scenario string) *Proxy {
 	return p
 }
 
-// proxyCommand returns the command to run: that of the sandbox, or the program that
-// PROXY_BIN names, which is only the proxy, built with the race detector.
+// proxyCommand returns the command of the proxy: the subcommand of the sandbox, or the program in
+// PROXY_BIN, which is the proxy alone, built with the race detector.
 func proxyCommand() ([]string, error) {
 	if os.Getenv("PROXY_BIN") != "" {
 		path, err := Binary("PROXY_BIN", "proxy-race")
@@ -74,7 +74,7 @@ func (p *Proxy) Add(t testing.TB, scenario string) {
 	must(t, p.proxy.AddRules(t.Context(), scenario))
 }
 
-// Remove removes a rule and releases what it holds back.
+// Remove removes a rule and releases the requests and events that it holds back.
 func (p *Proxy) Remove(t testing.TB, name string) {
 	t.Helper()
 	must(t, p.proxy.RemoveRule(t.Context(), name))
@@ -86,7 +86,7 @@ func (p *Proxy) Clear(t testing.TB) {
 	must(t, p.proxy.ClearRules(t.Context()))
 }
 
-// AwaitFired waits until a rule has fired that many times.
+// AwaitFired waits until a rule has fired this number of times.
 func (p *Proxy) AwaitFired(t testing.TB, name string, times int) {
 	t.Helper()
 	must(t, p.proxy.AwaitFired(t.Context(), name, times, Patience))
@@ -107,7 +107,7 @@ func (p *Proxy) Freeze(t testing.TB, match string) {
 	must(t, p.proxy.Freeze(t.Context(), match))
 }
 
-// Thaw lets events pass again, starting with those that were held back.
+// Thaw lets events pass again, starting with the events that were held back.
 func (p *Proxy) Thaw(t testing.TB) {
 	t.Helper()
 	must(t, p.proxy.Thaw(t.Context()))
@@ -127,7 +127,7 @@ func (p *Proxy) Mark(t testing.TB) int64 {
 	return size
 }
 
-// PassedSince returns what was added to the log since a mark.
+// PassedSince returns the lines that were added to the log since a mark.
 func (p *Proxy) PassedSince(t testing.TB, mark int64) []Passed {
 	t.Helper()
 	entries, err := p.proxy.LogSince(mark)

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// StartReal starts a sandbox with a real node and no simulated one, without anything of
-// Tidekeeper in it. Where this machine cannot run a real node, the test is skipped, and
-// says what is missing.
+// StartReal starts a sandbox with a real node, without simulated nodes and without Tidekeeper
+// installed. If this machine cannot run a real node, the test is skipped with the reason.
 func StartReal(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	cluster, err := start(func(*Cluster) error { return nil }, append([]string{"--nodes=0", "--real-nodes=1"}, args...)...)
@@ -34,7 +33,7 @@ func StartReal(t testing.TB, args ...string) *Cluster {
 	return cluster
 }
 
-// RealNodeLog returns how the logs of the real node end.
+// RealNodeLog returns the ends of the logs of the real node.
 func (c *Cluster) RealNodeLog() string {
 	var b strings.Builder
 	for _, name := range []string{"real-1", "real-1-containerd", "real-1-kubelet"} {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// TryMetrics is ReadMetrics for a manager that may be about to exit.
+// TryMetrics is [Manager.ReadMetrics] for a manager that may be about to exit.
 func (m *Manager) TryMetrics() (Metrics, error) { return m.readMetrics() }
 
 // Errors returns how often a reconcile has failed.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is one verb on one resource that RBAC grants. An empty Namespace means all
-// namespaces, an empty Name any name.
+// Right is a verb on a resource that RBAC grants. An empty Namespace means all namespaces, an empty
+// Name any name.
 type Right struct{ Verb, Group, Resource, Namespace, Name string }
 
 func (r Right) String() string {
@@ -42,10 +42,9 @@ func (r Right) allows(q Request) bool {
 		(r.Namespace == "" || r.Namespace == q.Namespace) && (r.Name == "" || r.Name == q.Name)
 }
 
-// CompareRights returns what is wrong with the rights of a client that sent these
-// requests, one line per problem: a request that was denied, a right with a wildcard,
-// and a right that was never used. The rights in inside have no request of their own:
-// the API server checks them while it serves another request.
+// CompareRights compares the rights of a client with its requests and returns a line per problem: a
+// denied request, a right with a wildcard, or a right that was never used. The rights in inside have
+// no request of their own: the API server checks them while it serves another request.
 func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	problems := map[string]bool{}
 	for _, q := range asked {
@@ -75,8 +74,8 @@ func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	return lines
 }
 
-// ManagerRights returns the rights that are granted to the manager's service account
-// by name, without those that Kubernetes grants to everyone.
+// ManagerRights returns the rights that are bound to the manager's service account by name, without
+// the rights that Kubernetes grants to everyone.
 func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
 	var rights []Right
 	mine := func(subjects []rbacv1.Subject) bool {

@@ -21,27 +21,26 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// Suite is the whole of a package's tests, which mostly wait: they are split over several
-// processes that run side by side, each with a sandbox of its own.
+// Suite is all tests of a package, split over several processes that run side by side, each with a
+// sandbox of its own: the tests mostly wait.
 type Suite struct {
 	// Shards is the number of processes.
 	Shards int
-	// Seconds is how long tests take that take much longer than the others.
+	// Seconds has the durations of slow tests, by name; see usualSeconds.
 	Seconds map[string]int
-	// Inside are the rights of the manager that no request of its own shows; see
-	// [CompareRights].
+	// Inside are the rights of the manager without a request of their own; see [CompareRights].
 	Inside []Right
 }
 
-// usualSeconds is how long a test takes that is not in [Suite.Seconds].
+// usualSeconds is the assumed duration of a test that is not in [Suite.Seconds].
 const usualSeconds = 5
 
 // rightsFile names the file to which a shard writes the rights that its managers used.
 const rightsFile = "TIDEKEEPER_SHARD_RIGHTS"
 
-// Main is [Main] for a suite. If all tests of the package are to run on sandboxes of their
-// own, it splits them; afterwards it compares the managers' requests in all of them with
-// their rights, which is meaningful only then.
+// Main is [Main] for a suite. It splits the tests if all of them run, on new sandboxes; afterwards it
+// compares the managers' requests in all sandboxes with their rights. A part of the tests does not use
+// every right, so that comparing them would say nothing.
 func (s Suite) Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	flag.Parse()
 	switch {
@@ -59,7 +58,7 @@ func (s Suite) Main(m interface{ Run() int }, cluster *Cluster, args ...string) 
 	return 0
 }
 
-// everything reports whether all tests of the package are to run.
+// everything reports whether no flag selects a part of the package's tests.
 func everything() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.short"} {
 		if f := flag.Lookup(name); f.Value.String() != f.DefValue {
@@ -75,7 +74,7 @@ type shard struct {
 	cluster *Cluster
 }
 
-// Run runs the tests, and then writes down which rights their managers used.
+// Run runs the tests, and then writes the rights that their managers used to the file of rightsFile.
 func (s shard) Run() int {
 	if code := s.tests.Run(); code != 0 {
 		return code
@@ -94,8 +93,8 @@ func (s shard) Run() int {
 	return 0
 }
 
-// run runs the shards. The output of the first is printed as it comes, that of the others
-// when those before it have ended, so that no line is printed in the midst of another test.
+// run runs the shards. The first shard prints its output directly. The output of each other shard is
+// printed when all earlier shards have ended, so that the outputs of tests do not mix.
 func (s Suite) run() error {
 	names, err := testNames()
 	if err != nil {
@@ -155,8 +154,8 @@ func testNames() ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// split returns the tests of each shard: the longest first, each to the shard that has the
-// least to do.
+// split assigns the tests to shards: the longest first, each to the shard with the least total
+// duration.
 func split(names []string, shards int, seconds map[string]int) [][]string {
 	length := func(name string) int { return cmp.Or(seconds[name], usualSeconds) }
 	sorted := slices.Clone(names)
