@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		{"too much at once", "", "restarts forecast --restart-namespace-share 101", 1, "error: --restart-namespace-share=101: must be from 1 to 100"},
 		{"no schedule", "/nowhere", "restarts explain 60 * * * *", 1, `error: schedule "60 * * * *": minute "60": "60" is not in the range 0 to 59`},
 		{"no time zone", "/nowhere", "restarts explain @daily --time-zone CEST", 1, `error: unknown time zone "CEST": write a name from the IANA database`},
-		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write such as 2027-03-26`},
+		{"no time", "/nowhere", "restarts explain @daily --from noon", 1, `error: "noon" is not a time: write 2027-03-26`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := command{kubeconfig: tc.kubeconfig, args: strings.Fields(tc.args)}.run(t)

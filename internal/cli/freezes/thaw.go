@@ -98,7 +98,7 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	}
 	done := "lifted"
 	if !o.Now().Before(f.Spec.Until.Time) {
-		done = "deleted; it had ended"
+		done = "deleted; it had already ended"
 	}
 	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
 }

@@ -128,7 +128,7 @@ func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 
 func (o *lossOptions) print(losses []view.PoolLoss) error {
 	if len(losses) == 0 {
-		o.Console.Note("No node to lose: the pools have none.")
+		o.Console.Note("The pools have no nodes.")
 		return nil
 	}
 	t := &term.Table{Columns: []term.Column{

@@ -121,7 +121,7 @@ func parseTime(text string, in *time.Location) (time.Time, error) {
 			return schedule.FirstInstant(in, wall), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time: write such as 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
+	return time.Time{}, fmt.Errorf("%q is not a time: write 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
 }
 
 // explainTable returns the table of ticks.

@@ -20,7 +20,7 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 		o.Console.Note("left out: " + problem)
 	}
 	if n := f.Summary.Unlisted; n > 0 {
-		o.Console.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or look less far ahead with --for", n))
+		o.Console.Note(fmt.Sprintf("%d more ticks are counted and not listed by name: choose a namespace, or a shorter time with --for", n))
 	}
 	if n := f.ClosedByQuery; n > 0 {
 		o.Console.Note(fmt.Sprintf("waiting for a query of the manager's operator now: %s; the results of queries are not known, and are assumed to hold nothing back", term.Plural(n, "restart")))

@@ -140,7 +140,7 @@ func (o *nextOptions) note(calendar *view.Calendar) {
 		o.Console.Note("left out: " + problem)
 	}
 	if calendar.Unlisted > 0 {
-		o.Console.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or look less far ahead with --for", calendar.Unlisted))
+		o.Console.Note(fmt.Sprintf("%d more starts are counted and not listed by name: choose a namespace, or a shorter time with --for", calendar.Unlisted))
 	}
 	if len(calendar.UnderWay) > 0 {
 		o.Console.Note("under way: " + startNames(view.Minute{Starts: calendar.UnderWay}, o.allNamespaces))

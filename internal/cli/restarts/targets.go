@@ -34,7 +34,7 @@ func parseReferences(args []string) ([]reference, error) {
 			resource, name, _ := strings.Cut(arg, "/")
 			kind := workload.Named(resource)
 			if kind == nil || name == "" {
-				return nil, fmt.Errorf("%q is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME", arg)
+				return nil, fmt.Errorf("%q is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME, or a workload such as deployment/NAME", arg)
 			}
 			ref = reference{kind.Kind, name}
 		}

@@ -28,8 +28,8 @@ func TestReferences(t *testing.T) {
 		{"deploy/api nightly", "api, nightly"},
 		{"none", `there is no ScheduledRestart "none" in the namespace "shop"`},
 		{"sts/web", `no ScheduledRestart restarts the StatefulSet "web" in the namespace "shop"`},
-		{"pod/web", `"pod/web" is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME`},
-		{"eru/", `"eru/" is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME or such as deployment/NAME`},
+		{"pod/web", `"pod/web" is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME, or a workload such as deployment/NAME`},
+		{"eru/", `"eru/" is not a ScheduledRestart or a workload: write NAME, scheduledrestart/NAME, or a workload such as deployment/NAME`},
 	} {
 		refs, err := parseReferences(strings.Fields(tt.args))
 		var found []tidekeeperv1.ScheduledRestart

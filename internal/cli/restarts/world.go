@@ -89,7 +89,7 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
 			kind, err := workload.Get(ref)
 			if err != nil && decision.Evicts(restart) {
-				// A kind without an adapter has no known state: it is taken to be healthy.
+				// A kind without an adapter has no known state: it is assumed to be healthy.
 				continue
 			}
 			if err != nil {
@@ -125,7 +125,7 @@ func (r *world) readPods(ctx context.Context) error {
 		return err
 	}
 	if len(ages.unread) > 0 {
-		r.Console.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": there, they are taken to be as old as when the manager last looked at them")
+		r.Console.Note("note: you may not list the pods of " + strings.Join(ages.unread, ", ") + ": their ages are those that the manager last recorded")
 	}
 	for key, oldest := range ages.oldest {
 		if t, known := r.targets[key]; known {
@@ -228,7 +228,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		r.Console.Note(fmt.Sprintf("note: you may not list %s: all are taken to be healthy", kind.Resource))
+		r.Console.Note(fmt.Sprintf("note: you may not list %s: all are assumed to be healthy", kind.Resource))
 		return nil
 	case apierrors.IsNotFound(err):
 		for key := range wanted {
@@ -240,7 +240,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	case stateErr != nil:
 		return stateErr
 	case namespace != "" && !r.partial && !r.alone:
-		r.Console.Note(fmt.Sprintf("note: you may not list %s of all namespaces: those elsewhere are taken to be healthy", kind.Resource))
+		r.Console.Note(fmt.Sprintf("note: you may not list %s in all namespaces: in other namespaces they are assumed to be healthy", kind.Resource))
 	}
 	for key := range wanted {
 		if _, exists := r.targets[key]; !exists && (namespace == "" || key.Namespace == namespace) {
