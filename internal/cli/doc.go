@@ -4,11 +4,10 @@
 // Package cli is the kubectl plugin, kubectl tide.
 //
 //   - root.go: the process and the root command
-//   - completion.go: completions of the shell
-//   - pools/, restarts/, pods/, migrate/, dashboard/: the commands, a package per family
+//   - completion.go: shell completion
+//   - pools/, restarts/, pods/, freezes/, check/, migrate/, dashboard/: the commands, a package per family
 //   - cmdutil/: shared by the commands
-//   - term/: tables, bars and colors
 //
-// internal/view computes the shown values, without a cluster and a terminal;
-// a command reads objects, hands them over, and draws the result.
+// internal/view computes the shown values, without a cluster and a terminal; internal/term has tables,
+// bars and colors. A command reads objects, passes them to view, and draws the result with term.
 package cli
