@@ -94,7 +94,7 @@ var safeguards = []safeguard{
 		name: "the record in the same write as what it records",
 		out: []framework.Mistake{{
 			File: "internal/nodepool/node_controller.go",
-			Old:  "now := r.clock.Now()\n\t// The same version",
+			Old:  "now := r.clock.Now()\n\t// If this version was overtaken",
 			New: `now := r.clock.Now()
 	if nodePlan.OwnershipChanged {
 		alone := *nodePlan
@@ -103,7 +103,7 @@ var safeguards = []safeguard{
 			return err
 		}
 	}
-	// The same version`,
+	// If this version was overtaken`,
 		}},
 		workload: "nodepool",
 		noticed:  []string{onRecord, broken + "what comes on record is there"},
@@ -136,8 +136,8 @@ var safeguards = []safeguard{
 	{
 		name: "a rollout that is under way is waited for",
 		out: []framework.Mistake{
-			{File: "internal/restart/decision/blocker.go", Old: `case t.Rollout.Updating && !t.Rollout.Exceeded:`, New: `case false:`},
-			{File: "internal/restart/decision/blocker.go", Old: `case spec.Precondition != tidekeeperv1.PreconditionNone && (!t.Rollout.Complete() || t.Rollout.Exceeded || t.Rollout.Halted != ""):`, New: `case false:`},
+			{File: "internal/restart/decision/health.go", Old: `case t.Rollout.Updating && !t.Rollout.Exceeded:`, New: `case false:`},
+			{File: "internal/restart/decision/health.go", Old: `case needed && (!t.Rollout.Complete() || t.Rollout.Exceeded || t.Rollout.Halted != ""):`, New: `case false:`},
 		},
 		workload: "shared",
 		noticed:  []string{broken + "of one Deployment, one restart at a time"},
@@ -154,8 +154,8 @@ var safeguards = []safeguard{
 		name: "one record of a tick",
 		out: []framework.Mistake{{
 			File: "internal/restart/decision/history.go",
-			Old:  `status.History...), d.out.Records, limit)`,
-			New:  `status.History...), append(d.out.Records, d.out.Records[:min(len(d.out.Records), len(status.History))]...), min(limit, len(d.out.Records)+len(status.History)))`,
+			Old:  `Keep(append(room, h.past...), h.added, limit)`,
+			New:  `Keep(append(room, h.past...), append(h.added, h.added[:min(len(h.added), len(h.past))]...), min(limit, len(h.added)+len(h.past)))`,
 		}},
 		workload: "restart",
 		noticed:  []string{broken + "a tick is recorded once", broken + "a record stays"},
