@@ -154,7 +154,7 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 		missed := b.Missed(step, until, resource)
 		value := e.SpanScore + made - (until - step) + missed
-		if e.Effects.ListsAfter && missed > 0 {
+		if e.ListsAfter && missed > 0 {
 			value += 2 // The list at the end does not contain the states in between.
 		}
 		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparable returns the desired and the actual state without differences that the fault may
+// comparableStates returns the desired and the actual state without differences that the fault may
 // rightly cause.
-func comparable(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
+func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
 		// Claims outlive their owners. Where the owners were never created, there are no claims to
