@@ -130,9 +130,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 		return nil
 	})
-	eventuallyAll(t, many, greed, "have begun", func(r *tidekeeperv1.ScheduledRestart) bool {
-		return r.Status.Active != nil || len(r.Status.History) > 0
-	})
+	// They share one Deployment: one restart runs, and the others wait for it now.
+	eventuallyAll(t, many, greed, "wait for their target no longer because it is paused", func(r *tidekeeperv1.ScheduledRestart) bool { return !isPaused(r) })
 	since = append(since, audit.Requests(t)...)
 	before := len(inNamespace(since[:slices.IndexFunc(since, isRestart(one))], many))
 	all := len(inNamespace(since, many))
