@@ -23,7 +23,8 @@ type census struct {
 	left   map[results.NotCompared]*results.NotCompared
 }
 
-// NewCensus returns an empty census of objects, by the names of a run and its locks of leaders.
+// NewCensus returns an empty census. names gives objects their keys, and locks are the keys of
+// the objects of leader election, which are not counted.
 func NewCensus(names observe.Names, locks map[string]bool) *census {
 	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }

@@ -104,7 +104,7 @@ func (f *Fault) Lasting(step int) bool {
 	return f.Effects().Lasts && step >= f.Step && step < f.Until
 }
 
-// Entry returns the entry of the kind of the fault in the table.
+// Entry returns the entry of the table for the kind of the fault.
 func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 
 // Possible describes how the fault happens in real clusters.

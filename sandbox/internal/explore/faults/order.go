@@ -31,7 +31,7 @@ type History struct {
 	found map[string]bool
 }
 
-// NewHistory returns a history in which no fault has been played.
+// NewHistory returns a history without played faults.
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
 // traits returns the traits of a fault, each with the amount by which an earlier fault with the
@@ -51,14 +51,14 @@ func (f *Fault) places() []string {
 	return []string{fmt.Sprintf("%s in %d", f.Entry().Family, f.Step), fmt.Sprintf("%s in %d", f.Subject(), f.Step)}
 }
 
-// NotePlayed counts a fault that was played.
+// NotePlayed records that a fault was played.
 func (h *History) NotePlayed(f *Fault) {
 	for trait := range f.traits() {
 		h.played[trait]++
 	}
 }
 
-// NoteFound notes that a fault had a finding.
+// NoteFound records that a fault found a problem.
 func (h *History) NoteFound(f *Fault) {
 	for _, place := range f.places() {
 		h.found[place] = true

@@ -40,7 +40,8 @@ func PlanAll(b *baseline.Baseline) []Planned {
 	return all
 }
 
-// MostPromisingFirst sorts planned faults by their scores, the highest first.
+// MostPromisingFirst sorts planned faults by score, highest first; equal scores are in a fixed
+// order that looks random.
 func MostPromisingFirst(all []Planned) {
 	slices.SortStableFunc(all, func(x, y Planned) int {
 		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(hash(x.Name()), hash(y.Name())))

@@ -84,7 +84,8 @@ type Sandbox struct {
 	spoilt bool
 }
 
-// New returns a laboratory in a directory, with the nodes and objects of a workload.
+// New returns a lab in a directory, for the nodes and the manifests of a workload. Its state is
+// not prepared yet.
 func New(dir string, w *workload.Workload) (*Lab, error) {
 	l := &Lab{dir: dir, workload: w, bin: filepath.Join(dir, "bin")}
 	if err := os.Mkdir(l.bin, 0o700); err != nil {
@@ -379,7 +380,8 @@ func (s *Sandbox) Kubectl(ctx context.Context, input string, args ...string) err
 	return s.Command(ctx, input, filepath.Join(s.lab.bin, component.Kubectl), args...)
 }
 
-// Command runs a program with the kubeconfig of the sandbox, and the input on its stdin.
+// Command runs a program with the kubeconfig of the sandbox, with the rights of an
+// administrator. input is its stdin, and an error contains its output.
 func (s *Sandbox) Command(ctx context.Context, input, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.dir.Kubeconfig(), "PATH="+s.lab.path())

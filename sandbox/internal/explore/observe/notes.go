@@ -17,7 +17,7 @@ type note struct {
 // Notes are the actions of explore in a run.
 type Notes struct{ All []note }
 
-// Add adds a note of an action of the kit, at the present time.
+// Add records an action of explore at the present time.
 func (n *Notes) Add(format string, args ...any) {
 	n.All = append(n.All, note{time.Now(), fmt.Sprintf(format, args...)})
 }
