@@ -38,6 +38,14 @@ type Range[T cmp.Ordered] struct{ Min, Max T }
 // Between returns the range from least to greatest.
 func Between[T cmp.Ordered](least, greatest T) Range[T] { return Range[T]{least, greatest} }
 
+// Check returns an error with the flag, its value and the range if the value is out of range.
+func (r Range[T]) Check(flag string, value T) error {
+	if value >= r.Min && value <= r.Max {
+		return nil
+	}
+	return fmt.Errorf("--%s=%v: must be from %v to %v", flag, value, r.Min, r.Max)
+}
+
 // Int adds an option that is a number.
 func (g *Group) Int(p *int, flag string, value int, allowed Range[int], usage string) {
 	g.Flags.IntVar(p, flag, value, usage)
@@ -116,12 +124,7 @@ func join(checks []func() error) error {
 }
 
 func addRange[T cmp.Ordered](g *Group, p *T, flag string, allowed Range[T]) {
-	g.Check(func() error {
-		if *p >= allowed.Min && *p <= allowed.Max {
-			return nil
-		}
-		return fmt.Errorf("--%s=%v: must be from %v to %v", flag, *p, allowed.Min, allowed.Max)
-	})
+	g.Check(func() error { return allowed.Check(flag, *p) })
 	SetRange(g.Flags, flag, allowed)
 }
 

@@ -44,11 +44,11 @@ func (o *Options) group() *options.Group {
 	g := options.NewGroup("scheduled restarts")
 	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
 		"maximum number of ScheduledRestarts reconciled concurrently")
-	g.Int(&o.MaxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, options.Between(1, 100_000),
+	g.Int(&o.MaxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, options.Between(1, budget.HighestMaxConcurrent),
 		"restart budget: maximum number of restarts in progress; other due restarts wait, and the earliest tick goes first")
-	g.Int(&o.NamespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, options.Between(1, 100),
+	g.Int(&o.NamespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, options.Between(1, budget.HighestNamespaceShare),
 		"maximum `percent` of the restart budget that one namespace may use; at least one restart")
-	g.Duration(&o.SlotAge, budget.FlagSlotAge, budget.DefaultSlotAge, options.Between(time.Second, 24*time.Hour),
+	g.Duration(&o.SlotAge, budget.FlagSlotAge, budget.DefaultSlotAge, options.Between(time.Second, budget.LongestSlotAge),
 		"how long a restart counts towards the restart budget; a restart that takes longer continues, but frees its slot for others")
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
 		"minimum time since the last change of a ConfigMap or Secret before pods that use it are restarted")

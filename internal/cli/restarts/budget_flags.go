@@ -4,9 +4,8 @@
 package restarts
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -28,22 +27,22 @@ type budgetFlags struct {
 // addTo adds the flags with the manager's defaults.
 func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	b.given = f
-	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: 24 * time.Hour}
+	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: budget.LongestSlotAge}
 	f.IntVar(&b.maxConcurrent, budget.FlagMaxConcurrent, budget.DefaultMaxConcurrent, "maximum number of restarts in progress, instead of the value on the manager's lease")
 	f.IntVar(&b.namespaceShare, budget.FlagNamespaceShare, budget.DefaultNamespaceShare, "maximum `percent` of the restart budget that one namespace may use, instead of the value on the manager's lease")
-	options.SetRange(f, budget.FlagMaxConcurrent, options.Between(1, 100_000))
-	options.SetRange(f, budget.FlagNamespaceShare, options.Between(1, 100))
+	options.SetRange(f, budget.FlagMaxConcurrent, concurrentRange)
+	options.SetRange(f, budget.FlagNamespaceShare, shareRange)
 	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards the restart budget, instead of the value on the manager's lease")
 }
 
+// The ranges of the flags are the ranges of the manager's flags.
+var (
+	concurrentRange = options.Between(1, budget.HighestMaxConcurrent)
+	shareRange      = options.Between(1, budget.HighestNamespaceShare)
+)
+
 func (b *budgetFlags) validate() error {
-	switch {
-	case b.maxConcurrent < 1 || b.maxConcurrent > 100_000:
-		return fmt.Errorf("--%s=%d: must be from 1 to 100000", budget.FlagMaxConcurrent, b.maxConcurrent)
-	case b.namespaceShare < 1 || b.namespaceShare > 100:
-		return fmt.Errorf("--%s=%d: must be from 1 to 100", budget.FlagNamespaceShare, b.namespaceShare)
-	}
-	return nil
+	return cmp.Or(concurrentRange.Check(budget.FlagMaxConcurrent, b.maxConcurrent), shareRange.Check(budget.FlagNamespaceShare, b.namespaceShare))
 }
 
 // settings returns the settings of a manager.

@@ -21,6 +21,13 @@ const (
 	DefaultSlotAge        = 10 * time.Minute
 )
 
+// The greatest limits of a manager.
+const (
+	HighestMaxConcurrent  = 100_000
+	HighestNamespaceShare = 100
+	LongestSlotAge        = 24 * time.Hour
+)
+
 // The flags of the manager that set the limits.
 const (
 	FlagMaxConcurrent  = "max-concurrent-restarts"
