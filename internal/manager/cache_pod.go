@@ -15,6 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // keptPodFields declares the fields that transformPod reads. No other field of a pod is decoded,
@@ -100,7 +101,7 @@ func transformPod(in any) (any, error) {
 		if condition.Type == corev1.PodResizePending {
 			// The reason of the first such condition says whether the resize is infeasible.
 			slim.Status.Conditions = []corev1.PodCondition{{
-				Type: condition.Type, Status: condition.Status, Reason: cut(condition.Reason, longestReason),
+				Type: condition.Type, Status: condition.Status, Reason: text.Cut(condition.Reason, longestReason),
 			}}
 			break
 		}
@@ -130,8 +131,8 @@ func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	for _, o := range owners {
 		if o.Controller != nil && *o.Controller {
 			return []metav1.OwnerReference{{
-				APIVersion: cut(o.APIVersion, longestVersion), Kind: cut(o.Kind, longestKind), Name: cut(o.Name, longestName),
-				UID: types.UID(cut(string(o.UID), longestUID)), Controller: new(true),
+				APIVersion: text.Cut(o.APIVersion, longestVersion), Kind: text.Cut(o.Kind, longestKind), Name: text.Cut(o.Name, longestName),
+				UID: types.UID(text.Cut(string(o.UID), longestUID)), Controller: new(true),
 			}}
 		}
 	}

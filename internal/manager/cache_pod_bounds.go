@@ -48,15 +48,6 @@ const (
 	longestUID     = 128
 )
 
-// cut returns the first bytes of a text up to the limit. A shortened text is copied, so that
-// the original can be freed.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.Clone(text[:limit])
-}
-
 // boundTolerations returns the tolerations, or nil if they exceed the bounds: a pod without
 // tolerations seems to be affected by every taint.
 func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {

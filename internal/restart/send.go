@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -47,8 +48,8 @@ type specOf struct {
 const comparedRequest = 64
 
 func specOfObject(o metav1.Object) specOf {
-	request := o.GetAnnotations()[tidekeeperv1.RestartNowAnnotation]
-	return specOf{o.GetUID(), o.GetGeneration(), request[:min(len(request), comparedRequest)], o.GetDeletionTimestamp() != nil}
+	request := text.Cut(o.GetAnnotations()[tidekeeperv1.RestartNowAnnotation], comparedRequest)
+	return specOf{o.GetUID(), o.GetGeneration(), request, o.GetDeletionTimestamp() != nil}
 }
 
 // specList is a list of the ScheduledRestarts of a namespace.

@@ -31,3 +31,12 @@ func Shorten(text string, limit int) string {
 	}
 	return text[:end] + ellipsis
 }
+
+// Cut returns the first bytes of a text up to the limit. A shortened text is copied, so that the
+// original, which tenants can make as long as they like, can be freed.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.Clone(text[:limit])
+}

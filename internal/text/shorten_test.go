@@ -42,3 +42,15 @@ func TestShorten(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		text  string
+		limit int
+		want  string
+	}{{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"äb", 1, "\xc3"}} {
+		if got := Cut(tc.text, tc.limit); got != tc.want {
+			t.Errorf("%q cut to %d bytes is %q, want %q", tc.text, tc.limit, got, tc.want)
+		}
+	}
+}

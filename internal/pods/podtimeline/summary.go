@@ -12,6 +12,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
 // SummaryCondition is the type of a condition that pods have in the manager's cache only. It
@@ -37,7 +38,7 @@ func Summary(pod *corev1.Pod) *corev1.PodCondition { return pods.Condition(pod, 
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Summary(pod); c != nil {
 		return &corev1.PodCondition{
-			Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: cut(c.Reason, longestRestart), Message: cut(c.Message, longestStages),
+			Type: SummaryCondition, Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: text.Cut(c.Reason, longestRestart), Message: text.Cut(c.Message, longestStages),
 		}
 	}
 	ready := pods.Condition(pod, corev1.PodReady)
@@ -45,7 +46,7 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	case isTrue(ready):
 		return &corev1.PodCondition{
 			Type: SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: ready.LastTransitionTime,
-			Reason: cut(pod.Annotations[tidekeeperv1.RestartedAtAnnotation], longestRestart), Message: encodeStages(stagesOf(pod)),
+			Reason: text.Cut(pod.Annotations[tidekeeperv1.RestartedAtAnnotation], longestRestart), Message: encodeStages(stagesOf(pod)),
 		}
 	case mayHaveBeenReady(pod, ready):
 		return &corev1.PodCondition{Type: SummaryCondition, Status: corev1.ConditionFalse}
@@ -60,15 +61,6 @@ const (
 	longestRestart = 64
 	longestStages  = 256
 )
-
-// cut returns the first bytes of a text up to the limit. A shortened text is copied, so that
-// the original, which tenants can make as long as they like, can be freed.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.Clone(text[:limit])
-}
 
 // RestartedAt returns the restart that created a pod with a summary that is Ready: the value of
 // the annotation kubectl.kubernetes.io/restartedAt, or "".
