@@ -10,19 +10,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The most that is kept of a workload, whose fields users of one namespace fill as they like.
+// Bounds of the fields that the cache keeps of a workload. Users of a namespace fill these fields as
+// they like.
 const (
-	// longestSelector is how many bytes of a selector are kept, and mostSelected how many
-	// labels, expressions and values.
+	// longestSelector is the maximum size of a selector, in bytes, and mostSelected the maximum number
+	// of its labels, expressions and values.
 	longestSelector = 2048
 	mostSelected    = 64
-	// longestText is how many bytes are kept of a text that a Rollout has: more than a record of a
-	// restart takes of its message.
+	// longestText is the maximum length of a text of a Rollout, in bytes: more than a message in the
+	// history of a ScheduledRestart may have.
 	longestText = 2048
 )
 
-// boundSelector returns a selector, or one that selects all pods of the namespace if it is larger than
-// what is kept: which of them are those of the workload, their owners say.
+// boundSelector returns a selector, or a selector of all pods of the namespace if it exceeds the bounds.
+// The owner references of the pods then decide which pods belong to the workload.
 func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
 		return nil
@@ -37,7 +38,8 @@ func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
-// keepExceeded keeps of the conditions of a Deployment whether it has exceeded its deadline.
+// keepExceeded returns the condition of a Deployment that has exceeded its progress deadline, without its
+// message; nil if the deadline is not exceeded.
 func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == appsv1.DeploymentProgressing && c.Reason == deploymentExceeded {
@@ -47,8 +49,8 @@ func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCo
 	return nil
 }
 
-// boundField returns what is kept of a field of a Rollout, nil for nothing. Whatever has another shape
-// than a selector is a number, a flag or a short text, in a Rollout that means no harm.
+// boundField returns the part of a field of a Rollout that is kept; nil if nothing is. A map is a selector,
+// and every other field of an ordinary Rollout is a number, a flag or a short text.
 func boundField(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -63,7 +65,7 @@ func boundField(value any) any {
 	return value
 }
 
-// sizeOf returns how many bytes a value of JSON has in its texts, and how many parts.
+// sizeOf returns the size of the texts of a JSON value, in bytes, and the number of its elements.
 func sizeOf(value any) (bytes, parts int) {
 	add := func(v any) {
 		b, p := sizeOf(v)
