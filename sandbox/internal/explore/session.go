@@ -16,7 +16,6 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -250,17 +249,7 @@ func (s *Session) Timeline() []results.Moment {
 }
 
 // Objects returns the number of present objects.
-func (s *Session) Objects() int {
-	s.run.recorder.Mu.Lock()
-	defer s.run.recorder.Mu.Unlock()
-	return len(s.run.recorder.Current)
-}
-
-// Indent returns lines as an indented block.
-func Indent(lines []string) string { return words.Indent(lines) }
-
-// OneLine returns the first line of a text, with … if there are more.
-func OneLine(text string) string { return words.OneLine(text) }
+func (s *Session) Objects() int { return s.run.recorder.Count() }
 
 // Scope returns the census of objects and fields that a session is judged by. leaveOut selects
 // objects that are not judged, and history is the reason shown for them; the fields of mask are

@@ -51,7 +51,7 @@ type Version struct {
 type Recorder struct {
 	Client dynamic.Interface
 
-	Mu       sync.Mutex
+	mu       sync.Mutex
 	Versions []Version
 	Current  map[types.UID]*Version
 	// Habits decides which versions count as activity.
@@ -207,8 +207,8 @@ func (r *Recorder) follow(ctx context.Context, name string, resource schema.Grou
 }
 
 func (r *Recorder) fail(err error) {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.err == nil {
 		r.err = err
 	}
@@ -216,8 +216,8 @@ func (r *Recorder) fail(err error) {
 
 func (r *Recorder) saw(resource string, kind watch.EventType, object *unstructured.Unstructured, initial bool) {
 	revision, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	v := Version{Time: time.Now(), Type: kind, Initial: initial, Prepared: initial, Resource: resource, Object: object, Revision: revision}
 	if before := r.Current[object.GetUID()]; before != nil {
 		v.Old, v.Prepared = before.Object, before.Prepared
@@ -258,8 +258,8 @@ func (v *Version) Key() string {
 
 // All returns all versions so far by revision, and an error if some may be missing.
 func (r *Recorder) All() ([]Version, error) {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	versions := slices.Clone(r.Versions)
 	slices.SortStableFunc(versions, func(a, b Version) int { return int(a.Revision - b.Revision) })
 	return versions, r.err
@@ -267,8 +267,8 @@ func (r *Recorder) All() ([]Version, error) {
 
 // Forget forgets all versions except the present versions of existing objects.
 func (r *Recorder) Forget() {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.Versions = make([]Version, 0, len(r.Current))
 	for _, v := range r.Current {
 		v.Type, v.Initial, v.Old = watch.Added, true, nil
@@ -278,8 +278,8 @@ func (r *Recorder) Forget() {
 
 // Objects returns the present objects by key.
 func (r *Recorder) Objects() []Version {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	objects := make([]Version, 0, len(r.Current))
 	for _, v := range r.Current {
 		objects = append(objects, *v)
@@ -288,10 +288,17 @@ func (r *Recorder) Objects() []Version {
 	return objects
 }
 
+// Count returns the number of present objects.
+func (r *Recorder) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.Current)
+}
+
 // Unfinished reports whether a pod is starting or terminating, or a claim is not bound.
 func (r *Recorder) Unfinished() bool {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, v := range r.Current {
 		phase, _, _ := unstructured.NestedString(v.Object.Object, "status", "phase")
 		waits := v.Object.GetDeletionTimestamp() != nil || phase == "Pending" || phase == ""
@@ -304,8 +311,8 @@ func (r *Recorder) Unfinished() bool {
 
 // Revision returns the latest revision that was seen.
 func (r *Recorder) Revision() int64 {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var latest int64
 	for i := range r.Versions {
 		latest = max(latest, r.Versions[i].Revision)
@@ -316,8 +323,8 @@ func (r *Recorder) Revision() int64 {
 // Find returns the present version of an object, or nil. The resource may be written without
 // its group.
 func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, v := range r.Current {
 		if v.Object.GetName() == t.Name && v.Object.GetNamespace() == t.Namespace && ResourceIs(v.Resource, t.Resource) {
 			return v.Object
@@ -335,8 +342,8 @@ func ResourceIs(resource, named string) bool {
 
 // Next returns a channel that is closed when the next version arrives.
 func (r *Recorder) Next() <-chan struct{} {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.changed
 }
 
