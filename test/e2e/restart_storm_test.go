@@ -150,7 +150,7 @@ func TestRestartStorm(t *testing.T) {
 		t.Errorf("the metric is %v, there: %t", value, ok)
 	}
 
-	// A request is not delayed, and neither is a tick.
+	// A request is not delayed.
 	r := s.restart
 	before := len(cluster.RestartedAt(t, s.deployment))
 	s.clock.Set(t, s.clock.Now(t).Add(30*time.Second))
