@@ -249,8 +249,8 @@ bench: build ## Measure Tidekeeper beside bare clients and simple controllers. S
 	SCALE=$(SCALE) OUT=$(abspath $(OUT)) $(PROGRAMS) $(GO) test -C test -v -count=1 -timeout=3h ./scale
 
 .PHONY: plots
-plots: ## Draw the plots of docs/performance.md and write its tables, from what is recorded in test/scale/results.
-	cd hack/plot && $(GO) run . $(CURDIR)/test/scale/results $(CURDIR)/docs/performance.md
+plots: ## Draw the plots of test/scale/performance.md and write its tables, from what is recorded in test/scale/results.
+	cd hack/plot && $(GO) run . $(CURDIR)/test/scale/results $(CURDIR)/test/scale/performance.md
 
 ##@ Code
 

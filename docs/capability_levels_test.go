@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// Each item of capability-levels.md names a test, or says that it is not
+// Each item of test/capability-levels.md names a test, or says that it is not
 // applicable or missing; and the overview has counted right.
 func TestCapabilityLevelsAreComplete(t *testing.T) {
-	text, err := os.ReadFile("capability-levels.md")
+	text, err := os.ReadFile("../test/capability-levels.md")
 	if err != nil {
 		t.Fatal(err)
 	}

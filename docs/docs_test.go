@@ -113,9 +113,9 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-// origins.md has all rows.
+// test/origins.md has all rows.
 func TestOriginsAreComplete(t *testing.T) {
-	text, err := os.ReadFile("origins.md")
+	text, err := os.ReadFile("../test/origins.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,11 +196,11 @@ func leaves(file, source string) []string {
 
 func TestLeaves(t *testing.T) {
 	for _, tt := range []struct{ file, source, want string }{
-		{"sandbox/docs/explore.md", "[reliability](../../docs/reliability.md#x)", "[docs/reliability.md]"},
+		{"sandbox/docs/explore.md", "[reliability](../../docs/architecture.md#x)", "[docs/architecture.md]"},
 		{"sandbox/docs/explore.md", "[the README](../README.md)", "[]"},
 		{"sandbox/docs/explore.md", "`../../config`", "[]"},
 		{"sandbox/README.md", "[the operator](../README.md)", "[]"},
-		{"sandbox/README.md", "[its nodes](../docs/nodepool.md)", "[docs/nodepool.md]"},
+		{"sandbox/README.md", "[its nodes](../docs/concepts/node-pools.md)", "[docs/concepts/node-pools.md]"},
 		{"sandbox/test/a_test.go", `os.ReadFile("../../go.mod")`, "[go.mod]"},
 		{"sandbox/test/a_test.go", `os.ReadFile("../go.mod")`, "[]"},
 		{"sandbox/internal/fuzz/edits/hostile.go", `"../../etc/passwd"`, "[]"},

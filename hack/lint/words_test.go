@@ -88,8 +88,8 @@ func TestCheck(t *testing.T) {
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{
-		"new/a.md":            "It is made anew.\n",
-		"docs/reference/a.md": "It is made anew.\n",
+		"new/a.md":              "It is made anew.\n",
+		"docs/reference/api.md": "It is made anew.\n",
 	} {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

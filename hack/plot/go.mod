@@ -1,4 +1,4 @@
-// The plots of docs/performance.md. A module of its own, so that what it needs
+// The plots of test/scale/performance.md. A module of its own, so that what it needs
 // does not become what Tidekeeper needs.
 module tidekeeper.dev/tidekeeper/hack/plot
 

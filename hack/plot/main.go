@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plot draws the plots of docs/performance.md from recorded runs of the
+// Command plot draws the plots of test/scale/performance.md from recorded runs of the
 // benchmark, and writes their tables into that page.
 //
 //	plot RESULTS PAGE

@@ -12,10 +12,10 @@ import (
 
 const (
 	recorded = "../../test/scale/results"
-	written  = "../../docs/performance.md"
+	written  = "../../test/scale/performance.md"
 )
 
-// The tables and plots of docs/performance.md are those of the recorded runs.
+// The tables and plots of test/scale/performance.md are those of the recorded runs.
 func TestPageHasWhatIsRecorded(t *testing.T) {
 	before := read(t, written)
 	page := filepath.Join(t.TempDir(), "performance.md")

@@ -19,7 +19,7 @@ const initialSyncGrace = 5 * time.Second
 // The memory limit in bytes of the Go runtime while the cache fills: without pods, and per pod.
 // It is about one and a half times the memory in use afterwards, so that garbage collections do
 // not come too often. Below minMemory a limit is not worthwhile, since objects of other kinds
-// could exceed it. See docs/performance.md.
+// could exceed it. See test/scale/performance.md.
 const (
 	memoryWithoutPods = 48 << 20
 	memoryPerPod      = 1200

@@ -53,7 +53,7 @@ func (o *Options) group() *options.Group {
 	g.Duration(&o.ChangeSettle, "restart-change-settle", decision.DefaultChangeSettle, options.Between(time.Second, 10*time.Minute),
 		"minimum time since the last change of a ConfigMap or Secret before pods that use it are restarted")
 	g.String(&o.Queries, "restart-queries", "", checkQueries,
-		"`file` with a Prometheus server and queries to run before a restart starts: any result, and any error, holds the restart back; see docs/queries.md")
+		"`file` with a Prometheus server and queries to run before a restart starts: any result, and any error, holds the restart back; see docs/concepts/queries.md")
 	return g
 }
 

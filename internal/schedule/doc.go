@@ -14,5 +14,5 @@
 // The package also describes a schedule in words ([Schedule.Describe]), and the effect of a
 // clock change on a tick ([Schedule.ClockChange]), from the same values as the ticks.
 //
-// docs/schedules.md is the documentation for users.
+// docs/concepts/schedules.md is the documentation for users.
 package schedule

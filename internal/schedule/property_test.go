@@ -74,7 +74,7 @@ func (m model) matches(wall time.Time) bool {
 }
 
 // reference finds the ticks in (from, to] by looking at the zone's clock every
-// minute. It is the rule of docs/schedules.md, implemented literally.
+// minute. It is the rule of docs/concepts/schedules.md, implemented literally.
 func (m model) reference(location *time.Location, from, to time.Time) []time.Time {
 	clock := func(t time.Time) time.Time {
 		_, offset := t.In(location).Zone()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests each feature on a real control plane, with the manager as a
-// separate process. docs/features.md is a table of the features and their tests.
+// separate process. test/features.md is a table of the features and their tests.
 package e2e
 
 import (

@@ -21,7 +21,7 @@ import (
 )
 
 // Bugs that users of similar tools reported, each reproduced with the same steps.
-// docs/reliability.md has the whole list.
+// test/fault/reliability.md has the whole list.
 
 // Flux takes over fields of field managers named kubectl, and so reverts a restart by
 // kubectl (fluxcd/flux2#2526), which replaces the pods once more. Our restart stays. The

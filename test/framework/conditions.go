@@ -14,7 +14,7 @@ import (
 )
 
 // statusOf is the status of the condition Ready with each of its reasons, as
-// docs/nodepool.md and docs/restarts.md have them.
+// docs/concepts/node-pools.md and docs/concepts/scheduled-restarts.md have them.
 var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonHealthy: metav1.ConditionTrue, tidekeeperv1.ReasonNodesNotReady: metav1.ConditionTrue, tidekeeperv1.ReasonNoNodes: metav1.ConditionTrue,
 	tidekeeperv1.ReasonOutOfSync: metav1.ConditionFalse, tidekeeperv1.ReasonConflicted: metav1.ConditionFalse, tidekeeperv1.ReasonNodePatchRefused: metav1.ConditionFalse,

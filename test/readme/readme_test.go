@@ -124,7 +124,7 @@ func TestREADME(t *testing.T) {
 }
 
 func TestTryIt(t *testing.T) {
-	follow(t, "docs/try-it.md", 12, startShell(t, checkout(t)))
+	follow(t, "docs/tasks/try-it.md", 12, startShell(t, checkout(t)))
 }
 
 // The README of the kit is followed with its example, in the folder of the kit.

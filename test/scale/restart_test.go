@@ -127,7 +127,7 @@ func (b *bench) startManager(t *testing.T) {
 var oneNamespace = []string{"--namespace-requests-per-second=10000", "--namespace-requests-burst=1000000"}
 
 // claimAhead is how long before they are due the first of a number of ticks are claimed, by
-// a manager that allows as many restarts at once, see docs/restarts.md.
+// a manager that allows as many restarts at once, see docs/concepts/scheduled-restarts.md.
 func claimAhead(due int) time.Duration {
 	return min(time.Second+time.Duration(due)*10*time.Millisecond, time.Minute)
 }

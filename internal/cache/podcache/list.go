@@ -23,7 +23,7 @@ import (
 
 // pagedLister lists objects page by page, and keeps only their stored form: in a large cluster
 // a list in a single response takes several GiB, and a list streamed as watch events takes
-// longer, see docs/performance.md.
+// longer, see test/scale/performance.md.
 type pagedLister struct {
 	// ListerWatcherWithContext is client-go's, which decodes objects into Go types.
 	cache.ListerWatcherWithContext

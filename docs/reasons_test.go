@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// operations.md says what to do about each reason of a condition, a tick or an event, and has
+// reference/reasons.md says what to do about each reason of a condition, a tick or an event, and has
 // no others.
-func TestOperationsHaveAllReasons(t *testing.T) {
-	text, err := os.ReadFile("operations.md")
+func TestReasonsAreComplete(t *testing.T) {
+	text, err := os.ReadFile("reference/reasons.md")
 	if err != nil {
 		t.Fatal(err)
 	}
