@@ -15,6 +15,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -70,7 +71,7 @@ func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.Schedul
 // requests a restart.
 func (r *reporter) reportInvalidRequest(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) {
 	_, err := decision.RequestedTime(restart, r.clock.Now())
-	value := restart.Annotations[tidekeeperv1.RestartNowAnnotation]
+	value := text.Cut(restart.Annotations[tidekeeperv1.RestartNowAnnotation], comparedRequest)
 	r.memories.with(key, func(m *memory) {
 		switch {
 		case err == nil:

@@ -53,9 +53,10 @@ func (s *Session) Faults() faults.Faults {
 func (s *Session) Disturb(ctx context.Context, f faults.Fault, limit, calm time.Duration, do func() (done bool, err error)) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	i := s.run.injector
+	i := s.run.injector.Injector
 	i.Rules.Remove(inject.FaultRule)
-	s.fault, i.Fault, i.Reached = &f, &f, false
+	s.fault = &f
+	i.Aim(&f)
 	injected, err := i.Arm(ctx)
 	if err != nil {
 		return false, err
@@ -64,8 +65,8 @@ func (s *Session) Disturb(ctx context.Context, f faults.Fault, limit, calm time.
 		i.Rules.Remove(inject.FaultRule)
 		return false, err
 	}
-	if err := i.Strike(ctx, injected, closed, limit, calm); err != nil || !i.Reached || f.Entry().Duration() == 0 {
-		return i.Reached, err
+	if err := i.Strike(ctx, injected, closed, limit, calm); err != nil || !i.Reached() || f.Entry().Duration() == 0 {
+		return i.Reached(), err
 	}
 	select {
 	case <-time.After(f.Entry().Duration()):

@@ -87,31 +87,6 @@ func (f *Finding) Where() string {
 // fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
-// different describes how the second run of a fault differs from the finding; empty if they
-// have a problem in common.
-func (f *Finding) different(again *judge.Outcome) string {
-	var before []string
-	for i := range f.Problems {
-		before = append(before, f.Problems[i].Shows()...)
-	}
-	unreached := ""
-	if !again.Reached {
-		unreached = "the fault was not reached"
-	}
-	if len(again.Problems) == 0 {
-		return cmp.Or(unreached, "all was well")
-	}
-	if unreached != "" {
-		return unreached + ", and yet " + again.Problems[0].Summary()
-	}
-	for i := range again.Problems {
-		if slices.ContainsFunc(again.Problems[i].Shows(), func(show string) bool { return slices.Contains(before, show) }) {
-			return ""
-		}
-	}
-	return "it was " + again.Problems[0].Summary()
-}
-
 // newFinding returns a finding with the problems of a run. The steps after the last step with a
 // problem are left out of the workload.
 func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {

@@ -147,13 +147,9 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	}
 	played := results.Played{ID: f.ID(), Name: f.Name()}
 	var found *Finding
-	switch {
-	case err != nil:
+	if err != nil {
 		played.Error = err.Error()
-	case len(o.Problems) > 0 && !o.Reached && !slices.ContainsFunc(o.Problems, func(p judge.Problem) bool { return p.Certain() }):
-		// The problem is not caused by the fault: the machine may be too slow.
-		played.Error = "the fault was not reached, and yet " + o.Problems[0].Summary()
-	case len(o.Problems) > 0:
+	} else if played.Error = o.Unjudgeable(); played.Error == "" && len(o.Problems) > 0 {
 		played.Found = true
 		found = q.explorer.newFinding(&f, o, q.base)
 	}
@@ -191,7 +187,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	case before >= 0 && err == nil: // Earlier there was no time to confirm this finding.
 		known := q.book.Findings[before]
 		known.Tries++
-		known.Second = known.different(o)
+		known.Second = o.DifferentFrom(known.Problems)
 		kept = q.book.Save(known)
 	}
 	if err := errors.Join(kept, q.book.Note(played)); err != nil && q.err == nil {
@@ -211,7 +207,7 @@ func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Fin
 		found = q.explorer.newFinding(found.Fault, again, q.base)
 		found.Tries = 1
 	default:
-		if found.Second = found.different(again); found.Second == "" {
+		if found.Second = again.DifferentFrom(found.Problems); found.Second == "" {
 			found.Repeated = 1
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
@@ -56,15 +55,19 @@ func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Patience)
 	for {
-		quiet := r.settler.QuietFor() >= r.settler.Quiet(step)
-		if quiet && len(r.settler.MissingWatches()) == 0 && len(r.judge.Differences(base)) == 0 {
+		end := judge.StepEnd{Step: step, Quiet: r.settler.QuietFor() >= r.settler.Quiet(step), Unwatched: r.settler.MissingWatches()}
+		if end.Quiet && len(end.Unwatched) == 0 {
+			end.Differences = r.judge.Differences(base)
+		}
+		if end.AsBaseline() {
 			at.Reads, at.Idle = r.settler.RequestsIn(r.baseline.Quiet)
 			return
 		}
 		select {
 		case <-time.After(observe.Look):
 		case <-limit:
-			r.unsettled(base, quiet)
+			end.Differences, end.Unwatched = r.judge.Differences(base), r.settler.MissingWatches()
+			r.outcome.Problems = append(r.outcome.Problems, end.Problems(r.standing, r.restless)...)
 			return
 		case <-ctx.Done():
 			return
@@ -72,22 +75,13 @@ func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
 	}
 }
 
-// unsettled records why a step did not end in the state of the baseline. Missing watches and
-// other objects are reported first, as continuing writes may be only a consequence of them.
-func (r *run) unsettled(base *baseline.BaseStep, quiet bool) {
-	differences := r.judge.Differences(base)
-	if missing := r.settler.MissingWatches(); len(missing) > 0 {
-		r.problem(judge.NotReached, fmt.Sprintf("the operator does not watch %v any more", missing))
-		return
-	}
-	if !quiet {
-		versions, _ := r.recorder.All()
-		differences = observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))
-	}
-	if len(differences) > 0 {
-		r.problem(judge.OtherState, state.Lines(differences)...)
-	}
-	if !quiet {
-		r.problem(judge.NotAtRest, slices.Concat([]string{r.settler.Restless(observe.RestlessFor)}, r.settler.LastWrites(5), r.settler.Advice())...)
-	}
+// standing returns the differences in objects that do not keep changing.
+func (r *run) standing(differences []state.Difference) []state.Difference {
+	versions, _ := r.recorder.All()
+	return observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))
+}
+
+// restless describes the changes that keep the cluster from becoming quiet.
+func (r *run) restless() []string {
+	return slices.Concat([]string{r.settler.Restless(observe.RestlessFor)}, r.settler.LastWrites(5), r.settler.Advice())
 }

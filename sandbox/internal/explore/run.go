@@ -44,9 +44,12 @@ type run struct {
 	programs *lab.Programs
 	user     *user
 	settler  *settle.Settler
-	injector *inject.Injector
+	injector *inject.RunInjector
 	judge    *judge.Judge
 	outcome  *judge.Outcome
+	// stuck is set if the command of a step waits for a change that the fault holds back: then the
+	// fault counts as not reached.
+	stuck bool
 }
 
 // open prepares a run in a sandbox of its own; the operator is not started yet. The caller must
@@ -116,10 +119,10 @@ func (r *run) divide() {
 		Recorder: r.recorder, Log: r.log, Habits: r.habits, Proxy: r.proxy, Base: r.baseline, Fault: r.fault, Most: r.Quiet, Say: r.Unjudge,
 	}
 	other := &inject.Rival{Recorder: r.recorder, Notes: r.notes}
-	r.injector = &inject.Injector{
-		Fault: r.fault, Base: r.baseline, Hold: r.Hold, Patience: r.Patience, Rules: inject.Rules{Proxy: r.proxy}, Rival: other, Leadership: inject.Leadership{Log: r.log, Recorder: r.recorder},
-		Settler: r.settler, Recorder: r.recorder, Log: r.log, Notes: r.notes, Operator: r.operator, Component: r.sandbox.Act,
-	}
+	r.injector = inject.New(inject.Parts{
+		Rules: inject.Rules{Proxy: r.proxy}, Rival: other, Leadership: inject.Leadership{Log: r.log, Recorder: r.recorder}, Settler: r.settler,
+		Recorder: r.recorder, Log: r.log, Notes: r.notes, Operator: r.operator, Component: r.sandbox.Act,
+	}).InRun(r.fault, r.baseline, r.Hold, r.Patience)
 	r.judge = &judge.Judge{Workload: r.Workload, Base: r.baseline, Fault: r.fault, Recorder: r.recorder, Rival: other}
 }
 
@@ -181,7 +184,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	r.outcome.Took = time.Since(r.outcome.Began)
 	r.outcome.Output = r.operator.Output.Tail(200)
 	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.Watches(), r.recorder.Kinds(), r.recorder.Never
-	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = r.notes.All, r.injector.Reached, r.settler.Began
+	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = r.notes.All, r.injector.Reached() && !r.stuck, r.settler.Began
 	r.judge.After(r.outcome, r.operator.Output.Failures(), r.operator.AllLastWords())
 	return r.outcome, err
 }
@@ -203,7 +206,7 @@ func (r *run) playSteps(ctx context.Context) error {
 		}
 		lost := r.injector.Rival.Lost()
 		if err := r.playStep(ctx, step); errors.Is(err, errStuck) {
-			r.injector.Reached = false
+			r.stuck = true
 			return nil
 		} else if err != nil {
 			return err
@@ -218,9 +221,7 @@ func (r *run) playSteps(ctx context.Context) error {
 			return nil
 		}
 	}
-	if lines := r.injector.Rival.Lost(); len(lines) > 0 {
-		r.problem(judge.OtherState, lines...)
-	}
+	r.outcome.Problems = append(r.outcome.Problems, judge.LostWrites(r.settler.Step, r.injector.Rival.Lost())...)
 	return nil
 }
 
@@ -283,10 +284,6 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	at.Objects, at.Watches = r.recorder.Objects(), r.settler.Watches()
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
-}
-
-func (r *run) problem(oracle judge.Oracle, lines ...string) {
-	r.outcome.Problems = append(r.outcome.Problems, judge.Problem{Oracle: oracle, Step: r.settler.Step, Lines: lines})
 }
 
 // Explorer plays a workload with and without faults.

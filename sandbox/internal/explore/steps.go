@@ -62,7 +62,7 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	switch {
 	case r.fault == nil:
 		return 0
-	case r.fault.Effects().Lasts && step >= r.fault.Step && step < r.fault.Until:
+	case r.fault.Lasting(step):
 		return 3 * time.Second
 	}
 	return s.Wait.Timeout.Duration + r.Patience
@@ -77,15 +77,20 @@ func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
 			r.settler.Step, err, words.Indent(r.operator.Output.Tail(10)))
 	case errors.As(err, &waited):
-		if step := r.settler.Step; !r.fault.Effects().Lasts || step < r.fault.Step || step >= r.fault.Until {
-			r.problem(judge.NotReached, waited.Error())
-		}
+		r.failedStep(true, waited.Error())
 		return nil
 	case err != nil && r.fault == nil:
 		return fmt.Errorf("step %d (%s): %w", r.settler.Step, words.OneLine(s.Name), err)
 	case err != nil && ctx.Err() == nil:
-		r.problem(judge.NotReached, fmt.Sprintf("step %d (%s): %v", r.settler.Step, words.OneLine(s.Name), err))
+		r.failedStep(false, fmt.Sprintf("step %d (%s): %v", r.settler.Step, words.OneLine(s.Name), err))
 		return nil
 	}
 	return err
+}
+
+// failedStep adds the problem of a failed step, unless the fault explains the failure.
+func (r *run) failedStep(waited bool, reason string) {
+	if p := judge.FailedStep(r.fault, r.settler.Step, waited, reason); p != nil {
+		r.outcome.Problems = append(r.outcome.Problems, *p)
+	}
 }

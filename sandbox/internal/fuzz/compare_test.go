@@ -162,3 +162,29 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// In a cluster that is not quiet, an object that keeps changing is no sign of what is missing: the
+// headline is that it goes on.
+func TestStandingProblems(t *testing.T) {
+	moves, stays := Difference{Object: "things a", Path: "status.beats"}, Difference{Object: "configmaps a", Path: "data.message"}
+	still := func(all []Difference) []Difference {
+		return slices.DeleteFunc(slices.Clone(all), func(d Difference) bool { return d.Object == moves.Object })
+	}
+	for _, tc := range []struct {
+		name string
+		p    *Problem
+		want []string
+	}{
+		{"nothing is missing", nil, nil},
+		{"its generation is not observed, and it goes on changing", &Problem{Oracle: judge.NotReached, behind: moves.Object, Lines: []string{"behind"}}, nil},
+		{"its generation is not observed, and another object goes on changing", &Problem{Oracle: judge.NotReached, behind: stays.Object, Lines: []string{"behind"}}, []string{"behind"}},
+		{"a watch is missing", &Problem{Oracle: judge.NotReached, Lines: []string{"watch"}}, []string{"watch"}},
+		{"only what goes on changing differs", &Problem{Oracle: judge.OtherState, differences: []Difference{moves}}, nil},
+		{"another object differs", &Problem{Oracle: judge.OtherState, differences: []Difference{moves, stays}}, lines([]Difference{stays})},
+	} {
+		got := tc.p.standing(still)
+		if (got == nil) != (tc.want == nil) || got != nil && !slices.Equal(got.Lines, tc.want) {
+			t.Errorf("%s: %+v, want %q", tc.name, got, tc.want)
+		}
+	}
+}

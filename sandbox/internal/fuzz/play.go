@@ -42,6 +42,9 @@ type Problem struct {
 	Lines []string `json:"lines"`
 
 	differences []Difference
+	// behind is the key of the object whose status the operator has not brought up to date; empty
+	// for other problems.
+	behind string
 }
 
 // certain reports whether a single run proves the problem.

@@ -99,14 +99,25 @@ func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (state.
 	}
 }
 
-// standing returns the unmet condition of the goal in a cluster that is not quiet. Differences
-// in objects that keep changing are left out, as they may be only a consequence of the changes.
+// standing returns the unmet condition of the goal in a cluster that is not quiet, unless it is
+// about objects that keep changing: it may be only a consequence of the changes.
 func (w *world) standing(g goal) *Problem {
 	p := w.missing(g, w.state())
-	if p == nil || p.Oracle != judge.OtherState {
+	return p.standing(w.session.Standing)
+}
+
+// standing returns the problem without differences in objects that keep changing, which still
+// leaves out; nil if nothing is left.
+func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
+	switch {
+	case p == nil:
+		return nil
+	case p.behind != "" && len(still([]Difference{{Object: p.behind}})) == 0:
+		return nil
+	case p.Oracle != judge.OtherState:
 		return p
 	}
-	if p.differences = w.session.Standing(p.differences); len(p.differences) == 0 {
+	if p.differences = still(p.differences); len(p.differences) == 0 {
 		return nil
 	}
 	p.Lines = lines(p.differences)
@@ -124,7 +135,7 @@ func (w *world) missing(g goal, state state.State) *Problem {
 	case g.gone && object != nil:
 		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
 	case !g.gone && !g.learns && w.base.observed && object != nil && observed(object) != object.GetGeneration():
-		return &Problem{Oracle: judge.NotReached, Lines: []string{
+		return &Problem{Oracle: judge.NotReached, behind: w.written(w.Sample, false).object, Lines: []string{
 			fmt.Sprintf("status.observedGeneration is %d, and metadata.generation %d", observed(object), object.GetGeneration()),
 		}}
 	}

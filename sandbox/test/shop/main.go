@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -20,8 +21,11 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"tidekeeper.dev/tidekeeper/sandbox/test/loop"
 )
@@ -34,6 +38,7 @@ var dated = flag.Bool("dated", false, "write to each receipt when it was printed
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
 	webhook := flag.Bool("webhook", false, "serve a webhook")
+	elect := flag.Bool("elect", false, "elect a leader by a Lease")
 	listen := flag.String("listen", "", "an address on which it listens, as most operators do")
 	flag.Parse()
 	if *listen != "" {
@@ -45,12 +50,12 @@ func main() {
 	if *webhook {
 		go serveWebhook()
 	}
-	fmt.Fprintln(os.Stderr, "shop:", run(context.Background(), *kubeconfig))
+	fmt.Fprintln(os.Stderr, "shop:", run(context.Background(), *kubeconfig, *elect))
 	os.Exit(1)
 }
 
-// run serves orders until it cannot.
-func run(ctx context.Context, kubeconfig string) error {
+// run serves orders until it cannot, as the leader if there is an election.
+func run(ctx context.Context, kubeconfig string, elect bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -62,6 +67,33 @@ func run(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
+	if elect {
+		return lead(ctx, config, client)
+	}
+	return keep(ctx, client)
+}
+
+// lead serves orders while it leads.
+func lead(ctx context.Context, config *rest.Config, client kubernetes.Interface) error {
+	host, _ := os.Hostname()
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, "default", "shop",
+		resourcelock.ResourceLockConfig{Identity: fmt.Sprint(host, "-", os.Getpid())}, config, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { ended <- keep(ctx, client) },
+			OnStoppedLeading: func() { ended <- errors.New("it does not lead any more") },
+		},
+	})
+	return <-ended
+}
+
+// keep serves orders until it cannot.
+func keep(ctx context.Context, client kubernetes.Interface) error {
 	orders := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = "shop=order"
 	})).Core().V1().ConfigMaps()

@@ -35,7 +35,7 @@ import (
 
 var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "panic" with an empty list; "stuck" forever after a wrong interval; `+
 	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message; "hasty" reports before it writes, and then takes it for written; `+
-	`"rigid" takes its time to report, and gives up what is edited meanwhile`)
+	`"rigid" takes many writes for a new one, and gives up what is edited meanwhile`)
 
 // counts is not the default, as it takes the whole patience of fuzz to see that the sample restored
 // does not count back.
@@ -65,6 +65,9 @@ func run(ctx context.Context) error {
 	}
 	if makes("loop") {
 		config.QPS, config.Burst = 30, 30 // Far more than is taken for a loop, however busy the machine is.
+	}
+	if makes("rigid") {
+		config.QPS = -1
 	}
 	o := &operator{stuck: map[types.UID]bool{}}
 	if o.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -133,15 +136,35 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 		}
 		return o.write(ctx, stall, s.Spec)
 	}
+	if _, reported := stall.Object["status"]; makes("rigid") && !reported {
+		if err := o.prepare(ctx, stall); err != nil {
+			return err
+		}
+	}
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err
 	}
-	if makes("rigid") {
-		time.Sleep(300 * time.Millisecond) // sleep: this is how it takes its time
-	}
 	err = o.report(ctx, stall, "")
-	o.stuck[stall.GetUID()] = makes("rigid") && apierrors.IsConflict(err)
+	if makes("rigid") && apierrors.IsConflict(err) {
+		now, gone := o.stalls.Resource(resource).Namespace(stall.GetNamespace()).Get(ctx, stall.GetName(), metav1.GetOptions{})
+		// A write of its own that its cache does not have yet is no edit.
+		o.stuck[stall.GetUID()] = gone == nil && now.GetGeneration() != stall.GetGeneration()
+	}
 	return err
+}
+
+// preparations is the number of writes for a new Stall: more than users need for an edit, whatever the
+// speed of the machine.
+const preparations = 50
+
+// prepare writes the ConfigMap of a new Stall again and again.
+func (o *operator) prepare(ctx context.Context, stall *unstructured.Unstructured) error {
+	for i := range preparations {
+		if err := o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": fmt.Sprint(i)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write writes the ConfigMaps of a Stall.

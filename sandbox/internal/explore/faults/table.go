@@ -26,8 +26,11 @@ type Entry struct {
 	Hits     Traffic
 	// Rule is the fault that the proxy injects; empty for faults of a start.
 	Rule fault.Fault
-	// Act is an action that follows when the rule has fired; nil: there is none.
-	Act func(Actor, context.Context) error
+	// Act is an action that follows when the rule has fired; nil: there is none. ActInRun is an
+	// action that needs the baseline of a workload, which fuzz does not have. Both report whether
+	// the fault took effect.
+	Act      func(Actor, context.Context) (reached bool, err error)
+	ActInRun func(RunActor, context.Context) (reached bool, err error)
 	// Score says how likely the fault is to find a problem, before the request, event or start that
 	// it hits is considered. ReadScore is the score for a read (0: reads are not hit), SpanScore
 	// the score of a fault that lasts longer than its step (0: it ends with its step).
@@ -95,27 +98,31 @@ type Effects struct {
 	TwoProcesses bool
 }
 
-// Actor has the actions that complete a fault.
+// Actor has the actions that complete a fault. Each reports whether the fault took effect.
 type Actor interface {
 	// Crash kills the operator and restarts it.
-	Crash(ctx context.Context) error
+	Crash(ctx context.Context) (reached bool, err error)
+	// CutOff closes all connections of the operator for a while.
+	CutOff(ctx context.Context) (reached bool, err error)
+	// KillComponent kills a component of the control plane, and restarts it.
+	KillComponent(ctx context.Context, name string) (reached bool, err error)
+}
+
+// RunActor has the actions that need the baseline of a workload: the duration of steps, the
+// objects of users, the resources that the operator lists.
+type RunActor interface {
+	Actor
 	// CrashTwice is Crash, and then kills the next process before its first write.
-	CrashTwice(ctx context.Context) error
+	CrashTwice(ctx context.Context) (reached bool, err error)
 	// Overtake writes as another client before the held write arrives, and hides that from the
 	// operator.
-	Overtake(ctx context.Context) error
+	Overtake(ctx context.Context) (reached bool, err error)
 	// Pause suspends the leader until another process has taken over.
-	Pause(ctx context.Context) error
-	// CutOff closes all connections of the operator for a while.
-	CutOff(ctx context.Context) error
-	// KillComponent kills a component of the control plane, and restarts it.
-	KillComponent(ctx context.Context, name string) error
+	Pause(ctx context.Context) (reached bool, err error)
 	// ListAgain makes the operator list the resource of the fault at the end of the step.
-	ListAgain(ctx context.Context) error
-	// Restart kills the operator at the end of the step, and restarts it.
-	Restart(ctx context.Context) error
-	// StartStale is Restart with lists from an earlier time.
-	StartStale(ctx context.Context) error
+	ListAgain(ctx context.Context) (reached bool, err error)
+	// StartStale is Crash at the end of the step, with lists from an earlier time.
+	StartStale(ctx context.Context) (reached bool, err error)
 }
 
 // Late is the delay of late requests. It is longer than the usual lease of a leader, which is
@@ -151,7 +158,7 @@ var Table = []Entry{
 	},
 	{
 		Kind: "CrashTwice", Text: "killed when it is done and not answered, and again before the next write", Possible: byKill, Hits: Write,
-		Rule: fault.Fault{Kind: fault.HangAnswer}, Act: Actor.CrashTwice, Score: 20, Family: "crash",
+		Rule: fault.Fault{Kind: fault.HangAnswer}, ActInRun: RunActor.CrashTwice, Score: 20, Family: "crash",
 	},
 	{
 		Kind: "LoseAnswer", Text: "done, and the connection is closed instead of an answer", Possible: byConnection, Hits: Write,
@@ -197,12 +204,12 @@ var Table = []Entry{
 	},
 	{
 		Kind: "Overtake", Text: "another client writes to the same objects first, and the operator does not hear of it yet", Possible: byClient, Hits: Write,
-		Rule: held, Act: Actor.Overtake, Score: 32, Family: "Overtake", Only: Changes, Effects: Effects{OtherClientWrites: true},
+		Rule: held, ActInRun: RunActor.Overtake, Score: 32, Family: "Overtake", Only: Changes, Effects: Effects{OtherClientWrites: true},
 	},
 	{
 		Kind: "Pause", Text: "suspended before it is sent, which it is when another process leads", Hits: Write,
 		Possible: "A process can stand still for any time: its node is suspended, or its memory is swapped. What it has sent arrives when another one leads.",
-		Rule:     held, Act: Actor.Pause, Score: 29, Family: "Pause", Only: Elected,
+		Rule:     held, ActInRun: RunActor.Pause, Score: 29, Family: "Pause", Only: Elected,
 		Effects: Effects{HidesStates: true, BreaksConnections: true, TwoProcesses: true},
 	},
 	{
@@ -235,7 +242,7 @@ var Table = []Entry{
 	},
 	{
 		Kind: "DropEvent", Text: "an event does not arrive, and all is listed later", Possible: byNewWatch, Hits: Event,
-		Rule: fault.Fault{Kind: fault.DropEvent}, Act: Actor.ListAgain, Score: 14, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
+		Rule: fault.Fault{Kind: fault.DropEvent}, ActInRun: RunActor.ListAgain, Score: 14, ByInterest: true, Family: "events", Effects: Effects{HidesStates: true},
 	},
 	{
 		Kind: "LateEvent", Text: "an event arrives 2 s late", Possible: byLateWatch, Hits: Event,
@@ -252,12 +259,12 @@ var Table = []Entry{
 	},
 	{
 		Kind: "Restart", Text: "killed when all is done, and started again", Possible: byKill, Hits: Start,
-		Act: Actor.Restart, Score: 50, Family: "Restart",
+		Act: Actor.Crash, Score: 50, Family: "Restart",
 	},
 	{
 		Kind: "StaleStart", Text: "killed, and started on lists from an earlier moment", Hits: Start,
 		Possible: "The operator's first list is as of resourceVersion 0, which an API server answers from its cache: one of several API servers may be behind the one that was asked before. It cannot happen to a client that streams its lists, or with a single API server.",
-		Act:      Actor.StartStale, Score: 40, Family: "StaleStart", Effects: Effects{HidesStates: true, StaleLists: true},
+		ActInRun: RunActor.StartStale, Score: 40, Family: "StaleStart", Effects: Effects{HidesStates: true, StaleLists: true},
 	},
 }
 
@@ -265,8 +272,8 @@ var Table = []Entry{
 var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
 
 // killing returns the action that kills and restarts a component.
-func killing(name string) func(Actor, context.Context) error {
-	return func(a Actor, ctx context.Context) error { return a.KillComponent(ctx, name) }
+func killing(name string) func(Actor, context.Context) (bool, error) {
+	return func(a Actor, ctx context.Context) (bool, error) { return a.KillComponent(ctx, name) }
 }
 
 // byKind are the entries of the table by kind.
@@ -300,9 +307,12 @@ func Hitting(traffic Traffic) []*Entry {
 	return entries
 }
 
+// Acts reports whether an action follows when the rule has fired.
+func (e *Entry) Acts() bool { return e.Act != nil || e.ActInRun != nil }
+
 // Duration returns the delay of a fault that only delays a request; 0 for other faults.
 func (e *Entry) Duration() time.Duration {
-	if e.Rule.Kind != fault.Delay || e.Act != nil {
+	if e.Rule.Kind != fault.Delay || e.Acts() {
 		return 0
 	}
 	return time.Duration(e.Rule.For)

@@ -37,10 +37,10 @@ func TestEntriesAreComplete(t *testing.T) {
 			}
 			if starts := e.Hits == Start; starts != (e.Rule.Kind == "") {
 				t.Errorf("it hits %q and has the rule %q: every fault but that of a start is injected by a rule", e.Hits, e.Rule.Kind)
-			} else if starts && e.Act == nil {
+			} else if starts && !e.Acts() {
 				t.Error("it does nothing")
 			}
-			if e.Rule.Kind == held.Kind && e.Rule.For == held.For && e.Act == nil {
+			if e.Rule.Kind == held.Kind && e.Rule.For == held.For && !e.Acts() {
 				t.Error("nothing sends the request that it holds")
 			}
 			if lasts := e.Hits == Events; lasts != e.Lasts {
@@ -51,6 +51,12 @@ func TestEntriesAreComplete(t *testing.T) {
 			}
 			if e.Hits != Write && (e.Only != "" || e.ReadScore > 0 || e.InFuzz) {
 				t.Error("only faults of writes are restricted to some, hit reads, and are played by fuzz")
+			}
+			if e.Act != nil && e.ActInRun != nil {
+				t.Error("it has two actions, of which the first is never done")
+			}
+			if e.InFuzz && e.ActInRun != nil {
+				t.Error("fuzz plays it, and has no baseline for its action")
 			}
 			if e.SpanScore > 0 && !e.Lasts {
 				t.Error("a fault that does not last spans steps")

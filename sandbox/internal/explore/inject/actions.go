@@ -26,131 +26,128 @@ const moment = time.Second
 
 // CrashTwice kills the operator, and kills the next process before its first write. The fault
 // counts as not reached if the next process writes nothing.
-func (i *Injector) CrashTwice(ctx context.Context) error {
+func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) {
 	if err := i.Rules.add(AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
-		return err
+		return false, err
 	}
-	if err := i.Crash(ctx); err != nil {
-		return err
+	if _, err := i.Crash(ctx); err != nil {
+		return false, err
 	}
 	step := i.Settler.Step
-	for end := time.Now().Add(i.Base.Steps[0].Took + i.Base.Steps[step].Took); !i.Rules.fired(AgainRule) && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(i.base.Steps[0].Took + i.base.Steps[step].Took); !i.Rules.fired(AgainRule) && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
 	}
 	again := i.Rules.fired(AgainRule)
 	i.Rules.Remove(AgainRule)
 	if !again {
-		i.Reached = false // The next process had nothing to write.
-		return ctx.Err()
+		return false, ctx.Err() // The next process had nothing to write.
 	}
 	return i.Crash(ctx)
 }
 
 // KillComponent kills a component of the control plane while a write is in flight, and restarts
 // the component shortly after.
-func (i *Injector) KillComponent(ctx context.Context, name string) error {
+func (i *Injector) KillComponent(ctx context.Context, name string) (reached bool, err error) {
 	i.Recorder.ExpectBreaks()
 	if err := i.Component(ctx, name, "kill"); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("%s is killed", name)
 	i.Rules.Remove(FaultRule)
 	pass(ctx, moment)
 	if err := i.Component(ctx, name, "start"); err != nil {
-		return err
+		return false, err
 	}
 	if err := i.Recorder.Served(ctx); err != nil {
-		return fmt.Errorf("after %s was killed: %w", name, err)
+		return false, fmt.Errorf("after %s was killed: %w", name, err)
 	}
 	i.Notes.Add("%s is available again", name)
 	i.Settler.Act()
-	return nil
+	return true, nil
 }
 
 // Overtake annotates, as another client, the object of the held write and the objects that
 // users created, then lets the held write through. The events of these writes reach the
 // operator only later.
-func (i *Injector) Overtake(ctx context.Context) error {
+func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
 	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return err
+		return false, err
 	}
 	held := i.heldWrite()
 	for _, v := range i.Recorder.Objects() {
-		if i.Base.Roots[v.Key()] || v.Key() == held {
+		if i.base.Roots[v.Key()] || v.Key() == held {
 			if i.Rival.annotate(ctx, &v) {
 				i.Rival.annotated = append(i.Rival.annotated, v)
 			}
 		}
 	}
-	// Without a write by another client there was no fault.
-	i.Reached = len(i.Rival.annotated) > 0
 	i.Rules.Remove(FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
 	// On a slow machine it takes longer to see whether the operator backs off.
-	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.Base.Locks, time.Now()) {
+	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
 	i.Rules.Remove(freezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	return ctx.Err()
+	// Without a write by another client there was no fault.
+	return len(i.Rival.annotated) > 0, ctx.Err()
 }
 
 // heldWrite returns the key of the object of the held write, or "" if its name differs from run
 // to run.
 func (i *Injector) heldWrite() string {
-	if i.Fault.Call.Name == "" {
+	if i.fault.Call.Name == "" {
 		return ""
 	}
-	return observe.NameKey(i.Fault.Call.Resource, i.Fault.Call.Namespace, i.Fault.Call.Name)
+	return observe.NameKey(i.fault.Call.Resource, i.fault.Call.Namespace, i.fault.Call.Name)
 }
 
 // Pause suspends the operator, which leads, until another process has taken over. Then the
 // write that was in flight arrives, and the first process resumes, notices that it lost its
 // lease, and should exit.
-func (i *Injector) Pause(ctx context.Context) error {
+func (i *RunInjector) Pause(ctx context.Context) (reached bool, err error) {
 	first := i.Operator.Operator
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("the operator is suspended")
 	// A suspended process would not exit by itself, so that it is always killed at the end.
 	defer first.Close()
 	if err := i.Leadership.free(ctx); err != nil {
-		return err
+		return false, err
 	}
 	second := first.Another()
 	second.Output = first.Output
 	if err := second.Start(); err != nil {
-		return err
+		return false, err
 	}
 	i.Operator.Operator = second
 	i.Notes.Add("another process is started")
-	if !i.Leadership.await(ctx, i.Base.Steps[0].Took+faults.Late) {
-		i.Reached = false
+	if !i.Leadership.await(ctx, i.base.Steps[0].Took+faults.Late) {
 		i.Rules.Remove(FaultRule)
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	i.Notes.Add("it leads")
 	pass(ctx, 2*moment)
 	i.Rules.Remove(FaultRule)
 	pass(ctx, moment)
 	if err := first.Signal(syscall.SIGCONT); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("the delayed write has arrived, and the first process resumes")
 	first.AwaitEnd(faults.Late)
 	i.Settler.Act()
-	return ctx.Err()
+	return true, ctx.Err()
 }
 
 // CutOff closes all connections of the operator until its process exits, or for longer than a
 // lease lasts.
-func (i *Injector) CutOff(ctx context.Context) error {
+func (i *Injector) CutOff(ctx context.Context) (reached bool, err error) {
 	all := fault.Match{}
 	if err := i.Rules.add(AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {
-		return err
+		return false, err
 	}
 	i.Rules.Remove(FaultRule)
 	i.Rules.Proxy.Cut(all)
@@ -160,11 +157,11 @@ func (i *Injector) CutOff(ctx context.Context) error {
 	}
 	i.Rules.Remove(AgainRule)
 	if err := i.Leadership.free(ctx); err != nil {
-		return fmt.Errorf("after it was cut off: %w", err)
+		return false, fmt.Errorf("after it was cut off: %w", err)
 	}
 	i.Notes.Add("connections last again")
 	i.Settler.Act()
-	return ctx.Err()
+	return true, ctx.Err()
 }
 
 // pass waits for a duration, or until ctx is done.

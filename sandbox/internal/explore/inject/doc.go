@@ -4,6 +4,7 @@
 // Package inject injects a fault into a run.
 //
 //	inject.go    adds the proxy rule of the fault, and acts when the rule has fired
+//	run.go       the fault of a run of a workload
 //	actions.go   the actions of faults: other clients, other processes, the control plane
 //	stale.go     restarts the operator with lists from an earlier time
 //	rules.go     the rules of the proxy

@@ -17,15 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Injector injects the fault of a run: it adds the proxy rule, and acts when the rule has
-// fired.
-type Injector struct {
-	Fault *faults.Fault
-	Base  *baseline.Baseline
-	// Hold is the time for which FreezeLong holds back events, and Patience the time that a step
-	// may take beyond its time in the baseline.
-	Hold, Patience time.Duration
-
+// Parts are the parts of a run that faults act on.
+type Parts struct {
 	Rules      Rules
 	Rival      *Rival
 	Leadership Leadership
@@ -36,17 +29,62 @@ type Injector struct {
 	Operator   *operator.Processes
 	// Component performs an action, "kill" or "start", on a component of the control plane.
 	Component func(ctx context.Context, name, action string) error
-	// Reached is set if the fault was injected.
-	Reached bool
+}
+
+// Injector injects a fault: it adds the proxy rule, and acts when the rule has fired. It knows
+// no baseline, so that a session, which has none, can use it.
+type Injector struct {
+	Parts
+	fault   *faults.Fault
+	reached bool
 }
 
 var _ faults.Actor = (*Injector)(nil)
+
+// New returns an injector without a fault.
+func New(parts Parts) *Injector { return &Injector{Parts: parts} }
+
+// Aim sets the fault to inject; nil: none. The fault is not reached yet.
+func (i *Injector) Aim(f *faults.Fault) {
+	i.fault = f
+	i.mark(false)
+}
+
+// Reached reports whether the fault took effect.
+func (i *Injector) Reached() bool { return i.reached }
+
+// mark records whether the fault took effect.
+func (i *Injector) mark(reached bool) { i.reached = reached }
+
+// act performs an action, and marks the fault as reached if the action says so.
+func (i *Injector) act(ctx context.Context, action action) error {
+	reached, err := action(ctx)
+	i.mark(reached)
+	return err
+}
+
+// action completes a fault whose rule has fired, and reports whether the fault took effect.
+type action func(context.Context) (reached bool, err error)
+
+// action returns the action of the fault.
+func (i *Injector) action() action {
+	entry := i.fault.Entry()
+	return func(ctx context.Context) (bool, error) {
+		switch {
+		case entry.ActInRun != nil:
+			return false, fmt.Errorf("the fault %s needs a workload", entry.Kind)
+		case entry.Act != nil:
+			return entry.Act(i, ctx)
+		}
+		return true, nil
+	}
+}
 
 // Arm adds the proxy rule of the fault at the beginning of its step. The channel is closed when
 // the rule fires for the first time; it is nil for faults without a rule, which come after the
 // step.
 func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
-	f := i.Fault
+	f := i.fault
 	entry := f.Entry()
 	match, count := fault.Match{}, fault.Count{}
 	switch {
@@ -80,58 +118,20 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return fired, nil
 }
 
-// Inject performs the actions of the fault that follow its rule. It is called in each step,
-// while users perform the step; done is closed when they have.
-func (i *Injector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
-	f := i.Fault
-	switch {
-	case f == nil:
-		return nil
-	case f.Effects().Lasts:
-		if step == f.Until {
-			return i.thaw(ctx)
-		}
-		return nil
-	case f.Step != step:
-		return nil
-	case f.Entry().Hits == faults.Start:
-		i.Settler.Rest(ctx, step, i.Base.Steps[step].Took+i.Patience)
-		return f.Entry().Act(i, ctx)
-	}
-	calm := time.Duration(0)
-	if step > 0 {
-		calm = i.Base.Steps[step].Quiet
-	}
-	return i.Strike(ctx, injected, done, i.Base.Steps[step].Took+2*i.Base.Quiet+3*time.Second, calm)
-}
-
 // Strike waits until the rule has fired, and then performs the action of the fault. If the rule
 // does not fire in time, Strike removes the rule, and the fault counts as not reached. limit
 // and calm bound the wait, as in reaches.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
-	f := i.Fault
+	return i.strike(ctx, injected, done, limit, calm, i.action())
+}
+
+func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration, action action) error {
 	if !i.reaches(ctx, injected, done, limit, calm) {
 		i.Rules.Remove(FaultRule)
 		return ctx.Err()
 	}
-	i.Reached = true
-	i.Notes.Add(results.Fault+"%s: %s", f.Subject(), f.Entry().Text)
-	if act := f.Entry().Act; act != nil {
-		return act(i, ctx)
-	}
-	return nil
-}
-
-// ListAgain makes the operator list the resource again at the end of the step.
-func (i *Injector) ListAgain(ctx context.Context) error {
-	step := i.Settler.Step
-	i.Settler.Rest(ctx, step, i.Base.Steps[step].Took+2*i.Base.Quiet)
-	if err := i.Rules.expire(ctx, i.Fault.Resource); err != nil {
-		return err
-	}
-	i.Notes.Add("all is listed")
-	i.Settler.Act()
-	return nil
+	i.Notes.Add(results.Fault+"%s: %s", i.fault.Subject(), i.fault.Entry().Text)
+	return i.act(ctx, action)
 }
 
 // reaches waits for injected to be closed, and reports whether it was. It gives up limit after
@@ -165,44 +165,17 @@ func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, 
 
 // Crash kills the operator and restarts it at once, as if the lease of the dead leader had
 // expired.
-func (i *Injector) Crash(ctx context.Context) error {
+func (i *Injector) Crash(ctx context.Context) (reached bool, err error) {
 	i.Operator.Kill()
 	i.Notes.Add("the operator is killed")
 	i.Rules.Remove(FaultRule)
 	if err := i.Leadership.free(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := i.Operator.Start(); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("the operator is started again")
 	i.Settler.Act()
-	return nil
-}
-
-// thaw lets the events through that a lasting fault has held back, after the cluster has become
-// quiet without these events.
-func (i *Injector) thaw(ctx context.Context) error {
-	f := i.Fault
-	i.Settler.Rest(ctx, f.Until, i.Base.Steps[f.Until].Took+2*i.Base.Quiet)
-	if f.Effects().Holds {
-		i.Notes.Add("no action for %s (--hold)", i.Hold)
-		select {
-		case <-time.After(i.Hold):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		i.Rival.touch(ctx, i.Base.Roots)
-		i.Settler.Rest(ctx, f.Until, 2*i.Base.Quiet+5*time.Second)
-	}
-	i.Reached = i.Rules.fired(FaultRule)
-	if f.Effects().ListsAfter {
-		if err := i.Rules.expire(ctx, i.Fault.Resource); err != nil {
-			return err
-		}
-	}
-	i.Rules.Remove(FaultRule)
-	i.Notes.Add("the events arrive")
-	i.Settler.Act()
-	return nil
+	return true, nil
 }

@@ -43,7 +43,9 @@ func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Inje
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Injector{Fault: &f, Rules: Rules{front}, Notes: &observe.Notes{}}, client
+	i := New(Parts{Rules: Rules{front}, Notes: &observe.Notes{}})
+	i.Aim(&f)
+	return i, client
 }
 
 // heldBack is the status of a write that is not answered as long as there is the rule.
@@ -215,7 +217,7 @@ func TestUnreachedFaultEnds(t *testing.T) {
 
 // A moment at which a step begins is that, also while the step is played.
 func TestMoments(t *testing.T) {
-	i := &Injector{Settler: &settle.Settler{Revisions: []int64{10, 20, 30}}, Recorder: &observe.Recorder{Versions: []observe.Version{{Revision: 40}}}}
+	i := New(Parts{Settler: &settle.Settler{Revisions: []int64{10, 20, 30}}, Recorder: &observe.Recorder{Versions: []observe.Version{{Revision: 40}}}}).InRun(nil, nil, 0, 0)
 	for asOf, want := range map[string]int64{"step 0": 10, "step 1": 20, "step 2": 30} {
 		if got, err := i.moment(asOf); got != want || err != nil {
 			t.Errorf("%s is as of %d, %v, want %d", asOf, got, err, want)
@@ -223,5 +225,37 @@ func TestMoments(t *testing.T) {
 	}
 	if _, err := i.moment("step 3"); err == nil {
 		t.Error("there is a step 3 already")
+	}
+}
+
+// A session has no baseline: a fault whose action needs one ends with an error, and is not reached.
+func TestActionsInSessions(t *testing.T) {
+	now := make(chan struct{})
+	close(now)
+	for _, entry := range faults.Table {
+		if entry.ActInRun == nil {
+			continue
+		}
+		i, _ := injectThrough(t, func(http.ResponseWriter, *http.Request) {}, faults.Fault{Kind: entry.Kind, Step: 1, Call: &observe.Call{Verb: "update"}})
+		if err := i.Strike(t.Context(), now, now, time.Minute, 0); err == nil || i.Reached() {
+			t.Errorf("%s in a session: %v, reached: %t", entry.Kind, err, i.Reached())
+		}
+	}
+}
+
+// A fault is reached when its action says that it took effect, and no longer when there is another
+// fault.
+func TestReached(t *testing.T) {
+	i := New(Parts{})
+	i.Aim(&faults.Fault{Kind: "Conflict"})
+	if err := i.act(t.Context(), i.action()); err != nil || !i.Reached() {
+		t.Errorf("a fault that is all rule: %v, reached: %t", err, i.Reached())
+	}
+	if err := i.act(t.Context(), func(context.Context) (bool, error) { return false, nil }); err != nil || i.Reached() {
+		t.Errorf("an action without an effect: %v, reached: %t", err, i.Reached())
+	}
+	_ = i.act(t.Context(), i.action())
+	if i.Aim(&faults.Fault{Kind: "Timeout"}); i.Reached() {
+		t.Error("another fault is reached already")
 	}
 }

@@ -19,57 +19,52 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Restart restarts the operator with current lists.
-func (i *Injector) Restart(ctx context.Context) error {
-	i.Reached = true
-	return i.Crash(ctx)
-}
-
 // StartStale restarts the operator with lists that date from an earlier time.
-func (i *Injector) StartStale(ctx context.Context) error {
+func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) {
 	step := i.Settler.Step
-	revision, err := i.moment(i.Fault.AsOf)
+	revision, err := i.moment(i.fault.AsOf)
 	if err != nil {
-		return err
+		return false, err
 	}
-	match := fault.Match{Resources: i.Base.Listed}
-	if i.Fault.Resource != "" {
-		match.Resources = []string{i.Fault.Resource}
+	match := fault.Match{Resources: i.base.Listed}
+	if i.fault.Resource != "" {
+		match.Resources = []string{i.fault.Resource}
 	}
 	if len(match.Resources) == 0 {
-		return i.Crash(ctx) // The operator requests no list that may be stale.
+		_, err := i.Crash(ctx)
+		return false, err // The operator requests no list that may be stale.
 	}
-	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.Fault.AsOf)
+	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.fault.AsOf)
 	lists, begun := match, i.Log.Len()
 	lists.Verbs = []string{"list"}
 	stale := fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10), Cached: true}
 	if err := i.Rules.add(FaultRule, lists, fault.Count{}, stale); err != nil {
-		return err
+		return false, err
 	}
 	if err := i.Rules.add(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return err
+		return false, err
 	}
 	i.Operator.Kill()
 	if err := i.Leadership.free(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := i.Operator.Start(); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("the operator is killed, and started again")
 	i.Settler.Act()
-	i.restUp(ctx, step, i.Base.Steps[0].Took+i.Base.Steps[step].Took)
-	i.Reached = slices.ContainsFunc(i.Log.Since(begun), func(r observe.Request) bool { return r.Rule == FaultRule && r.Older && r.Status == http.StatusOK })
+	i.restUp(ctx, step, i.base.Steps[0].Took+i.base.Steps[step].Took)
+	reached = slices.ContainsFunc(i.Log.Since(begun), func(r observe.Request) bool { return r.Rule == FaultRule && r.Older && r.Status == http.StatusOK })
 	i.Rules.Remove(FaultRule)
 	i.Rules.Remove(freezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	return nil
+	return reached, nil
 }
 
 // restUp waits until the operator has opened its watches and the cluster is quiet, or for twice
 // the limit.
-func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
+func (i *RunInjector) restUp(ctx context.Context, step int, limit time.Duration) {
 	for end := time.Now().Add(limit); len(i.Settler.MissingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
 	}
@@ -77,7 +72,7 @@ func (i *Injector) restUp(ctx context.Context, step int, limit time.Duration) {
 }
 
 // moment returns the revision of this run that Fault.AsOf describes.
-func (i *Injector) moment(asOf string) (int64, error) {
+func (i *RunInjector) moment(asOf string) (int64, error) {
 	if text, is := strings.CutPrefix(asOf, "step "); is {
 		step, err := strconv.Atoi(text)
 		if err != nil || step < 0 || step >= len(i.Settler.Revisions) {

@@ -4,6 +4,7 @@
 // Package judge finds the problems of a run.
 //
 //	check.go        compares a run with the baseline
+//	steps.go        the verdict on a step, and on a second run
 //	verdict.go      the record of a run, with its problems
 //	invariants.go   rules that must hold for each version
 //	history.go      differences explained by intermediate states that a fault hides

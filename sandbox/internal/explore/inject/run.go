@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+)
+
+// RunInjector injects the fault of a run of a workload, whose steps the baseline knows.
+type RunInjector struct {
+	*Injector
+	base *baseline.Baseline
+	// hold is the time for which FreezeLong holds back events, and patience the time that a step
+	// may take beyond its time in the baseline.
+	hold, patience time.Duration
+}
+
+var _ faults.RunActor = (*RunInjector)(nil)
+
+// InRun returns the injector for a run with that baseline. Both f and the baseline are nil in a
+// baseline run.
+func (i *Injector) InRun(f *faults.Fault, base *baseline.Baseline, hold, patience time.Duration) *RunInjector {
+	i.Aim(f)
+	return &RunInjector{Injector: i, base: base, hold: hold, patience: patience}
+}
+
+// action returns the action of the fault.
+func (i *RunInjector) action() action {
+	if act := i.fault.Entry().ActInRun; act != nil {
+		return func(ctx context.Context) (bool, error) { return act(i, ctx) }
+	}
+	return i.Injector.action()
+}
+
+// Inject performs the actions of the fault that follow its rule. It is called in each step,
+// while users perform the step; done is closed when they have.
+func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
+	f := i.fault
+	switch {
+	case f == nil:
+		return nil
+	case f.Effects().Lasts:
+		if step == f.Until {
+			return i.act(ctx, i.thaw)
+		}
+		return nil
+	case f.Step != step:
+		return nil
+	case f.Entry().Hits == faults.Start:
+		i.Settler.Rest(ctx, step, i.base.Steps[step].Took+i.patience)
+		return i.act(ctx, i.action())
+	}
+	calm := time.Duration(0)
+	if step > 0 {
+		calm = i.base.Steps[step].Quiet
+	}
+	return i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+3*time.Second, calm, i.action())
+}
+
+// ListAgain makes the operator list the resource again at the end of the step.
+func (i *RunInjector) ListAgain(ctx context.Context) (reached bool, err error) {
+	step := i.Settler.Step
+	i.Settler.Rest(ctx, step, i.base.Steps[step].Took+2*i.base.Quiet)
+	if err := i.Rules.expire(ctx, i.fault.Resource); err != nil {
+		return false, err
+	}
+	i.Notes.Add("all is listed")
+	i.Settler.Act()
+	return true, nil
+}
+
+// thaw lets the events through that a lasting fault has held back, after the cluster has become
+// quiet without these events.
+func (i *RunInjector) thaw(ctx context.Context) (reached bool, err error) {
+	f := i.fault
+	i.Settler.Rest(ctx, f.Until, i.base.Steps[f.Until].Took+2*i.base.Quiet)
+	if f.Effects().Holds {
+		i.Notes.Add("no action for %s (--hold)", i.hold)
+		select {
+		case <-time.After(i.hold):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		i.Rival.touch(ctx, i.base.Roots)
+		i.Settler.Rest(ctx, f.Until, 2*i.base.Quiet+5*time.Second)
+	}
+	reached = i.Rules.fired(FaultRule)
+	if f.Effects().ListsAfter {
+		if err := i.Rules.expire(ctx, i.fault.Resource); err != nil {
+			return false, err
+		}
+	}
+	i.Rules.Remove(FaultRule)
+	i.Notes.Add("the events arrive")
+	i.Settler.Act()
+	return reached, nil
+}

@@ -1,0 +1,75 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// An order, and nothing else: a run is short, and has an occasion for each fault.
+const orderWorkload = `nodes: 0
+steps:
+- name: an order is made
+  apply: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: bread, namespace: default, labels: {shop: order}}
+    data: {item: bread, state: new}
+`
+
+// occasions are where the shop meets each fault when there is an order: at a write, at the events of
+// orders, or at a start after that.
+var occasions = map[string][]string{
+	", create secrets default/receipt-bread #1": {
+		"CrashBefore", "CrashAfter", "CrashTwice", "LoseAnswer", "Timeout", "Invalid", "Throttle", "ServerError", "Unavailable", "Refuse", "Late", "CutOff", "KillAPIServer", "KillEtcd",
+	},
+	", update configmaps default/bread #1": {"Conflict", "Overtake", "Pause"},
+	", configmaps": {
+		"Freeze", "DropEvents", "FreezeLong", "ExpireWatch", "CrashEvent", "DropEvent", "LateEvent", "CutWatch", "DuplicateEvent",
+	},
+	"":               {"Restart"},
+	", as of step 1": {"StaleStart"},
+}
+
+// Each fault of the table takes effect on an operator in a sandbox, and an operator without a mistake
+// survives it.
+func TestEachFaultIsReached(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "explore.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The page has the table as it is, by a test of the table.
+	var kinds []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\|").FindAllSubmatch(page, -1) {
+		kinds = append(kinds, string(row[1]))
+	}
+	args := []string{"explore", "--workload", workloadFile(t, orderWorkload), "--dir", t.TempDir(), "--quiet", "1500ms", "--hold", "1s", "--jobs", "3"}
+	var names []string
+	for at, of := range occasions {
+		for _, kind := range of {
+			name := kind + " at step 1" + at
+			names, args = append(names, name), append(args, "--only", name)
+			if !slices.Contains(kinds, kind) {
+				t.Errorf("there is no fault %s in the table", kind)
+			}
+		}
+	}
+	if len(names) != len(kinds) {
+		t.Errorf("there are occasions for %d faults, and the table has %d: %v", len(names), len(kinds), kinds)
+	}
+	r := command(t, append(args, "--", "env", "KUBE_FEATURE_WatchListClient=false", shop(t), "--elect")...)
+	for _, name := range names {
+		if !regexp.MustCompile(regexp.QuoteMeta(name) + ` \([^()]*\): ok\n`).MatchString(r.stderr) {
+			t.Errorf("%s is not reached, or not survived", name)
+		}
+	}
+	if r.code != 0 || t.Failed() {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
