@@ -42,7 +42,7 @@ type Problem struct {
 	Lines []string `json:"lines"`
 
 	differences []Difference
-	// behind is the key of the object whose status the operator has not brought up to date; empty
+	// behind is the key of the object whose present generation the operator has not observed; empty
 	// for other problems.
 	behind string
 }
