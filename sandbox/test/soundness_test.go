@@ -24,7 +24,7 @@ func TestSoundness(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the operators: %v\n%s", err, out)
 	}
-	slice := []string{"replaced", "ready-early", "empty-list", "label", "writes-back"}
+	slice := []string{"replaced", "ready-early", "empty-list", "label", "writes-back", "fixed-port"}
 	for _, pair := range soundness.Pairs() {
 		if !slices.Contains(slice, pair.Name) {
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -105,6 +106,9 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	book.Replayed(undisturbed)
 	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: faults.NewHistory()}
+	q.play = func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error) {
+		return e.play(ctx, lane, f, base, in)
+	}
 	q.fill(left)
 	err = q.run(ctx)
 	result.Left = q.left()

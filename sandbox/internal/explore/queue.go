@@ -27,6 +27,8 @@ type queue struct {
 	book     *results.Book[*Finding]
 	over     context.Context
 	began    time.Time
+	// play plays a run with a fault.
+	play func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error)
 
 	mu          sync.Mutex
 	short, long []faults.Planned
@@ -140,7 +142,7 @@ func (q *queue) run(ctx context.Context) error {
 // result.
 func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	begun := time.Now()
-	o, err := q.explorer.play(q.over, lane, &f, q.base, setting{})
+	o, err := q.play(q.over, lane, &f, setting{})
 	if q.over.Err() != nil {
 		q.giveBack(f)
 		return
@@ -163,7 +165,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		found.Like = q.like(found)
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
-			again, err := q.explorer.play(q.over, lane, &f, q.base, setting{new: true})
+			again, err := q.play(q.over, lane, &f, setting{new: true})
 			found = q.secondTime(found, again, err)
 			if q.over.Err() != nil && !found.Confirmed() {
 				found.Tries, found.Second, played.Unsure = 0, "", true

@@ -67,7 +67,7 @@ invariants:
 	{
 		Name: "fixed-port", Mistake: "serves at a fixed port of this machine's network, and gives up what was refused",
 		Oracle: "other state", Says: "data.message is one, not two",
-		Steps: made + edited, Faults: []string{"ServerError at step 2, update configmaps", "Freeze at step 2, things.example.com", "FreezeLong at step 2"},
+		Steps: made + edited, Faults: []string{"ServerError at step 2, update configmaps", "FreezeLong at step 2, things.example.com"},
 		Flags: []string{"--host-network", "--hold", "2s"},
 	},
 	{

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,10 +42,12 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}
-		for _, by := range v.Object.GetManagedFields() {
-			if by.Manager != kit && !b.Managers[by.Manager] && !slices.Contains(observe.ControlPlane, by.Manager) {
-				return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: no other client may write to the sandbox during a run", by.Manager, v.Key())
+		for _, manager := range v.Managers() {
+			if manager == kit || b.Managers[manager] || slices.Contains(observe.ControlPlane, manager) {
+				continue
 			}
+			return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: no other client may write to the sandbox during a run",
+				cmp.Or(manager, "which left no managedFields"), v.Key())
 		}
 	}
 	return nil

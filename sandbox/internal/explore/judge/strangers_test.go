@@ -41,7 +41,15 @@ func TestStrangers(t *testing.T) {
 	}
 	there := by("c", "curl")
 	there.Initial = true
+	bare := by("d")
+	bare.Initial = true
 	written := observe.Request{Verb: "update", Resource: "configmaps/status", Namespace: "shop", Name: "a"}
+	if base.Managers[observe.Unnamed] {
+		t.Error("a writer without a name has a part in the baseline")
+	}
+	if managers := (&observe.Record{Versions: []observe.Version{by("c"), bare}}).Managers(); len(managers) != 1 || managers[0] != observe.Unnamed {
+		t.Errorf("the managers of an object written without managedFields are %q", managers)
+	}
 	for _, tc := range []struct {
 		name  string
 		rules []fault.RuleStatus
@@ -51,6 +59,9 @@ func TestStrangers(t *testing.T) {
 		{"the operator, users and the kit", rule(inject.AgainRule), observe.Record{Versions: []observe.Version{by("a", "operator", "kube-controller-manager"), by("b", "kubectl-create", "sandbox", filepath.Base(os.Args[0])), there}}, ""},
 		{"the operator, under another name", nil, observe.Record{Requests: []observe.Request{written}, Versions: []observe.Version{by("a", "operator", "operator-2")}}, ""},
 		{"another client", nil, observe.Record{Requests: []observe.Request{written}, Versions: []observe.Version{by("a", "operator"), by("b", "kubectl-create", "curl")}}, "another client, curl, has written configmaps shop/b, and has no part in this workload"},
+		{"another client that removes the managedFields", nil, observe.Record{Versions: []observe.Version{by("c")}}, "another client, which left no managedFields, has written configmaps shop/c"},
+		{"the operator, which removes them", nil, observe.Record{Requests: []observe.Request{written}, Versions: []observe.Version{by("a")}}, ""},
+		{"an object without them that was there before", nil, observe.Record{Versions: []observe.Version{bare}}, ""},
 		{"another rule", rule("mine"), observe.Record{}, `the proxy has a rule that this run did not add, "mine"`},
 	} {
 		err := Strangers(tc.rules, &tc.o, base)

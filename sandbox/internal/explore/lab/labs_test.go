@@ -91,3 +91,23 @@ func TestLabsAreSharedByTheirState(t *testing.T) {
 		t.Error("two operators share the Pod of the first")
 	}
 }
+
+// A control plane keeps some memory of each run: after some runs its sandbox goes, as it does after a
+// fault that hit the control plane.
+func TestSandboxesAreReplaced(t *testing.T) {
+	l, stopped := &Lab{}, 0
+	s := &Sandbox{lab: l, stop: func() { stopped++ }}
+	for run := 1; run < mostRuns; run++ {
+		s.Over()
+		if stopped > 0 || l.take() != s {
+			t.Fatalf("it is not kept after %d runs", run)
+		}
+	}
+	if s.Over(); stopped != 1 || l.take() != nil {
+		t.Errorf("it is kept after %d runs", mostRuns)
+	}
+	hit := &Sandbox{lab: l, stop: func() { stopped++ }, spoilt: true}
+	if hit.Over(); stopped != 2 || l.take() != nil {
+		t.Error("one whose control plane was hit is kept")
+	}
+}

@@ -109,15 +109,33 @@ func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	return calls
 }
 
-// Managers returns the field managers in the managedFields of all versions.
+// Unnamed is the name of the writers of an object without managedFields, which any client can
+// remove.
+const Unnamed = ""
+
+// Managers returns the field managers in the managedFields of all versions, and Unnamed if a
+// version written in the run has no managedFields.
 func (o *Record) Managers() []string {
 	var all []string
 	for i := range o.Versions {
-		for _, by := range o.Versions[i].Object.GetManagedFields() {
-			if !slices.Contains(all, by.Manager) {
-				all = append(all, by.Manager)
+		for _, manager := range o.Versions[i].Managers() {
+			if !slices.Contains(all, manager) && (manager != Unnamed || !o.Versions[i].Initial) {
+				all = append(all, manager)
 			}
 		}
+	}
+	return all
+}
+
+// Managers returns the field managers of a version, or Unnamed if it has no managedFields.
+func (v *Version) Managers() []string {
+	fields := v.Object.GetManagedFields()
+	if len(fields) == 0 {
+		return []string{Unnamed}
+	}
+	var all []string
+	for _, by := range fields {
+		all = append(all, by.Manager)
 	}
 	return all
 }
