@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cli"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/programs"
 )
 
 func main() {
-	if main := component.Lookup(filepath.Base(os.Args[0])); main != nil {
+	if main := programs.Lookup(filepath.Base(os.Args[0])); main != nil {
 		os.Exit(main())
 	}
 	os.Exit(cli.Main())

@@ -19,10 +19,9 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Program is the name under which this binary calls [Exec].
-const Program = "sandbox-in-pod"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+)
 
 // Files are the files of a ServiceAccount, by which a program in a pod reaches the API server.
 type Files struct {
@@ -100,7 +99,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Args = append([]string{Program, string(text)}, cmd.Args...)
+	cmd.Args = append([]string{component.InPod, string(text)}, cmd.Args...)
 	cmd.Path = "/proc/self/exe"
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
@@ -123,7 +122,7 @@ var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
 	for _, attributes := range ownNamespaces(own) {
 		try := *attributes
-		cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{Program}, SysProcAttr: &try}
+		cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{component.InPod}, SysProcAttr: &try}
 		if err = cmd.Run(); err == nil {
 			return attributes, nil
 		}

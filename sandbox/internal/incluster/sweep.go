@@ -15,10 +15,9 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-)
 
-// Sweeper is the name under which this binary calls [Sweep].
-const Sweeper = "sandbox-sweeper"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
+)
 
 // StartSweeper starts a process that kills the remaining processes of programs, when the returned
 // function is called, or when this process has ended, however it did. Their processes have a
@@ -27,7 +26,7 @@ const Sweeper = "sandbox-sweeper"
 // The parent death signal reaches a program, and not the processes that it has started.
 func StartSweeper(dir string) (end func(), _ error) {
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
+		Path: "/proc/self/exe", Args: []string{component.Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
 		// A signal to the group of this process, as from a terminal, is none to it.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}

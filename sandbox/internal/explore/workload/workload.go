@@ -15,9 +15,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"sigs.k8s.io/yaml"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
@@ -210,7 +210,7 @@ func (w *Workload) check() error {
 		problem("nodes: %d: there cannot be fewer than 0", *w.Nodes)
 	}
 	for i, name := range w.WithoutControllers {
-		if !slices.Contains(app.KnownControllers(), name) {
+		if !slices.Contains(component.Controllers, name) {
 			problem("withoutControllers[%d]: there is no controller %q: want a name as in --controllers of the controller manager, such as replicaset-controller", i, name)
 		}
 	}

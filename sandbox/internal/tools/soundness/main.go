@@ -29,13 +29,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cli"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/programs"
 	"tidekeeper.dev/tidekeeper/sandbox/test/soundness"
 )
 
 func main() {
-	if main := component.Lookup(filepath.Base(os.Args[0])); main != nil {
+	if main := programs.Lookup(filepath.Base(os.Args[0])); main != nil {
 		os.Exit(main())
 	}
 	cli.Silence()

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package component
+package programs
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/storage"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
@@ -31,7 +32,7 @@ func kubeletsMain() int {
 }
 
 func runKubelets() error {
-	flags := pflag.NewFlagSet(Kubelets, pflag.ContinueOnError)
+	flags := pflag.NewFlagSet(component.Kubelets, pflag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the API server")
 	release := flags.String("release", "", "the release of Kubernetes that the kubelets are of")
 	events := flags.Bool("pod-events", true, "write the events of kubelets about pods")
@@ -48,7 +49,7 @@ func runKubelets() error {
 		return err
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.UserAgent = Kubelets
+	config.UserAgent = component.Kubelets
 	// A single process writes for all nodes.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)

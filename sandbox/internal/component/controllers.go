@@ -1,0 +1,61 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import "k8s.io/kubernetes/cmd/kube-controller-manager/names"
+
+// Controllers are the names of the controllers of the controller manager, sorted. They stand here, as
+// the controller manager itself, which has the list, takes minutes to compile: a test of the programs
+// compares both.
+var Controllers = []string{
+	names.BootstrapSignerController,
+	names.CertificateSigningRequestApprovingController,
+	names.CertificateSigningRequestCleanerController,
+	names.CertificateSigningRequestSigningController,
+	names.ClusterRoleAggregationController,
+	names.CronJobController,
+	names.DaemonSetController,
+	names.DeploymentController,
+	names.DeviceTaintEvictionController,
+	names.DisruptionController,
+	names.EndpointsController,
+	names.EndpointSliceController,
+	names.EndpointSliceMirroringController,
+	names.EphemeralVolumeController,
+	names.GarbageCollectorController,
+	names.HorizontalPodAutoscalerController,
+	names.JobController,
+	names.KubeAPIServerClusterTrustBundlePublisherController,
+	names.LegacyServiceAccountTokenCleanerController,
+	names.NamespaceController,
+	names.NodeIpamController,
+	names.NodeLifecycleController,
+	names.PersistentVolumeAttachDetachController,
+	names.PersistentVolumeBinderController,
+	names.PersistentVolumeExpanderController,
+	names.PersistentVolumeProtectionController,
+	names.PersistentVolumeClaimProtectionController,
+	names.PodGarbageCollectorController,
+	names.PodCertificateRequestCleanerController,
+	names.PodGroupProtectionController,
+	names.ReplicaSetController,
+	names.ReplicationControllerController,
+	names.ResourceClaimController,
+	names.ResourcePoolStatusRequestController,
+	names.ResourceQuotaController,
+	names.RootCACertificatePublisherController,
+	names.SELinuxWarningController,
+	names.ServiceCIDRController,
+	names.ServiceAccountController,
+	names.ServiceAccountTokenController,
+	names.StatefulSetController,
+	names.StorageVersionMigratorController,
+	names.StorageVersionGarbageCollectorController,
+	names.TaintEvictionController,
+	names.TokenCleanerController,
+	names.TTLAfterFinishedController,
+	names.TTLController,
+	names.ValidatingAdmissionPolicyStatusController,
+	names.VolumeAttributesClassProtectionController,
+}
