@@ -61,7 +61,6 @@ func TestTenants(t *testing.T) {
 		t.FailNow()
 	}
 	cost := s.startCost(t)
-	s.heap = &heap{manager: s.manager}
 	s.readsLarge(t)
 	s.heap.rest = s.heap.read(t)
 	for _, trick := range s.tricks() {
@@ -88,10 +87,12 @@ func setStage(t *testing.T) *stage {
 	s.mallory = as(t, "mallory")
 	eventuallyMay(t, s.mallory, evil[0])
 	eventuallyMay(t, s.mallory, evil[1])
-	s.manager = cluster.StartManager(t, append(cluster.ElectUntilReleased(t),
+	s.heap = &heap{pprof: framework.FreeAddress(t)}
+	s.manager = cluster.StartManager(t, append(cluster.ElectUntilReleased(t), "--pprof-bind-address="+s.heap.pprof,
 		"--controllers=*,configmap-change,secret-change", "--restart-change-settle=1s",
 		"--log-level=info", "--no-execute-interval=1s", "--no-execute-share=34",
 		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))...)
+	s.heap.manager = s.manager
 	framework.EventuallyWithin(t, patience, "the manager knows the content that pods of the neighbour were started with", func() error {
 		if cluster.Refresh(t, s.conf); s.conf.Status.ConfigHash == "" {
 			return errNotYet
