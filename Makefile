@@ -39,7 +39,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 # The kit in sandbox/ has modules, targets and checks of its own, which these call.
-MODULES := . test hack/demo hack/tools hack/helm hack/plot hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator
+MODULES := . test hack/demo hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 KIT := $(MAKE) --no-print-directory -C sandbox OUT=$(BIN)
@@ -252,6 +252,12 @@ bench: build ## Measure Tidekeeper beside bare clients and simple controllers. S
 plots: ## Draw the plots of test/scale/performance.md and write its tables, from what is recorded in test/scale/results.
 	cd hack/plot && $(GO) run . $(CURDIR)/test/scale/results $(CURDIR)/test/scale/performance.md
 
+##@ Pages
+
+.PHONY: site
+site: ## Render the pages into bin/site, with a search: open bin/site/README.html in a browser. It needs no server and no network.
+	cd hack/site && $(GO) run . $(VERSION) $(CURDIR) $(BIN)/site
+
 ##@ Code
 
 .PHONY: generate
@@ -283,8 +289,18 @@ lint: lint-words ## Run the linters on all modules, also if one has findings.
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
 
 .PHONY: lint-words
-lint-words: ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.
+lint-words: lint-pages ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.
 	$(GO) run ./hack/lint
+
+# Every page, but for those that are generated.
+PAGES = $(filter-out $(GENERATED_PAGES),$(shell git ls-files '*.md'))
+GENERATED_PAGES := $(addprefix docs/reference/,api.md commands.md configuration.md controllers.md kubernetes.md metrics.md)
+
+.PHONY: lint-pages
+lint-pages: ## Check the spelling of the pages, their links and headings, and that the site can be rendered.
+	$(TOOL) misspell -error $(PAGES)
+	$(GO) test -count=1 ./docs
+	cd hack/site && $(GO) test -count=1 ./...
 
 ##@ Supply chain
 

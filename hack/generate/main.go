@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes what follows from the manager's own lists: docs/reference
-// (its flags, metrics and controllers, the kinds as their CRDs have them, and the
+// (its flags, metrics and controllers, the commands of the plugin, the kinds as their CRDs have them, and the
 // releases of Kubernetes that were tested), the roles
 // in config/rbac, and the chart's list of controllers. Run it in the root of the
 // repository; make generate does.
@@ -77,6 +77,7 @@ func generated(crds []string) (map[string]string, error) {
 	files := map[string]string{
 		"docs/reference/api.md":                    kinds,
 		"docs/reference/configuration.md":          configuration(),
+		"docs/reference/commands.md":               commands(),
 		"docs/reference/controllers.md":            controllersPage(controllers),
 		"docs/reference/kubernetes.md":             releases,
 		"docs/reference/metrics.md":                measured,

@@ -71,6 +71,7 @@ var exempt = []string{
 	"config/crd/bases/",
 	"config/rbac/role.yaml",
 	"docs/reference/api.md",
+	"docs/reference/commands.md",
 	"docs/reference/configuration.md",
 	"docs/reference/controllers.md",
 	"docs/reference/kubernetes.md",

@@ -98,6 +98,7 @@ var tiers = map[string][]suite{
 		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 100},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
 		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test"), env: []string{testAll}, seconds: 900},
+		{name: "site", module: "hack/site", packages: []string{"./..."}, seconds: 5},
 		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
 		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240, alone: true},
 		{

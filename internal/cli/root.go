@@ -66,6 +66,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // shownFlags are the flags of kubectl that help lists; the others work too.
 var shownFlags = map[string]bool{"kubeconfig": true, "context": true, "namespace": true, "request-timeout": true, "as": true}
 
+// Command returns the commands as docs/reference describes them: they are not run.
+func Command() *cobra.Command {
+	return newCommand(&cmdutil.Env{Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Now: time.Now, Local: time.UTC})
+}
+
 func newCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-tide",
