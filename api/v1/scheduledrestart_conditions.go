@@ -136,6 +136,11 @@ const (
 	// EventRestartStorm is recorded when the condition of the same name becomes True.
 	EventRestartStorm = "RestartStorm"
 
+	// EventRequestsUsedUp is recorded when the ScheduledRestart waits because the objects of
+	// its namespace have used up their requests to the API server; for one object of a namespace
+	// at a time, which may also be a workload.
+	EventRequestsUsedUp = "RequestsUsedUp"
+
 	// EventScheduleDefaulted is recorded when the manager has written the default into
 	// spec.schedule.
 	EventScheduleDefaulted = "ScheduleDefaulted"

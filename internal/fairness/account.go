@@ -33,6 +33,8 @@ type Use struct {
 type account struct {
 	requests *rate.Limiter
 	recent   window
+	// told is the time of the last event that says that the requests are used up.
+	told time.Time
 }
 
 func newAccount(l Limits) *account {
@@ -59,9 +61,17 @@ func (a *account) wait(now time.Time) time.Duration {
 // whole token has passed.
 const rounding = 1e-6
 
+// toldFor is the time during which no second event says that a namespace has used up its requests.
+const toldFor = 10 * time.Minute
+
+// isTold reports whether there is a recent event that says that the requests are used up.
+func (a *account) isTold(now time.Time) bool {
+	return !a.told.IsZero() && !now.Before(a.told) && now.Sub(a.told) < toldFor
+}
+
 // isIdle reports whether the account can be closed without losing information.
 func (a *account) isIdle(now time.Time) bool {
-	return a.requests.TokensAt(now) >= float64(a.requests.Burst()) && a.recent.sum(now) == Use{}
+	return a.requests.TokensAt(now) >= float64(a.requests.Burst()) && a.recent.sum(now) == Use{} && !a.isTold(now)
 }
 
 // windowMinutes is the number of minutes that the metrics cover: the current minute, which has

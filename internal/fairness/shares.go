@@ -50,6 +50,23 @@ func (s *Shares) wait(namespace string) (wait time.Duration) {
 	return wait
 }
 
+// isTold reports whether there is a recent event that says that a namespace has used up its requests.
+func (s *Shares) isTold(namespace string) (told bool) {
+	s.on(namespace, func(a *account, now time.Time) { told = a.isTold(now) })
+	return told
+}
+
+// tell reports whether an event is to say that a namespace has used up its requests: to one caller within
+// toldFor, however many of its objects wait.
+func (s *Shares) tell(namespace string) (tell bool) {
+	s.on(namespace, func(a *account, now time.Time) {
+		if tell = !a.isTold(now); tell {
+			a.told = now
+		}
+	})
+	return tell
+}
+
 // on calls do with the account of a namespace.
 func (s *Shares) on(namespace string, do func(*account, time.Time)) {
 	now := s.clock.Now()

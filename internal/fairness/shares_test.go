@@ -18,6 +18,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -153,7 +155,7 @@ func TestReconciler(t *testing.T) {
 	s, c := testShares(Limits{PerSecond: 1, Burst: 10})
 	var ran, deferred []string
 	r := &Reconciler[string]{
-		shares: s, namespaceOf: of,
+		shares: s, cache: fake.NewClientBuilder().Build(),
 		inner: reconcile.TypedFunc[string](func(ctx context.Context, request string) (ctrl.Result, error) {
 			ran = append(ran, request)
 			for range 20 {
@@ -163,7 +165,10 @@ func TestReconciler(t *testing.T) {
 			c.SetTime(c.Now().Add(2 * time.Second))
 			return ctrl.Result{}, nil
 		}),
-		deferred: func(_ context.Context, request string) { deferred = append(deferred, request) },
+		of: Controller[string]{
+			NamespaceOf: of, ObjectOf: func(string) client.Object { return &corev1.ConfigMap{} },
+			Deferred: func(_ context.Context, request string) { deferred = append(deferred, request) },
+		},
 	}
 	for _, step := range []struct {
 		request string

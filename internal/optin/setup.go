@@ -57,6 +57,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			},
 		},
 		NamespaceOf: func(r request) string { return r.Namespace },
+		ObjectOf:    request.object,
 	}, retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("opt-in to scheduled restarts: %w", err)
 	}

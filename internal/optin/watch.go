@@ -26,6 +26,14 @@ type request struct {
 	types.NamespacedName
 }
 
+// object returns an object with the kind and the name of the workload.
+func (r request) object() client.Object {
+	o := r.kind.New()
+	o.SetNamespace(r.Namespace)
+	o.SetName(r.Name)
+	return o
+}
+
 // workloadsOf maps a workload to itself.
 func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, request] {
 	return func(_ context.Context, o client.Object) []request {

@@ -41,6 +41,9 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	if err := fairness.Complete(mgr, b, fairness.Controller[reconcile.Request]{
 		Options:     controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: retry.Limiter[reconcile.Request]()},
 		NamespaceOf: fairness.OfRequest,
+		ObjectOf: func(r reconcile.Request) client.Object {
+			return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+		},
 	}, retry.Conflicts(&reconciler{client: mgr.GetClient()})); err != nil {
 		return fmt.Errorf("pod count: %w", err)
 	}

@@ -52,6 +52,7 @@ func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart
 		LeadingSince: leadingSince,
 		Now:          g.clock.Now().Round(0),
 	}
+	in.Slots = g.slots.of(key.Namespace)
 	in.Offset = decision.Offset(restart, in.Now)
 	in.ClaimAhead = g.claims.ahead(key)
 	in.BeforeClaim = g.claims.before(key, restart)
@@ -96,6 +97,7 @@ func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart
 			err = g.readConfig(ctx, &in, true)
 		case decision.NeedSlot:
 			in.HasSlot = g.slots.budget.Take(key, d.WaitingSince)
+			in.Slots = g.slots.of(key.Namespace)
 		case decision.NeedSpareSlot:
 			in.HasSlot = g.slots.budget.Spare(key)
 		case decision.NeedLiveFreezes:

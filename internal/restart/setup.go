@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -81,7 +82,10 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 			MaxConcurrentReconciles: options.Concurrency, RateLimiter: retry.Limiter[reconcile.Request](), LogConstructor: logOf(mgr.GetLogger()),
 		},
 		NamespaceOf: fairness.OfRequest,
-		Deferred:    r.deferred,
+		ObjectOf: func(r reconcile.Request) client.Object {
+			return &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+		},
+		Deferred: r.deferred,
 	}, retry.Conflicts(r)); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}

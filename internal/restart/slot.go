@@ -15,6 +15,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/budget"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
 // slotUse is the use of the slot of a ScheduledRestart, according to a reconcile.
@@ -49,6 +50,11 @@ type slots struct {
 	// age is how long a restart uses its slot, 0 until it ends.
 	age     time.Duration
 	enqueue func([]types.NamespacedName)
+}
+
+// of returns which slots are used up for the restarts of a namespace that wait.
+func (s *slots) of(namespace string) decision.Slots {
+	return decision.Slots{Limit: s.budget.Limit(), Share: s.budget.Share(), ShareUsed: s.budget.ShareUsed(namespace)}
 }
 
 // hold has a restart in progress hold its slot, and returns when it outlives it; zero if it

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,7 +144,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 // A namespace that has used up its requests to the API server waits for the clock, here for those
-// of targets that are read by their scale, and others do not wait. The metrics say which it is.
+// of targets that are read by their scale, and others do not wait. The metrics say which it is, and a single
+// event about one of its objects.
 func TestRequestsOfANamespace(t *testing.T) {
 	// The least that the flags take: any machine uses that up.
 	const perSecond, burst = 1, 100
@@ -189,4 +191,22 @@ func TestRequestsOfANamespace(t *testing.T) {
 	if !reads {
 		t.Error("no scale was read")
 	}
+	framework.Eventually(t, "an event says so", func() error { return diff([]string{many}, usedUpRequests(t, many, one)) })
+}
+
+// usedUpRequests returns the namespaces of the events which say that requests are used up.
+func usedUpRequests(t *testing.T, namespaces ...string) (of []string) {
+	t.Helper()
+	for _, namespace := range namespaces {
+		events := &eventsv1.EventList{}
+		if err := cluster.List(t.Context(), events, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range events.Items {
+			if event.Reason == tidekeeperv1.EventRequestsUsedUp && event.Regarding.Kind == "ScheduledRestart" {
+				of = append(of, namespace)
+			}
+		}
+	}
+	return of
 }

@@ -211,6 +211,21 @@ var alertCases = map[string]alertCase{
 			{`tidekeeper_restart_overdue{namespace="", instance="a"}`: "0x60"},
 		},
 	},
+	"TidekeeperNamespaceDeferred": {
+		fires: series{
+			`tidekeeper_namespace_deferred_reconciles{namespace="shop", instance="a"}`: "0x5 40x55",
+			`tidekeeper_namespace_deferred_reconciles{namespace="", instance="a"}`:     "0x60",
+			// A standby.
+			`tidekeeper_namespace_deferred_reconciles{namespace="", instance="b"}`: "0x60",
+		},
+		after: "25m", labels: map[string]string{"namespace": "shop"},
+		summary: "The objects of the namespace shop have used up their requests to the API server for 15 minutes, and are served late.",
+		quiet: []series{
+			// Hundreds of objects that were created at once.
+			{`tidekeeper_namespace_deferred_reconciles{namespace="shop", instance="a"}`: "0x5 900x10 0x60"},
+			{`tidekeeper_namespace_deferred_reconciles{namespace="", instance="a"}`: "0x60"},
+		},
+	},
 	"TidekeeperRestartsLate": {
 		fires: series{
 			`tidekeeper_restart_start_lateness_seconds_bucket{le="30", instance="a"}`:   "0x60",

@@ -202,6 +202,17 @@ func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 // Limit returns how many restarts may run at once.
 func (b *Budget) Limit() int { return b.limit }
 
+// ShareUsed reports whether the restarts of a namespace use all slots of its share, and these are not
+// all that there are.
+func (b *Budget) ShareUsed(namespace string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.share < b.limit && b.uses(namespace) >= b.share
+}
+
+// Share returns how many slots the restarts of a namespace may use at the same time.
+func (b *Budget) Share() int { return b.share }
+
 // Usage returns how many slots are used, how many restarts wait for a slot, and how many
 // restarts in progress have outlived theirs.
 func (b *Budget) Usage() (used, waiting, outlived int) {

@@ -4,15 +4,27 @@
 package decision
 
 import (
+	"fmt"
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
+// Slots say which slots of the restart budget are used up while a restart waits for one.
+type Slots struct {
+	// Limit is the number of all slots, 0 if that is unknown, and Share the number of slots that the
+	// restarts of a namespace may use at the same time.
+	Limit, Share int
+	// ShareUsed reports whether the restarts of the namespace use all slots of its share, and these are
+	// not all that there are.
+	ShareUsed bool
+}
+
 // budgetGate is closed while a restart has no slot of the budget. The slot is asked for last, when
 // all other gates are open.
 type budgetGate struct {
 	hasSlot bool
+	slots   Slots
 	// waitingSince is since when the restart that needs a slot has waited.
 	waitingSince time.Time
 	// age is how long a restart uses its slot, 0 until it ends, and outlived says that the restart in
@@ -25,7 +37,31 @@ func (g *budgetGate) blocks(time.Time) *blocker {
 	if g.hasSlot {
 		return nil
 	}
-	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: "the restart budget is used up"}
+	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
+}
+
+// usedUp says of which slots none is free, or was free until now.
+func (g *budgetGate) usedUp(verb string) string {
+	whose, used := "the restart budget", g.slots.Limit
+	if g.slots.ShareUsed {
+		whose, used = "this namespace's share of the restart budget", g.slots.Share
+	}
+	if g.slots.Limit == 0 {
+		return fmt.Sprintf("%s %s used up", whose, verb)
+	}
+	return fmt.Sprintf("%s %s used up: %d of %d slots", whose, verb, used, g.slots.Limit)
+}
+
+// freeAgain says when a slot is free again.
+func (g *budgetGate) freeAgain() string {
+	switch {
+	case g.slots.Limit == 0:
+		return ""
+	case g.age == 0:
+		return "; a slot is free again when one of these restarts ends"
+	default:
+		return fmt.Sprintf("; a slot is free again when one of these restarts ends, or has taken %s", g.age)
+	}
 }
 
 // take reports whether a restart that has waited since a time has a slot.

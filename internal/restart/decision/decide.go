@@ -82,7 +82,7 @@ func (d *decider) prepare(in Input) {
 	d.misses = misses{state: &d.state, history: &d.history, leadingSince: in.LeadingSince}
 	d.interval = interval{state: &d.state, history: &d.history}
 	d.gates.open(&in, &d.history, &d.triggers)
-	d.budget = budgetGate{hasSlot: in.HasSlot, age: in.SlotAge}
+	d.budget = budgetGate{hasSlot: in.HasSlot, slots: in.Slots, age: in.SlotAge}
 	d.triggers = triggers{
 		state:    &d.state,
 		schedule: scheduleTrigger{state: &d.state, ticks: in.InWindows(), history: &d.history},

@@ -72,6 +72,8 @@ type Input struct {
 	ChangeSettle time.Duration
 	// HasSlot says that the restart has a slot of the budget.
 	HasSlot bool
+	// Slots say why no slot is free.
+	Slots Slots
 	// FreezesShared is for how long freezes that were read from the API server count, and
 	// FreezeConfirmed for how long the cache is trusted that a freeze is still in force: then the
 	// decision is made again, as no event may follow when a freeze is lifted. 0 means that an event does.

@@ -146,8 +146,8 @@ func (r *resender) late(blocked *blocker) (reason, message string) {
 	switch {
 	case blocked != nil:
 		return blocked.reason, "not sent before the deadline: " + blocked.message
-	case goneWaits[waited] != "":
-		return waited, "not sent before the deadline: " + goneWaits[waited]
+	case goneWait(waited, r.budget) != "":
+		return waited, "not sent before the deadline: " + goneWait(waited, r.budget)
 	case r.refused != "":
 		return tidekeeperv1.ReasonDeadlineExceeded, "not sent before the deadline: the API server refused it: " + r.refused
 	default:

@@ -100,11 +100,19 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWaits has the messages for waits of a tick that leave no other trace when they are over.
-var goneWaits = map[string]string{
-	tidekeeperv1.ReasonFrozen:          "a Freeze was in force",
-	tidekeeperv1.ReasonClosedByQuery:   "closed by a query of the manager's operator",
-	tidekeeperv1.ReasonBudgetExhausted: "the restart budget was used up",
+// goneWait returns the message for a wait of a tick that leaves no other trace when it is over; empty for
+// other waits.
+func goneWait(reason string, b *budgetGate) string {
+	switch reason {
+	case tidekeeperv1.ReasonFrozen:
+		return "a Freeze was in force"
+	case tidekeeperv1.ReasonClosedByQuery:
+		return "closed by a query of the manager's operator"
+	case tidekeeperv1.ReasonBudgetExhausted:
+		return b.usedUp("was")
+	default:
+		return ""
+	}
 }
 
 // resolved resolves a tick for which no restart is to be started, and reports whether it did.
@@ -120,8 +128,8 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 		s.miss(c, tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case late && blocked != nil:
 		s.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
-	case late && goneWaits[waited] != "":
-		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+goneWaits[waited])
+	case late && goneWait(waited, s.budget) != "":
+		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+goneWait(waited, s.budget))
 	case late && c.due.Before(s.leadingSince) && c.deadline.Before(s.leadingSince):
 		s.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "no manager was running before the deadline")
 	case late:
