@@ -240,6 +240,11 @@ bench-soundness: ## Play small operators with a known mistake each, and their tw
 bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
 
+# The control plane collects its garbage more often, so that it fits beside the manager.
+.PHONY: bench-tenants
+bench-tenants: build ## Play all tricks of a hostile tenant at once, round after round, against a manager whose memory is limited, as root. DURATION=1h, SIZE=small, medium or full (5,000 nodes, 150,000 pods), LIMIT=512 (MiB).
+	GOGC=40 DURATION=$(or $(DURATION),1h) SIZE=$(or $(SIZE),small) LIMIT=$(LIMIT) $(PROGRAMS) $(GO) test -C test -v -count=1 -parallel=100 -timeout=4h -run='^TestTricksAtOnce$$' ./tenants
+
 # What is measured and the profiles go to OUT; make plots draws what is recorded
 # in test/scale/results.
 .PHONY: bench

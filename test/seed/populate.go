@@ -27,9 +27,9 @@ func (e *Etcd) WriteAll(t *testing.T, operations []Operation) {
 	}
 }
 
-// WritePods writes that many pods on that many nodes, and their owners. It returns how many bytes
-// these have.
-func (e *Etcd) WritePods(t *testing.T, pods, nodes int, now time.Time) (bytes int) {
+// WritePods writes that many pods on that many nodes, as they are after some changes, and their owners. It
+// returns how many bytes these have.
+func (e *Etcd) WritePods(t *testing.T, pods, nodes int, now time.Time, changes ...func(*corev1.Pod)) (bytes int) {
 	t.Helper()
 	var pending []Operation
 	put := func(key string, value []byte, err error) {
@@ -50,6 +50,9 @@ func (e *Etcd) WritePods(t *testing.T, pods, nodes int, now time.Time) (bytes in
 			put(key, value, err)
 		}
 		pod := PodOf(i, nodes, now)
+		for _, change := range changes {
+			change(pod)
+		}
 		value, err := Encode(pod, corev1.SchemeGroupVersion)
 		put(PodKey(pod), value, err)
 	}
