@@ -4,13 +4,18 @@
 package query
 
 import (
+	"cmp"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,7 +72,7 @@ func Parse(data []byte) (*Config, error) {
 		return nil, fmt.Errorf("the file has %d bytes, and may have %d", len(data), maxFile)
 	}
 	c := &Config{}
-	if err := yaml.UnmarshalStrict(data, c); err != nil {
+	if err := decode(data, c); err != nil {
 		return nil, fmt.Errorf("parse the queries: %w", err)
 	}
 	if err := c.Prometheus.check(); err != nil {
@@ -87,6 +92,34 @@ func Parse(data []byte) (*Config, error) {
 		names[q.Name] = true
 	}
 	return c, nil
+}
+
+// decode reads YAML. It refuses fields that do not exist, and fields that are there twice.
+func decode(data []byte, c *Config) error {
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		_, problem, _ := strings.Cut(err.Error(), "yaml: ")
+		lines := strings.TrimPrefix(cmp.Or(problem, err.Error()), "unmarshal errors:")
+		return fmt.Errorf("not YAML: %s", strings.Join(strings.Fields(lines), " "))
+	}
+	strict, err := json.UnmarshalStrict(asJSON, c)
+	if wrong := (*stdjson.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%s is of the wrong type: %s", cmp.Or(wrong.Field, "the file"), wrong.Value)
+	}
+	if err != nil || len(strict) == 0 {
+		return err
+	}
+	return fmt.Errorf("%.200s: a file has prometheus (%s) and queries (%s)", strict[0], fieldsOf[Prometheus](), fieldsOf[Query]())
+}
+
+// fieldsOf lists the fields of a part of the file.
+func fieldsOf[T any]() string {
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (p *Prometheus) check() error {

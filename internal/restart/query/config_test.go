@@ -37,8 +37,13 @@ func TestWrongFiles(t *testing.T) {
 	const server, one = "url: 'https://p:9090'", "{name: a, query: up}"
 	for name, tc := range map[string]struct{ file, want string }{
 		"nothing":                  {"", "prometheus: url is missing"},
-		"no YAML":                  {"{", "parse the queries: "},
-		"a field that is none":     {with(server+", insecure: true", one), `unknown field "insecure"`},
+		"no YAML":                  {"{", "parse the queries: not YAML: line 1: "},
+		"a field that is none":     {with(server+", insecure: true", one), `parse the queries: unknown field "prometheus.insecure": a file has prometheus (url, bearerTokenFile, caFile, timeoutSeconds) and queries (name, query)`},
+		"a field of a query":       {with(server, "{name: a, expr: up}"), `parse the queries: unknown field "queries[0].expr": a file has`},
+		"a field in capitals":      {with("URL: 'https://p:9090'", one), `unknown field "prometheus.URL"`},
+		"a field twice":            {with(server+", "+server, one), `not YAML: line 1: `},
+		"a text for a number":      {with(server+", timeoutSeconds: soon", one), "parse the queries: prometheus.timeoutSeconds is of the wrong type: string"},
+		"a text for all":           {"up", "parse the queries: the file is of the wrong type: string"},
 		"no queries":               {with(server, ""), "queries: there are 0, and there must be from 1 to 20"},
 		"too many":                 {with(server, strings.Repeat(one+",", 21)), "there are 21"},
 		"no URL":                   {with("url: 'prometheus:9090'", one), "must begin with https:// or http:// and a host"},
