@@ -39,7 +39,7 @@ func cacheOptions(watches []watchedKind) cache.Options {
 		// A read of a kind that no chosen controller watches is a bug. Without this option, the
 		// read would silently start an informer for the kind.
 		ReaderFailOnMissingInformer: true,
-		DefaultTransform:            dropManagedFields,
+		DefaultTransform:            transformByDefault,
 		// Pods dominate memory use. newCache also makes their decoding cheaper.
 		NewInformer: podcache.NewInformer,
 		ByObject:    map[client.Object]cache.ByObject{},
@@ -120,13 +120,17 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 	return nil
 }
 
-// dropManagedFields drops metadata.managedFields, which no controller reads.
-func dropManagedFields(in any) (any, error) {
+// transformByDefault drops metadata.managedFields, which no controller reads, and of an object in a
+// namespace, whose size is up to tenants, all other metadata that slimMetadata drops: a kind of which
+// controllers read more has a transform of its own.
+func transformByDefault(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
 		return nil, fmt.Errorf("an object without metadata in the cache: %w", err)
 	}
-	object.SetManagedFields(nil)
+	if object.SetManagedFields(nil); object.GetNamespace() != "" {
+		slimMetadata(object)
+	}
 	return in, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,6 +100,20 @@ var hugeWorkloads = map[string]func(n int) client.Object{
 		return u
 	},
 	"ScheduledRestart": func(int) client.Object { return &tidekeeperv1.ScheduledRestart{} },
+	"ConfigMap": func(n int) client.Object {
+		c := &corev1.ConfigMap{Data: map[string]string{}, BinaryData: map[string][]byte{"b": []byte(long(n))}}
+		for i := range n {
+			c.Data[fmt.Sprint(i)] = ""
+		}
+		return c
+	},
+	"Secret": func(n int) client.Object {
+		s := &corev1.Secret{Data: map[string][]byte{"b": []byte(long(n))}}
+		for i := range n {
+			s.Data[fmt.Sprint(i)] = nil
+		}
+		return s
+	},
 }
 
 // However large users make a workload or a ScheduledRestart, the cache keeps a bounded part of it. Of
@@ -118,6 +133,25 @@ func TestTransformIsBounded(t *testing.T) {
 			} else {
 				t.Logf("of a %s with %d of everything, the cache keeps %d bytes", name, n, size)
 			}
+		}
+	}
+}
+
+// Of a kind without a transform of its own, the metadata is bounded if tenants write its objects, and
+// complete if administrators do.
+func TestDefaultTransformIsBounded(t *testing.T) {
+	for namespace, want := range map[string]int{"": 1000 + 4, "shop": 4} {
+		budget := &policyv1.PodDisruptionBudget{}
+		hugeMetadata(budget, 1000)
+		budget.Namespace = namespace
+		kept, err := transformByDefault(budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := kept.(client.Object)
+		if got := len(o.GetAnnotations()); got != want || len(o.GetManagedFields()) > 0 || (len(o.GetFinalizers()) > 0) != (namespace == "") {
+			t.Errorf("in the namespace %q, %d annotations, %d finalizers and %d managed fields are kept, want %d annotations",
+				namespace, got, len(o.GetFinalizers()), len(o.GetManagedFields()), want)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestTransformRestart(t *testing.T) {
 
 func TestTransformsRefuseOtherKinds(t *testing.T) {
 	for name, transform := range map[string]func(any) (any, error){
-		"pod": transformPod, "node": transformNode, "workload": transformWorkload(workload.Deployment), "replica set": transformReplicaSet, "restart": transformRestart, "config": transformConfig, "any": dropManagedFields,
+		"pod": transformPod, "node": transformNode, "workload": transformWorkload(workload.Deployment), "replica set": transformReplicaSet, "restart": transformRestart, "config": transformConfig, "any": transformByDefault,
 	} {
 		if got, err := transform("a string"); err == nil {
 			t.Errorf("%s: got %v, want an error", name, got)

@@ -76,6 +76,10 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 
 // addTo adds the given keys to a hash; nil means all keys.
 func (r *Record) addTo(h io.Writer, keys []string) {
+	if r.whole {
+		fmt.Fprintf(h, "%x\n", r.sums)
+		return
+	}
 	r.each(func(key, sum string) bool {
 		if keys == nil || slices.Contains(keys, key) {
 			fmt.Fprintf(h, "%s %x\n", key, sum)

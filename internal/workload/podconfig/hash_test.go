@@ -4,6 +4,8 @@
 package podconfig
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,29 @@ func TestContentOf(t *testing.T) {
 				t.Errorf("%s and %s", one, two)
 			}
 		})
+	}
+}
+
+// Of an object with very many keys one hash is kept, which changes with any key that is used, and with
+// any other.
+func TestManyKeys(t *testing.T) {
+	many := map[string]string{}
+	for i := range 50_000 {
+		many[fmt.Sprint(i)] = ""
+	}
+	before := configMap(maps.Clone(many))
+	many["7"] = "changed"
+	after := configMap(many)
+	for _, object := range []any{before, after} {
+		if r, err := RecordOf(object); err != nil || len(r.sums) > maxSums {
+			t.Errorf("the record has %d bytes of hashes, %v; want at most %d", len(r.sums), err, maxSums)
+		}
+	}
+	for _, uses := range []string{"c/web", "c/web/7", "c/web/8"} {
+		one, same, other := contentOf(t, uses, false, before), contentOf(t, uses, false, before.DeepCopy()), contentOf(t, uses, false, after)
+		if one.Hash != same.Hash || one.Hash == other.Hash || one.Parts[0] == other.Parts[0] {
+			t.Errorf("%s: %s, again %s, and after a change %s", uses, one.Hash, same.Hash, other.Hash)
+		}
 	}
 }
 

@@ -37,9 +37,15 @@ type Record struct {
 	// writer is the field manager that wrote content last, and before the field manager that
 	// did so before, as far as this process has seen; "" if unknown.
 	writer, before string
-	// sums is a sequence of entries: the length of a key, the key, and the hash of its value.
-	sums string
+	// sums is a sequence of entries: the length of a key, the key, and the hash of its value. For an
+	// object with many keys it is a single hash of all entries, and whole is set.
+	sums  string
+	whole bool
 }
+
+// maxSums bounds the length of sums: an object may have a hundred thousand keys of a few bytes, each of
+// which would take more in memory than in the object. Above the bound, all keys count as used.
+const maxSums = 24 << 10
 
 // sumSize is the number of bytes that are kept of the hash of a value.
 const sumSize = 16
@@ -104,6 +110,10 @@ func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, has
 		sums = binary.AppendUvarint(sums, uint64(len(key)))
 		sums = append(sums, key...)
 		sums = append(sums, hash(values[key])[:sumSize]...)
+	}
+	if r.whole = len(sums) > maxSums; r.whole {
+		sum := sha256.Sum256(sums)
+		sums = sum[:sumSize]
 	}
 	r.sums = string(sums)
 	return r
