@@ -80,7 +80,7 @@ func newNodesAdd(s *target) *cobra.Command {
 	flags.StringVar(&allocatable, "allocatable", "", "allocatable resources of each node, like cpu=32,memory=128Gi (default cpu=16,memory=64Gi,ephemeral-storage=100Gi,pods=110)")
 	flags.StringVar(&labels, "labels", "", "labels, like zone=a,disk=ssd")
 	flags.StringVar(&taints, "taints", "", "taints, like dedicated=gpu:NoSchedule,spot:NoExecute")
-	flags.StringVar(&prefix, "name-prefix", "", `prefix of their names (default the pool, else "node")`)
+	flags.StringVar(&prefix, "name-prefix", "", `prefix of their names, which continue with a dash and a number (default the pool, else "node")`)
 	return cmd
 }
 
