@@ -17,6 +17,7 @@
 //	table.go      the suites: folder, packages, environment, the make targets that they need
 //	command.go    the command line
 //	runner.go     runs suites side by side, each when what it needs is built
+//	queue.go      which suite is next
 //	events.go     reads what go test -json prints
 //	progress.go   how far the tests are, as a line
 //	summary.go    the end of a run: failures, skips, the slowest tests

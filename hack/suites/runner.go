@@ -35,30 +35,22 @@ const grace = 20 * time.Second
 // run runs suites and returns what came of them.
 func (r *runner) run(ctx context.Context, suites []suite) summary {
 	start := time.Now()
-	// The longest first, as then the last ones end at the same time.
-	suites = slices.Clone(suites)
-	slices.SortStableFunc(suites, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { r.showProgress(len(suites), start, over) })
 
-	ready := r.build(ctx, suites)
-	last := make(chan suite, len(suites)) // Those that run alone.
+	ready := newQueue()
 	var working sync.WaitGroup
+	working.Go(func() { r.build(ctx, suites, ready) })
 	for range max(1, r.jobs) {
 		working.Go(func() {
-			for s := range ready {
-				if s.alone {
-					last <- s
-					continue
-				}
+			for s, more := ready.next(); more; s, more = ready.next() {
 				r.runSuite(ctx, s)
 			}
 		})
 	}
 	working.Wait()
-	close(last)
-	for s := range last {
+	for _, s := range ready.alone {
 		r.runSuite(ctx, s)
 	}
 	close(over)
@@ -81,11 +73,11 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build returns the suites that can run, in the order in which what they need is built: those
-// that need nothing first. Each make target is built once, one after the other, beside the
-// suites that run already.
-func (r *runner) build(ctx context.Context, suites []suite) <-chan suite {
-	ready := make(chan suite, len(suites))
+// build adds the suites that can run to a queue, and closes it: those that need nothing at once, the others
+// when what they need is built. Each make target is built once, one after the other, those for the longest
+// suite first, beside the suites that run already.
+func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
+	defer ready.close()
 	var waiting []suite
 	for _, s := range suites {
 		reason := ""
@@ -98,32 +90,30 @@ func (r *runner) build(ctx context.Context, suites []suite) <-chan suite {
 		case reason != "":
 			r.book.suiteEnded(s.name, "skip", 0, reason)
 		case len(s.needs) == 0:
-			ready <- s
+			ready.add(s)
 		default:
 			waiting = append(waiting, s)
 		}
 	}
-	go func() {
-		defer close(ready)
-		built := map[string]error{}
-		for _, s := range waiting {
-			var failed error
-			for _, target := range s.needs {
-				err, done := built[target]
-				if !done {
-					err = r.make(ctx, target)
-					built[target] = err
-				}
-				failed = cmp.Or(failed, err)
+	ready.begin()
+	slices.SortStableFunc(waiting, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
+	built := map[string]error{}
+	for _, s := range waiting {
+		var failed error
+		for _, target := range s.needs {
+			err, done := built[target]
+			if !done {
+				err = r.make(ctx, target)
+				built[target] = err
 			}
-			if failed != nil {
-				r.book.suiteEnded(s.name, "fail", 0, failed.Error())
-				continue
-			}
-			ready <- s
+			failed = cmp.Or(failed, err)
 		}
-	}()
-	return ready
+		if failed != nil {
+			r.book.suiteEnded(s.name, "fail", 0, failed.Error())
+			continue
+		}
+		ready.add(s)
+	}
 }
 
 // make builds a target of the Makefile, with its variables.

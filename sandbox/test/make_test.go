@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// wouldRun returns the commands that make would run for a target of the sandbox's Makefile.
-func wouldRun(t *testing.T, target string) string {
+// wouldRun returns the commands that make would run for targets of the sandbox's Makefile.
+func wouldRun(t *testing.T, targets ...string) string {
 	t.Helper()
-	cmd := exec.Command("make", "--no-print-directory", "-n", "-C", "..", target, "TESTFLAGS=-json")
+	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "-C", "..", "TESTFLAGS=-json"}, targets...)...)
 	// What a make that runs this test tells those that it starts is not for this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("make -n %s: %v\n%s", target, err, out)
+		t.Fatalf("make -n %s: %v\n%s", targets, err, out)
 	}
 	return string(out)
 }
@@ -44,8 +44,8 @@ func goList(t *testing.T, folder string, args ...string) []string {
 // goTest is a go test in what make would run: the folder of -C, its flags, and the packages.
 var goTest = regexp.MustCompile(`go test(?: -C (\S+))? +(-\S+(?: +-\S+)*) +([^-|&;][^|&;]*)`)
 
-// Every package with tests, of each module here, is tested by make test, and gets the flags that
-// its caller wants. All but the race detector and the rest of ./test is in make test-slice, too.
+// Every package with tests, of each module here, is tested by make test, and by its two halves, and gets
+// the flags that its caller wants. All but the race detector and the rest of ./test is in make test-slice, too.
 func TestMakeTest(t *testing.T) {
 	modules, err := filepath.Glob("../*/go.mod")
 	if err != nil {
@@ -64,8 +64,8 @@ func TestMakeTest(t *testing.T) {
 		}
 		want = append(want, goList(t, folder, "-e", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")...)
 	}
-	for _, target := range []string{"test", "test-slice"} {
-		text := wouldRun(t, target)
+	for _, target := range []string{"test", "test-parts test-program", "test-slice"} {
+		text := wouldRun(t, strings.Fields(target)...)
 		var tested []string
 		for _, command := range goTest.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(command[2], "-json") {

@@ -5,6 +5,7 @@ package tenants
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -71,21 +74,40 @@ func (p *page) read(t *testing.T, path string) (string, error) {
 	return string(body), err
 }
 
-// follows checks that the page of restarts has a forecast that was made since a time.
-func (p *page) follows(t *testing.T, since time.Time) {
+// pageInterval is the time between two looks at the page, which is long and takes the machine a while.
+const pageInterval = 250 * time.Millisecond
+
+// follow reads the page of restarts, as a person does who has it open, until it has a forecast that was
+// made since a time, and returns a channel for why there is none.
+func (p *page) follow(t *testing.T, since time.Time) <-chan error {
 	t.Helper()
-	framework.EventuallyWithin(t, patience, "the page has a new forecast", func() error {
-		body, err := p.read(t, "/restarts.json")
+	followed := make(chan error, 1)
+	go func() {
+		var last error
+		err := utilwait.PollUntilContextTimeout(t.Context(), pageInterval, patience, true, func(context.Context) (bool, error) {
+			last = p.isSince(t, since)
+			return last == nil, nil
+		})
 		if err != nil {
-			return err
+			err = fmt.Errorf("%w: %w", err, last)
 		}
-		var forecast struct{ From time.Time }
-		if err := json.Unmarshal([]byte(body), &forecast); err != nil {
-			return err
-		}
-		if forecast.From.Before(since.Truncate(time.Second)) {
-			return fmt.Errorf("it is of %s", forecast.From.Format(time.RFC3339))
-		}
-		return nil
-	})
+		followed <- err
+	}()
+	return followed
+}
+
+// isSince returns why the page has no forecast that was made since a time.
+func (p *page) isSince(t *testing.T, since time.Time) error {
+	body, err := p.read(t, "/restarts.json")
+	if err != nil {
+		return err
+	}
+	var forecast struct{ From time.Time }
+	if err := json.Unmarshal([]byte(body), &forecast); err != nil {
+		return err
+	}
+	if forecast.From.Before(since.Truncate(time.Second)) {
+		return fmt.Errorf("its forecast is of %s", forecast.From.Format(time.RFC3339))
+	}
+	return nil
 }

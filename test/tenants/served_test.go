@@ -27,6 +27,7 @@ func (n *neighbour) served(t *testing.T) {
 	value := fmt.Sprint("news-", n.changes)
 	cluster.Change(t, n.pool, func() { n.pool.Spec.Labels["example.com/news"] = tidekeeperv1.LabelValue(value) })
 	asked := time.Now()
+	followed := n.page.follow(t, asked)
 	cluster.Change(t, n.aged, func() { youngFrom(n.aged, asked) })
 	cluster.Change(t, n.config, func() { n.config.Data["news"] = value })
 	cluster.RequestRestart(t, n.api, asked)
@@ -54,7 +55,9 @@ func (n *neighbour) served(t *testing.T) {
 		w.check(t, "the restart of "+r.Name)
 		t.Logf("the restart of %s was started %s after it was asked for, %s", r.Name, record.StartedTime.Sub(asked.Truncate(time.Second)), w)
 	}
-	n.page.follows(t, asked)
+	if err := <-followed; err != nil {
+		t.Fatalf("the page has no new forecast: %v", err)
+	}
 }
 
 // completed waits until a restart is complete that was asked for at a time, and returns its record.
