@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
 // The test binary acts as tidekeeper when it is started with this
@@ -43,6 +45,10 @@ current-context: c
 		t.Fatal(err)
 	}
 
+	var controllers []string
+	for _, c := range manager.NewOptions().Definitions() {
+		controllers = append(controllers, c.Name)
+	}
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -60,7 +66,7 @@ current-context: c
 		{"not a number with a fraction", []string{"--kube-api-qps=many"}, nil, `Error: --kube-api-qps="many": must be a number, from 0 to 100000: see tidekeeper --help`},
 		{"no unit", []string{"--reconcile-timeout=5"}, nil, `Error: --reconcile-timeout="5": must be a duration with its unit, such as 30s or 5m, from 5s to 4m0s: see tidekeeper --help`},
 		{"neither on nor off", []string{"--leader-elect=x"}, nil, `Error: --leader-elect="x": must be true or false: see tidekeeper --help`},
-		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: nodepool, scheduled-restart, restart-opt-in, pod-startup, pod-count, freeze, configmap-change, secret-change`},
+		{"unknown controller", []string{"--controllers=foo"}, nil, `Error: --controllers=foo: there is no controller "foo"; there are: ` + strings.Join(controllers, ", ")},
 		{"unknown flag", []string{"--foo"}, nil, "Error: unknown flag: --foo: see tidekeeper --help"},
 		{"an argument", []string{"start"}, nil, `Error: unknown argument "start": tidekeeper takes only flags, see tidekeeper --help`},
 		{"not a namespace", []string{"--namespaces=shop,Shop"}, nil, `Error: --namespaces=shop,Shop: "Shop" is not the name of a namespace: …`},

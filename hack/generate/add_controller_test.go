@@ -19,7 +19,7 @@ const root = "../.."
 
 // TestAddAController follows docs/add-a-controller.md in a copy of the repository: it
 // writes the files, applies the changes and runs the commands that are there, and
-// nothing else.
+// nothing else. Then all unit tests pass there: those are played that the changes can concern.
 func TestAddAController(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the manager")
@@ -31,6 +31,7 @@ func TestAddAController(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copyTree(t, dir)
+	runIn(t, dir, "git init -q") // Linters ask it for the files.
 	kinds := map[string]int{}
 	for _, step := range stepsOf(string(text)) {
 		kinds[step.language]++
@@ -49,12 +50,13 @@ func TestAddAController(t *testing.T) {
 			t.Fatalf("a block of %q", step.language)
 		}
 	}
-	if kinds["go"] != 3 || kinds["diff"] != 2 || kinds["sh"] != 2 {
+	if kinds["go"] != 3 || kinds["diff"] != 3 || kinds["sh"] != 2 {
 		t.Errorf("the page has other blocks than expected: %v", kinds)
 	}
 	runIn(t, dir, "gofmt -d internal/zonecount internal/manager")
 	if all {
 		runIn(t, dir, "go vet ./internal/zonecount ./cmd/tidekeeper")
+		playConcerned(t, dir, "tidekeeper.dev/tidekeeper/internal/zonecount", "tidekeeper.dev/tidekeeper/internal/manager")
 	}
 
 	for path, want := range map[string]string{
@@ -111,30 +113,75 @@ func applied(t *testing.T, text, diff string) string {
 	return strings.Replace(text, before.String(), after.String(), 1)
 }
 
-// copyTree copies what the manager, its generators and its chart are made from.
+// copyTree copies the repository, without what was built or found by tests.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
-	entries := []string{"go.mod", "go.sum", "Makefile", "api", "charts", "cmd/tidekeeper", "config", "docs/reference", "hack/generate", "hack/copy-into-chart", "internal"}
-	for _, entry := range entries {
-		err := filepath.WalkDir(filepath.Join(root, entry), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			name, err := filepath.Rel(root, path)
-			if err != nil {
-				return err
-			}
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			write(t, filepath.Join(to, name), read(t, path))
-			return os.Chmod(filepath.Join(to, name), info.Mode())
-		})
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", ".cache", "bin", "rapid"}, d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() || d.Name() == ".git" { // A file in a second work tree.
+			return err
+		}
+		write(t, filepath.Join(to, name), read(t, path))
+		return os.Chmod(filepath.Join(to, name), info.Mode())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// playConcerned plays the unit tests in a copy of the repository that changes of packages can concern: of the
+// packages whose tests are compiled from them, and of those whose tests read files of other folders. The
+// others are compiled from the same files as in the repository, and read the same.
+func playConcerned(t *testing.T, dir string, changed ...string) {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-test", "-deps=false", "-f", "{{.ImportPath}} {{.Dir}} {{.Deps}}", "./...")
+	list.Dir, list.Env = dir, environment()
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", list, err)
+	}
+	var concerned []string
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(line))
+		pkg, isTest := strings.CutSuffix(words[0], ".test")
+		if !isTest {
+			continue
+		}
+		folder := filepath.Join(dir, strings.TrimPrefix(pkg, "tidekeeper.dev/tidekeeper"))
+		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(changed, word) }) || readsOtherFolders(t, folder) {
+			concerned = append(concerned, pkg)
 		}
 	}
+	if len(concerned) < len(changed) {
+		t.Fatalf("the changes concern the tests of %q only", concerned)
+	}
+	// This test itself would copy the copy.
+	runIn(t, dir, "go test -skip=^TestAdd "+strings.Join(concerned, " "))
+}
+
+// otherFolder is in the source of a test that reads a file of another folder.
+var otherFolder = regexp.MustCompile(`"\.\.[/"]`)
+
+func readsOtherFolders(t *testing.T, folder string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool { return otherFolder.MatchString(read(t, file)) })
 }
 
 // runIn runs commands as make build does, so that they find compiled what it has
@@ -148,8 +195,7 @@ func runIn(t *testing.T, dir, commands string) {
 		}
 		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		cmd.Dir = dir
-		// -vet=off: what go test would have vet look for, go vet finds.
-		cmd.Env = append(slices.Clone(os.Environ()), "GOFLAGS=-trimpath -vet=off", "CGO_ENABLED=0", "GOWORK=off")
+		cmd.Env = environment()
 		began := time.Now()
 		out, err := cmd.CombinedOutput()
 		t.Logf("%s: %s", strings.TrimSpace(command), time.Since(began).Round(time.Millisecond))
@@ -157,6 +203,12 @@ func runIn(t *testing.T, dir, commands string) {
 			t.Fatalf("%s: %v\n%s", strings.TrimSpace(command), err, out)
 		}
 	}
+}
+
+// environment is that of make build. -vet=off: what go test would have vet look for, go vet finds. What is
+// played there is the fast suite.
+func environment() []string {
+	return append(slices.Clone(os.Environ()), "GOFLAGS=-trimpath -vet=off", "CGO_ENABLED=0", "GOWORK=off", "TEST_ALL=")
 }
 
 func read(t *testing.T, path string) string {

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/manager"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -227,20 +229,37 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		}
 		return roles
 	}
+	// which returns the names of controllers, from their definitions: a new one is not listed here.
+	which := func(has func(controller.Definition) bool) (names []string) {
+		for _, c := range manager.NewOptions().Definitions() {
+			if has(c) {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	all := which(func(controller.Definition) bool { return true })
+	off := which(func(c controller.Definition) bool { return c.OffByDefault })
+	on := which(func(c controller.Definition) bool { return !c.OffByDefault })
+	others := which(func(c controller.Definition) bool {
+		return !c.OffByDefault && c.Name != "nodepool" && c.Name != "pod-startup"
+	})
+	ofNamespaces := which(func(c controller.Definition) bool { return !c.OffByDefault && c.Namespaced })
+	ofCluster := which(func(c controller.Definition) bool { return !c.OffByDefault && !c.Namespaced })
+	with := func(names ...string) []string { return append([]string{"events"}, names...) }
 	for _, tt := range []struct {
 		name string
 		set  string
 		want [][]string
 	}{
-		{"by default", "", [][]string{everywhere("events", "freeze", "nodepool", "pod-startup", "restart-opt-in", "scheduled-restart")}},
-		{"all", "controllers={*,pod-count,configmap-change,secret-change}", [][]string{everywhere("configmap-change", "events", "freeze", "nodepool", "pod-count", "pod-startup", "restart-opt-in", "scheduled-restart", "secret-change")}},
+		{"by default", "", [][]string{everywhere(with(on...)...)}},
+		{"all", "controllers={*," + strings.Join(off, ",") + "}", [][]string{everywhere(with(all...)...)}},
 		{"ConfigMaps, in a namespace", "controllers={scheduled-restart,configmap-change},namespaces={a}", [][]string{in("a", "configmap-change", "events", "scheduled-restart")}},
 		{"one", "controllers={nodepool}", [][]string{everywhere("events", "nodepool")}},
-		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere("events", "freeze", "restart-opt-in", "scheduled-restart")}},
+		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere(with(others...)...)}},
 		{"the first counts", "controllers={-nodepool,nodepool,scheduled-restart}", [][]string{everywhere("events", "scheduled-restart")}},
 		{"in namespaces", "namespaces={a,b}", [][]string{
-			everywhere("freeze", "nodepool", "pod-startup"),
-			in("a", "events", "restart-opt-in", "scheduled-restart"), in("b", "events", "restart-opt-in", "scheduled-restart"), in("default", "events"),
+			everywhere(ofCluster...), in("a", with(ofNamespaces...)...), in("b", with(ofNamespaces...)...), in("default", "events"),
 		}},
 		{"nothing of the cluster", "controllers={scheduled-restart},namespaces={a}", [][]string{in("a", "events", "scheduled-restart")}},
 		{"targets of other kinds", "controllers={scheduled-restart},scaleTargets[0].group=example.com,scaleTargets[0].resource=databases", [][]string{everywhere("events", "scale-targets", "scheduled-restart")}},
