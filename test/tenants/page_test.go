@@ -19,6 +19,7 @@ import (
 
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
+	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -37,7 +38,7 @@ func startPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := process.Start(); err != nil {
+	if err := child.Start(process); err != nil { // It ends with these tests, also if they are killed.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
