@@ -61,7 +61,7 @@ help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: build-sandbox build-tidekeeper build-kubectl-tide ## Build everything into bin/.
+build: build-sandbox build-tidekeeper build-kubectl-tide $(if $(wildcard $(BIN)/tidekeeper-clock),build-clock) ## Build everything into bin/.
 
 # Go decides what is stale, so these always ask it. A first build of the
 # sandbox compiles Kubernetes, which takes minutes.
@@ -88,7 +88,8 @@ ifneq ($(RACE),)
 	$(call build,proxy-race,$(KIT) build-proxy-race)
 endif
 
-# The manager with a clock that tests set.
+# The manager with a clock that tests set. Once there, it is built again with the rest, as tests that are
+# run without make would take a stale one.
 .PHONY: build-clock
 build-clock:
 	$(call build,tidekeeper-clock,$(GO) build -C test -o $(BIN)/tidekeeper-clock ./fault/clock/manager)
@@ -174,9 +175,9 @@ test-install: export FULL := $(FULL)
 test-neighbors: export SOAK := $(SOAK)
 
 .PHONY: flakes
-FLAKES ?= bin/flakes.json
-flakes: build ## Run all suites again and again while eight processes keep the processors busy, and print what failed how often. ROUNDS=20 SUITE=all FOR=8h; the rounds of all sittings add up in FLAKES, and ROUNDS=0 prints them.
-	@$(RUN_SUITES) flakes --jobs=$(JOBS) --rounds=$(or $(ROUNDS),20) $(if $(FOR),--for=$(FOR)) $(if $(RUN),--run='$(RUN)') --record=$(FLAKES) $(or $(SUITE),all)
+FLAKES ?= test/flakes.json
+flakes: build ## Run suites again and again while BUSY=8 processes keep the processors busy, and print what failed how often. ROUNDS=20 SUITE='e2e cli' (all) FEWEST=2 (those of them with the fewest rounds so far) FOR=8h; rounds add up in FLAKES, with their table beside, and ROUNDS=0 prints them.
+	@$(RUN_SUITES) flakes --jobs=$(JOBS) --rounds=$(or $(ROUNDS),20) --busy=$(or $(BUSY),8) $(if $(FOR),--for=$(FOR)) $(if $(FEWEST),--fewest=$(FEWEST)) $(if $(RUN),--run='$(RUN)') --record=$(FLAKES) $(or $(SUITE),all)
 
 .PHONY: check
 check: build ## Find most mistakes in little time: unit tests, lint of what has changed since BASE (main), a black-box test of each capability.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,7 +41,8 @@ func flakes(ctx context.Context, args []string) error {
 	count := o.Int("rounds", 20, "how often each suite runs")
 	busy := o.Int("busy", 8, "how many processes keep the processors busy")
 	limit := o.Duration("for", 0, "begin no round after this time; 0 is no limit")
-	file := o.String("record", "", "the file for the results, to which those of each sitting are added")
+	file := o.String("record", "", "the file for the results, to which those of each sitting are added; a page beside it has their table")
+	fewest := o.Int("fewest", 0, "of the suites run those that have the fewest rounds in the file, so many; 0 is all")
 	if err := o.Parse(args); err != nil {
 		return err
 	}
@@ -55,11 +55,22 @@ func flakes(ctx context.Context, args []string) error {
 	}
 	if *count == 0 { // To print those of before.
 		earlier.print(os.Stdout)
-		return nil
+		if len(earlier) == 0 {
+			return nil
+		}
+		return earlier.write(*file)
 	}
 	r, suites, err := o.runner(os.Stdout)
 	if err != nil {
 		return err
+	}
+	// Those that compare times say nothing on a busy machine.
+	suites = slices.DeleteFunc(suites, func(s suite) bool { return s.alone })
+	if *fewest > 0 {
+		suites = earlier.fewest(suites, *fewest)
+	}
+	if len(suites) == 0 {
+		return errors.New("all of these suites compare times: they are not run beside busy processes")
 	}
 	// Go's cache of results would answer in place of a test.
 	r.flags = append(r.flags, "-count=1")
@@ -69,7 +80,7 @@ func flakes(ctx context.Context, args []string) error {
 	}
 	defer stop()
 	start := time.Now()
-	all := rounds{Date: start.UTC().Format(time.DateOnly), Commit: commit(), Busy: *busy, Suites: map[string]*suiteRounds{}}
+	all := rounds{Date: start.UTC().Format(time.DateOnly), Commit: commit(*file, tablePath(*file)), Busy: *busy, Suites: map[string]*suiteRounds{}}
 	for round := 1; round <= *count && ctx.Err() == nil && (*limit == 0 || time.Since(start) < *limit); round++ {
 		r.book = newBook(r.screen)
 		r.book.print("=== round %d of %d, beside %d busy processes", round, *count, *busy)
@@ -139,10 +150,24 @@ func (a rounds) print(out io.Writer) {
 	}
 }
 
-// commit names the commit that is tested, and whether there are changes on top of it.
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
-	return cmp.Or(strings.TrimSpace(string(out)), fmt.Sprintf("an unknown commit: %v", err))
+// commit names the commit that is tested, and says whether there are changes on top of it, but for what a
+// sitting writes to these files itself.
+func commit(files ...string) string {
+	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return fmt.Sprintf("an unknown commit: %v", err)
+	}
+	name := strings.TrimSpace(string(out))
+	args := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	for _, file := range files {
+		if file != "" {
+			args = append(args, ":!"+file)
+		}
+	}
+	if changed, err := exec.Command("git", args...).Output(); err != nil || len(changed) > 0 {
+		name += "-dirty"
+	}
+	return name
 }
 
 // besideBusy runs a command while other processes hold the processors.

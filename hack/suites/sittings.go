@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // sittings are the results of all runs of make flakes that a file has: rounds take hours, and come
@@ -37,12 +40,16 @@ func readSittings(file string) (sittings, error) {
 	return all, nil
 }
 
+// write writes the file, and the page with the table.
 func (all sittings) write(file string) error {
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(tablePath(file), []byte(all.page()), 0o644)
 }
 
 // sum is what came of a suite in all sittings.
@@ -50,6 +57,8 @@ type sum struct {
 	rounds, failed  int
 	commits, dates  []string
 	busiest, idlest int
+	// tests are those that failed, and how often.
+	tests map[string]int
 }
 
 // add adds the rounds of a suite in a sitting.
@@ -62,6 +71,12 @@ func (s *sum) add(r rounds, suite *suiteRounds) {
 	s.failed += suite.Rounds - suite.Clean
 	s.commits = append(s.commits, r.Commit)
 	s.dates = append(s.dates, r.Date)
+	for test, times := range suite.Failed {
+		if s.tests == nil {
+			s.tests = map[string]int{}
+		}
+		s.tests[test] += times
+	}
 }
 
 // span names the first and the last of several.
@@ -72,8 +87,8 @@ func span(names []string) string {
 	return names[0]
 }
 
-// print prints a table for CONTRIBUTING.md: what came of each suite in all sittings.
-func (all sittings) print(out io.Writer) {
+// sums returns what came of each suite.
+func (all sittings) sums() map[string]*sum {
 	sums := map[string]*sum{}
 	for _, sitting := range all {
 		for name, suite := range sitting.Suites {
@@ -83,13 +98,56 @@ func (all sittings) print(out io.Writer) {
 			sums[name].add(sitting, suite)
 		}
 	}
-	fmt.Fprint(out, "\nAll sittings:\n\n| Suite | Rounds | With a failure | Busy processes | Commit | Date |\n|---|---|---|---|---|---|\n")
+	return sums
+}
+
+// fewest returns those suites that have the fewest rounds so far, as many as wanted: of suites with as many
+// rounds, those that take the least time.
+func (all sittings) fewest(suites []suite, wanted int) []suite {
+	sums := all.sums()
+	played := func(s suite) int {
+		if sums[s.name] == nil {
+			return 0
+		}
+		return sums[s.name].rounds
+	}
+	suites = slices.Clone(suites)
+	slices.SortStableFunc(suites, func(a, b suite) int {
+		return cmp.Or(cmp.Compare(played(a), played(b)), cmp.Compare(a.seconds, b.seconds))
+	})
+	return suites[:min(wanted, len(suites))]
+}
+
+// print prints a table of what came of each suite in all sittings.
+func (all sittings) print(out io.Writer) {
+	sums := all.sums()
+	fmt.Fprint(out, "\n| Suite | Rounds | With a failure | What failed | Busy processes | Commit | Date |\n|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[name]
 		busy := fmt.Sprint(s.busiest)
 		if s.idlest != s.busiest {
 			busy = fmt.Sprintf("%d to %d", s.idlest, s.busiest)
 		}
-		fmt.Fprintf(out, "| %s | %d | %d | %s | %s | %s |\n", name, s.rounds, s.failed, busy, span(s.commits), span(s.dates))
+		var tests []string
+		for _, test := range slices.Sorted(maps.Keys(s.tests)) {
+			tests = append(tests, fmt.Sprintf("%s (%d)", test, s.tests[test]))
+		}
+		fmt.Fprintf(out, "| %s | %d | %d | %s | %s | %s | %s |\n", name, s.rounds, s.failed, strings.Join(tests, ", "), busy, span(s.commits), span(s.dates))
 	}
+}
+
+// tablePath is the page beside a file of sittings that has their table, "" without a file.
+func tablePath(file string) string {
+	if file == "" {
+		return ""
+	}
+	return strings.TrimSuffix(file, filepath.Ext(file)) + ".md"
+}
+
+// page is the page with the table.
+func (all sittings) page() string {
+	var page strings.Builder
+	page.WriteString("# Rounds on a busy machine\n\nWritten by `make flakes`, which runs suites again and again while other processes keep the processors busy.\n")
+	all.print(&page)
+	return page.String()
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,15 +34,42 @@ func TestSittingsAddUp(t *testing.T) {
 	var out strings.Builder
 	all.print(&out)
 	const want = `
-All sittings:
-
-| Suite | Rounds | With a failure | Busy processes | Commit | Date |
-|---|---|---|---|---|---|
-| cli | 12 | 0 | 8 | aaaa | 2026-01-01 |
-| e2e | 20 | 1 | 8 | aaaa to bbbb | 2026-01-01 to 2026-01-02 |
+| Suite | Rounds | With a failure | What failed | Busy processes | Commit | Date |
+|---|---|---|---|---|---|---|
+| cli | 12 | 0 |  | 8 | aaaa | 2026-01-01 |
+| e2e | 20 | 1 | e2e TestA (1) | 8 | aaaa to bbbb | 2026-01-01 to 2026-01-02 |
 `
 	if out.String() != want {
 		t.Errorf("printed:%s\nwant:%s", out.String(), want)
+	}
+	page, err := os.ReadFile(tablePath(file))
+	if err != nil || !strings.HasSuffix(string(page), want) {
+		t.Errorf("beside the file is the page\n%s, %v", page, err)
+	}
+	var names []string
+	for _, s := range all.fewest([]suite{{name: "e2e"}, {name: "long", seconds: 9}, {name: "cli"}, {name: "short", seconds: 1}}, 3) {
+		names = append(names, s.name)
+	}
+	if want := []string{"short", "long", "cli"}; !slices.Equal(names, want) {
+		t.Errorf("the fewest rounds have %q, want %q", names, want)
+	}
+}
+
+// The committed page is of the committed sittings, and each is of a suite that there is.
+func TestCommittedRounds(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join("..", "..", "test", "flakes.json")
+	all, err := readSittings(file)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d sittings, %v", len(all), err)
+	}
+	if page, err := os.ReadFile(tablePath(file)); err != nil || string(page) != all.page() {
+		t.Errorf("%s is not of %s: make flakes ROUNDS=0 writes it (%v)", tablePath(file), file, err)
+	}
+	for name := range all.sums() {
+		if _, err := choose([]string{name}); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
 

@@ -36,7 +36,8 @@ type suite struct {
 	// needs are the make targets that build the programs of the suite. make build is done
 	// before any suite.
 	needs []string
-	// seconds is how long the suite takes: long ones start first.
+	// seconds is about how long the suite takes beside others in CI, by "The suites" at the end of its log: of
+	// those that can run, the longest is next.
 	seconds int
 	// alone: nothing else runs beside it, as it compares times.
 	alone bool
@@ -73,31 +74,32 @@ var tiers = map[string][]suite{
 		{name: "sandbox-slice", module: "sandbox", command: sandboxMake("test-slice"), seconds: 100},
 	},
 	rest: {
-		blackBox("e2e", 900, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
-		blackBox("cli", 500, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
-		blackBox("fault/outage", 240, suite{env: []string{"SOAK=2m"}}),
-		blackBox("fault/clock", 60, suite{env: clocks, needs: []string{"build-clock"}}),
+		blackBox("e2e", 1000, suite{name: "e2e-race", replaces: "e2e", racing: race, env: clocks, needs: []string{"build-race", "build-clock"}}),
+		blackBox("cli", 800, suite{name: "cli-race", replaces: "cli", env: clocks, needs: []string{"build-clock"}}),
+		blackBox("fault/outage", 180, suite{env: append([]string{"SOAK=2m"}, clocks...), needs: []string{"build-clock"}}),
+		blackBox("fault/clock", 40, suite{env: clocks, needs: []string{"build-clock"}}),
 		blackBox("fault/clock/manager", 10, suite{}),
-		blackBox("fault/forgery", 60, suite{}),
+		blackBox("fault/forgery", 30, suite{}),
 		blackBox("fault/underway", 60, suite{}),
-		blackBox("fault/explore", 120, suite{needs: []string{"build-argo-rollouts"}}),
-		blackBox("fault/fuzz", 120, suite{}),
-		blackBox("capacity", 120, suite{}),
+		blackBox("fault/explore", 240, suite{needs: []string{"build-argo-rollouts"}}),
+		blackBox("fault/fuzz", 450, suite{}),
+		blackBox("capacity", 220, suite{}),
 		blackBox("tenants", 240, suite{}),
-		blackBox("readme", 150, suite{}),
-		blackBox("argo", 60, suite{needs: []string{"build-argo-rollouts"}}),
-		blackBox("monitoring", 120, suite{needs: []string{"build-prometheus"}}),
-		blackBox("page", 100, suite{requires: browser}),
-		blackBox("neighbors", 240, suite{needs: []string{
+		blackBox("readme", 140, suite{}),
+		blackBox("argo", 80, suite{needs: []string{"build-argo-rollouts"}}),
+		blackBox("monitoring", 60, suite{needs: []string{"build-prometheus"}}),
+		blackBox("page", 240, suite{requires: browser}),
+		blackBox("neighbors", 210, suite{needs: []string{
 			"build-helm", "build-metrics-server", "build-descheduler", "build-cert-manager", "build-prometheus", "build-prometheus-operator",
 		}}),
-		blackBox("install", 120, suite{needs: []string{"build-helm", "build-e2e-test"}}),
-		blackBox("node", 150, suite{needs: []string{"build-node", "build-helm", "build-metrics-server"}, requires: realNodes}),
-		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 400},
+		blackBox("install", 180, suite{needs: []string{"build-helm", "build-e2e-test"}}),
+		blackBox("node", 280, suite{needs: []string{"build-node", "build-helm", "build-metrics-server"}, requires: realNodes}),
+		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 900},
 		// With the race detector it plays few cases, as each takes long then.
-		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 100},
+		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 60},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
-		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test"), env: []string{testAll}, seconds: 900},
+		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 1400},
+		{name: "sandbox-parts", module: "sandbox", command: sandboxMake("test-parts"), env: []string{testAll}, seconds: 400},
 		{name: "site", module: "hack/site", packages: []string{"./..."}, seconds: 5},
 		{name: "plot", module: "hack/plot", packages: []string{"./..."}, seconds: 5},
 		{name: "bench", module: "test", packages: []string{"./scale"}, flags: []string{"-count=1", "-timeout=60m"}, env: []string{testAll, "SCALE=small", "OUT=${BIN}/bench"}, seconds: 240, alone: true},
@@ -107,7 +109,7 @@ var tiers = map[string][]suite{
 		},
 		{
 			name: "oldest-release", module: "test", packages: []string{"./e2e", "./cli"}, flags: append([]string{"-p=1", "-run=" + samplePattern()}, uncached...),
-			env: []string{"SANDBOX_KUBERNETES=" + oldestRelease}, needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 200,
+			env: []string{"SANDBOX_KUBERNETES=" + oldestRelease}, needs: []string{"build-kubernetes KUBERNETES=" + oldestRelease}, seconds: 80,
 		},
 	},
 	others: {

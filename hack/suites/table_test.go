@@ -91,6 +91,22 @@ func TestReplacedSuitesLoseNothing(t *testing.T) {
 	}
 }
 
+// The suites of make test-all play both halves of the sandbox's own tests, which TestMakeTest of the sandbox
+// compares with all that it has.
+func TestHalvesOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	var targets []string
+	for _, s := range everything() {
+		if s.command != nil {
+			targets = append(targets, s.command[len(s.command)-1])
+		}
+	}
+	slices.Sort(targets)
+	if want := []string{"test-parts", "test-program"}; !slices.Equal(targets, want) {
+		t.Errorf("make test-all runs the targets %q of the sandbox, want %q", targets, want)
+	}
+}
+
 // A suite that replaces another is not chosen in its place by name.
 func TestChosenByName(t *testing.T) {
 	t.Parallel()
