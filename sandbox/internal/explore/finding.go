@@ -42,6 +42,8 @@ type Finding struct {
 	// describes the result of leaving out steps.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
+	// Learnt is how the steps of the baseline runs ended; nil: not known.
+	Learnt *Learnt `json:"learnt,omitempty"`
 }
 
 // Confirmed implements [results.Finding].
@@ -100,7 +102,7 @@ func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Bas
 	}
 	w := *e.Workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	found := &Finding{Evidence: results.NewEvidence(e.Command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
+	found := &Finding{Evidence: results.NewEvidence(e.Command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems, Learnt: e.learntFrom(&w, b)}
 	found.ID = found.id()
 	return found
 }
