@@ -49,12 +49,10 @@ func TestEachFaultIsReached(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\|").FindAllSubmatch(page, -1) {
 		kinds = append(kinds, string(row[1]))
 	}
-	args := []string{"explore", "--workload", workloadFile(t, orderWorkload), "--dir", t.TempDir(), "--quiet", "1500ms", "--hold", "1s", "--jobs", "3"}
 	var names []string
 	for at, of := range occasions {
 		for _, kind := range of {
-			name := kind + " at step 1" + at
-			names, args = append(names, name), append(args, "--only", name)
+			names = append(names, kind+" at step 1"+at)
 			if !slices.Contains(kinds, kind) {
 				t.Errorf("there is no fault %s in the table", kind)
 			}
@@ -63,13 +61,36 @@ func TestEachFaultIsReached(t *testing.T) {
 	if len(names) != len(kinds) {
 		t.Errorf("there are occasions for %d faults, and the table has %d: %v", len(names), len(kinds), kinds)
 	}
-	r := command(t, append(args, "--", "env", "KUBE_FEATURE_WatchListClient=false", shop(t), "--elect")...)
-	for _, name := range names {
-		if !regexp.MustCompile(regexp.QuoteMeta(name) + ` \([^()]*\): ok\n`).MatchString(r.stderr) {
-			t.Errorf("%s is not reached, or not survived", name)
+	// A machine that stands still may keep a fault from taking effect: then it is played once more.
+	for range 2 {
+		if names = playFaults(t, names); len(names) == 0 {
+			return
 		}
 	}
-	if r.code != 0 || t.Failed() {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	t.Errorf("these are not reached: %q", names)
+}
+
+// playFaults plays faults on the shop, and returns those that were not reached.
+func playFaults(t *testing.T, names []string) (unreached []string) {
+	t.Helper()
+	args := []string{"explore", "--workload", workloadFile(t, orderWorkload), "--dir", t.TempDir(), "--quiet", "1500ms", "--hold", "1s", "--jobs", "3"}
+	for _, name := range names {
+		args = append(args, "--only", name)
 	}
+	r := command(t, append(args, "--", "env", "KUBE_FEATURE_WatchListClient=false", shop(t), "--elect")...)
+	for _, name := range names {
+		came := regexp.MustCompile(regexp.QuoteMeta(name) + ` \([^()]*\): (.*)\n`).FindStringSubmatch(r.stderr)
+		switch {
+		case came == nil:
+			t.Errorf("%s is not played", name)
+		case came[1] == "not reached":
+			unreached = append(unreached, name)
+		case came[1] != "ok":
+			t.Errorf("%s: %s", name, came[1])
+		}
+	}
+	if t.Failed() {
+		t.Logf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	return unreached
 }

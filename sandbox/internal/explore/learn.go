@@ -46,7 +46,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, known *Learnt, p
 		return nil, nil, err
 	}
 	if known != nil {
-		fmt.Fprintf(progress, "%d of %d steps came to what they came to when it was found, and were over without --quiet.\n", recognizedSteps(runs), len(runs)*(len(e.Workload.Steps)+1))
+		fmt.Fprintf(progress, "%d of %d steps ended as they did when it was found, before --quiet was over.\n", recognizedSteps(runs), len(runs)*(len(e.Workload.Steps)+1))
 	}
 	if asked := lab.Forbidden(runs[0].Requests); len(asked) > 0 {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", lab.MayNot(asked))

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
@@ -33,14 +34,18 @@ func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) 
 	if _, err := i.Crash(ctx); err != nil {
 		return false, err
 	}
-	step := i.Settler.Step
-	for end := time.Now().Add(i.base.Steps[0].Took + i.base.Steps[step].Took); !i.Rules.fired(AgainRule) && time.Now().Before(end) && ctx.Err() == nil; {
+	step := &i.base.Steps[i.Settler.Step]
+	// A process that has started and does nothing has nothing to write.
+	idle := func() bool {
+		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
+	}
+	for end := time.Now().Add(i.base.Steps[0].Took + step.Took + i.patience); !i.Rules.fired(AgainRule) && !idle() && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
 	}
 	again := i.Rules.fired(AgainRule)
 	i.Rules.Remove(AgainRule)
 	if !again {
-		return false, ctx.Err() // The next process had nothing to write.
+		return false, ctx.Err()
 	}
 	return i.Crash(ctx)
 }
