@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
@@ -21,15 +22,17 @@ import (
 // that ends the steps of runs with a fault. No verdict depends on it.
 type Learnt struct {
 	// Of is a hash of everything that the baseline runs depend on.
-	Of    string       `json:"of"`
-	Steps []LearntStep `json:"steps"`
+	Of string `json:"of"`
+	// Watches are the resources that the operator watches right after its start.
+	Watches []string     `json:"watches,omitempty"`
+	Steps   []LearntStep `json:"steps"`
 }
 
 // LearntStep is how a step ended in the baseline runs.
 type LearntStep struct {
 	// State is the digest of the state at the end; empty if the two runs came to different states.
 	State string `json:"state,omitempty"`
-	// Last and Lasts are the last kind of write, and the number of such writes.
+	// Last and Lasts are the last kind of write, and the number of such writes; 0: there is none.
 	Last  observe.Call `json:"last,omitzero"`
 	Lasts int          `json:"lasts,omitempty"`
 	// Quiet is the quiet time that runs with a fault need in this step, in seconds.
@@ -43,7 +46,7 @@ func (e *Explorer) learntFrom(w *workload.Workload, b *baseline.Baseline) *Learn
 	if b == nil || of == "" {
 		return nil
 	}
-	l := &Learnt{Of: of}
+	l := &Learnt{Of: of, Watches: b.AtStart}
 	for i := range b.Steps[:min(len(w.Steps)+1, len(b.Steps))] {
 		s := &b.Steps[i]
 		l.Steps = append(l.Steps, LearntStep{State: s.Digest, Last: s.Last, Lasts: s.Lasts, Quiet: s.Quiet.Seconds()})
@@ -76,7 +79,7 @@ func (e *Explorer) dependsOn(w *workload.Workload) string {
 // step returns how a step ended; nil if that is not known, and for the last step, in which changes of
 // all earlier steps may still come to light.
 func (l *Learnt) step(i int) *LearntStep {
-	if l == nil || i >= len(l.Steps)-1 || l.Steps[i].State == "" || l.Steps[i].Lasts == 0 {
+	if l == nil || i >= len(l.Steps)-1 || l.Steps[i].State == "" {
 		return nil
 	}
 	return &l.Steps[i]
@@ -91,7 +94,7 @@ func (s *LearntStep) over(quiet time.Duration, lasts int, state func() string) b
 // recognized reports whether a step of a baseline run has ended as it did before.
 func (r *run) recognized(step int, quiet time.Duration) bool {
 	known := r.learnt.step(step)
-	if known == nil || r.recorder.Unfinished() {
+	if known == nil || r.recorder.Unfinished() || !containsAll(r.settler.Watches(), r.learnt.Watches) {
 		return false
 	}
 	return known.over(quiet, r.settler.Sent(known.Last), r.digest)
@@ -100,4 +103,9 @@ func (r *run) recognized(step int, quiet time.Duration) bool {
 // digest returns the digest of the present state.
 func (r *run) digest() string {
 	return observe.Names{Unjudged: r.Workload.Unjudged}.Digest(r.recorder.Objects(), r.log.LockKeys())
+}
+
+// containsAll reports whether a list has all items of another.
+func containsAll(all, items []string) bool {
+	return !slices.ContainsFunc(items, func(item string) bool { return !slices.Contains(all, item) })
 }

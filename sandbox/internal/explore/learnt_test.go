@@ -21,13 +21,16 @@ func TestKnownSteps(t *testing.T) {
 	l := &Learnt{Steps: []LearntStep{
 		{State: "a", Last: write, Lasts: 2, Quiet: 1.5}, {Last: write, Lasts: 1, Quiet: 1}, {State: "c", Quiet: 1}, {State: "d", Last: write, Lasts: 1, Quiet: 1},
 	}}
-	for step, known := range []bool{true, false, false, false, false} {
+	for step, known := range []bool{true, false, true, false, false} {
 		if got := l.step(step); (got != nil) != known {
 			t.Errorf("step %d is known: %t", step, got != nil)
 		}
 	}
 	if (*Learnt)(nil).step(0) != nil {
 		t.Error("without anything that was learnt, a step is known")
+	}
+	if !containsAll([]string{"pods", "secrets"}, []string{"secrets"}) || containsAll([]string{"pods"}, []string{"pods", "secrets"}) {
+		t.Error("an operator that does not watch all yet has started, or one that does has not")
 	}
 	for _, tc := range []struct {
 		name  string
