@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -48,4 +51,21 @@ func TestLongEvent(t *testing.T) {
 			t.Errorf("a line of the log has %d bytes: %s…", len(line), line[:200])
 		}
 	}
+}
+
+// A request of any length that is none restarts nothing, and neither hides a valid one that replaces it
+// nor keeps the ticks from coming.
+func TestOversizedRequest(t *testing.T) {
+	cluster.StartManager(t)
+	cluster.AddNodes(t, "oversized", 1)
+	d := workload(t, "Deployment", "oversized")
+	r := suspendedRestart(t, "oversized")
+	// It begins like a time, and is as long as the API server lets all annotations of an object be.
+	huge := time.Now().UTC().Format(time.RFC3339) + strings.Repeat(" ", 255<<10)
+	cluster.Change(t, r, func() { metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, huge) })
+	cluster.EventuallyEvent(t, "ScheduledRestart", "oversized", "Warning InvalidRequest: the annotation "+tidekeeperv1.RestartNowAnnotation)
+	if cluster.Refresh(t, r); r.Status.Active != nil || len(r.Status.History) > 0 || restartedAt(t, d) != "" {
+		t.Errorf("it was restarted: %+v", r.Status)
+	}
+	eventuallyOutcome(t, r, cluster.RequestRestart(t, r, time.Now()), tidekeeperv1.OutcomeSucceeded, "")
 }

@@ -16,6 +16,57 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
+// applyRestart applies a ScheduledRestart for a Deployment, and returns what kubectl prints.
+func applyRestart(t *testing.T, name, target, spec string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(fmt.Sprintf("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: %s, namespace: default}\nspec: {targetRef: {kind: Deployment, name: %s}, %s}\n", name, target, spec), "apply", "-f", "-")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// The same for the time zone, and for the target, which the workload itself says.
+func TestOptInTimeZoneAndTargetAreSetBackAloud(t *testing.T) {
+	cluster.StartManager(t)
+	const name, other = "optin-setback-zone", "optin-setback-other"
+	d := deployment(name, 0, app)
+	d.Annotations = map[string]string{
+		tidekeeperv1.OptInAnnotation: "true", tidekeeperv1.OptInScheduleAnnotation: "0 3 * * *", tidekeeperv1.OptInTimeZoneAnnotation: "Europe/Rome",
+	}
+	cluster.Apply(t, d)
+	want := wanted{Schedule: "0 3 * * *", TimeZone: "Europe/Rome"}
+	eventuallyOptIn(t, name, want)
+	framework.Eventually(t, "the policy is in force, and warns", func() error {
+		out := applyRestart(t, name, other, `schedule: "0 3 * * *", timeZone: Europe/Berlin`)
+		for _, want := range []string{
+			"the annotation tidekeeper.dev/restart-time-zone of Deployment " + name + " says the timeZone, which will be set back to it",
+			"the annotation tidekeeper.dev/scheduled-restart of Deployment " + name + " says the targetRef, which will be set back to it: create another ScheduledRestart",
+		} {
+			if !strings.Contains(out, "Warning: ") || !strings.Contains(out, want) {
+				return fmt.Errorf("apply does not say %q:\n%s", want, out)
+			}
+		}
+		return nil
+	})
+	if r := eventuallyOptIn(t, name, want); r.Spec.TargetRef.Name != name {
+		framework.Eventually(t, "its target is set back", func() error { return diff(name, restartNamed(t, name).Spec.TargetRef.Name) })
+	}
+	for _, said := range []string{
+		`timeZone "Europe/Berlin" was reverted to "Europe/Rome", the value of the annotation tidekeeper.dev/restart-time-zone of Deployment ` + name,
+		"targetRef Deployment " + other + " was reverted to Deployment " + name,
+	} {
+		framework.Eventually(t, "an event says "+said, func() error {
+			for _, event := range cluster.Events(t, "ScheduledRestart", name) {
+				if strings.HasPrefix(event, "Warning AnnotationWins: ") && strings.Contains(event, said) {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+	}
+}
+
 // A user who applies a ScheduledRestart of which annotations of the workload say otherwise gets a
 // warning from the apply, and an event about the object itself. Fields that no annotation names stay,
 // without a word.
@@ -28,11 +79,7 @@ func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 	eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *", MaxPodAgeSeconds: 604800})
 	apply := func(spec string) string {
 		t.Helper()
-		out, err := cluster.Kubectl(fmt.Sprintf("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: %s, namespace: default}\nspec: {targetRef: {kind: Deployment, name: %[1]s}, %s}\n", name, spec), "apply", "-f", "-")
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return out
+		return applyRestart(t, name, name, spec)
 	}
 	const theirs = `schedule: "30 2 * * 0", maxPodAgeSeconds: 7200, timeZone: Europe/Berlin`
 	framework.Eventually(t, "the policy is in force, and warns", func() error {
