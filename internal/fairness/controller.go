@@ -45,6 +45,9 @@ func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Cont
 	if !ok {
 		return errors.New("the manager has no shares of namespaces")
 	}
+	if c.NamespaceOf == nil || c.ObjectOf == nil {
+		return errors.New("a controller of namespaced objects says which namespace and which object a request is about")
+	}
 	workers := max(1, c.Options.MaxConcurrentReconciles)
 	c.Options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
 		return newQueue(name, workers, limiter, c.NamespaceOf)
