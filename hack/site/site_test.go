@@ -112,14 +112,14 @@ func read(t *testing.T, folder, name string) string {
 	return string(text)
 }
 
-// Links that lead nowhere end the program, and links to files that are no pages become text.
+// Links that lead nowhere end the program, and links to source files become text.
 func TestLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, readme, fails, has string
 	}{
 		{"a page", "# A\n\n[b](docs/b.md#two-words)\n", "", `<a href="docs/b.html#two-words">b</a>`},
 		{"a folder", "# A\n\n[docs](docs)\n", "", `<a href="docs/b.html">docs</a>`},
-		{"a file that is no page", "# A\n\nin [c](docs/c.go).\n", "", "<p>in c.</p>"},
+		{"a source file", "# A\n\nin [c](docs/c.go).\n", "", "<p>in c.</p>"},
 		{"elsewhere", "# A\n\n[e](https://example.com)\n", "", `<a href="https://example.com">e</a>`},
 		{"no such page", "# A\n\n[x](docs/x.md)\n", "README.md links to docs/x.md", ""},
 		{"no such heading", "# A\n\n[b](docs/b.md#three)\n", "README.md links to the heading #three", ""},

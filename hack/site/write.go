@@ -84,7 +84,7 @@ func write(pages map[string]*page, root fs.FS, version, folder string) error {
 }
 
 // relink turns the links of a page into links of the site, and returns the images that it shows. A
-// link to a file that is no page becomes its text.
+// link to a file that has no page becomes its text.
 func relink(p *page, pages map[string]*page) (images []string, err error) {
 	for _, link := range links(p.tree) {
 		target, anchor, local := resolve(p.file, string(link.Destination))

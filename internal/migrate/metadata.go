@@ -78,7 +78,7 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 		r.leftOut("metadata.ownerReferences", "the new object is not deleted with its owner", "delete it when the owner is deleted")
 	}
 	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
-		r.note("metadata.finalizers", "are for the original's controller to remove", "docs/tasks/migrate.md says how to delete the original without it")
+		r.note("metadata.finalizers", "are for the original's controller to remove", "docs/tasks/move-from-the-original-operators.md says how to delete the original without it")
 	}
 	return labels, annotations
 }

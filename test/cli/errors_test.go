@@ -67,7 +67,7 @@ func TestCRDsMissing(t *testing.T) {
 	} {
 		framework.Eventually(t, "kubectl tide "+args, func() error {
 			r := command{kubeconfig: other.Kubeconfig, args: strings.Fields(args)}.run(t)
-			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install Tidekeeper (docs/tasks/install.md), or only its kinds: kubectl apply -k config/crd, in a checkout\n"}, r)
+			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install Tidekeeper (docs/tasks/install-with-helm.md), or only its kinds: kubectl apply -k config/crd, in a checkout\n"}, r)
 		})
 	}
 	// Pods are everywhere.

@@ -111,12 +111,12 @@ spec:
 `
 
 const (
-	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to remove: docs/tasks/migrate.md says how to delete the original without it\n"
+	noteFinalizers = "note: NodePool old: metadata.finalizers: are for the original's controller to remove: docs/tasks/move-from-the-original-operators.md says how to delete the original without it\n"
 	leftOutOften   = `left out: Eru old/often: spec.schedule: schedule "@every 6h": @every is not supported, as it has no fixed times: write for example "*/30 * * * *" or "0 */6 * * *": change it and convert it again` + "\n"
 	noteStays      = "note: Eru old/written: the original deletes it with the Deployment web, which does not opt in: the ScheduledRestart stays, and then reports TargetNotFound: annotate the Deployment if it must go with it\n"
 )
 
-// All of docs/tasks/migrate.md, on a cluster where the original controllers were running:
+// All of docs/tasks/move-from-the-original-operators.md, on a cluster where the original controllers were running:
 // nothing is missing on a node at any moment, no pod is restarted, and what the original
 // controllers had created belongs to our objects in the end and is deleted with them.
 func TestMigrateFromCluster(t *testing.T) {

@@ -135,7 +135,7 @@ func (n *node) kubectl(t *testing.T, args ...string) string {
 	return n.MustKubectl(t, "", args...)
 }
 
-// install installs the manager as docs/tasks/install.md says, of the image that is there.
+// install installs the manager as docs/tasks/install-with-helm.md says, of the image that is there.
 func (n *node) install(t *testing.T) {
 	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	n.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "default"))

@@ -213,7 +213,7 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	case m.Namespace != "":
 		r.Result, r.Message = failed, fmt.Sprintf("%s: see kubectl -n %s get pods, and their logs", m.Problem, m.Namespace)
 	case unobserved:
-		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start a manager (docs/tasks/install.md)"
+		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start a manager (docs/tasks/install-with-helm.md)"
 	default:
 		r.Result, r.Message = unknown, m.Problem+": either no manager is running, or it runs without leader election"
 	}

@@ -109,7 +109,7 @@ func AboutKind(err error, kind, namespace, name string) error {
 	case !apierrors.IsNotFound(err):
 		return err
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return &CodedError{ExitKindUnknown, fmt.Errorf("the cluster does not know the kind %s: install Tidekeeper (docs/tasks/install.md), or only its kinds: kubectl apply -k config/crd, in a checkout", kind)}
+		return &CodedError{ExitKindUnknown, fmt.Errorf("the cluster does not know the kind %s: install Tidekeeper (docs/tasks/install-with-helm.md), or only its kinds: kubectl apply -k config/crd, in a checkout", kind)}
 	default:
 		return NotFound(kind, namespace, name)
 	}

@@ -50,7 +50,7 @@ func TestExplainError(t *testing.T) {
 		want string
 	}{
 		{AboutKind(unknown, "ScheduledRestart", "shop", ""), ExitKindUnknown,
-			"the cluster does not know the kind ScheduledRestart: install Tidekeeper (docs/tasks/install.md), or only its kinds: kubectl apply -k config/crd, in a checkout"},
+			"the cluster does not know the kind ScheduledRestart: install Tidekeeper (docs/tasks/install-with-helm.md), or only its kinds: kubectl apply -k config/crd, in a checkout"},
 		{AboutKind(apierrors.NewNotFound(resource, "web"), "ScheduledRestart", "shop", "web"), ExitNotFound,
 			`there is no ScheduledRestart "web" in the namespace "shop"`},
 		{apierrors.NewForbidden(resource, "", errors.New(`User "dev" cannot list it`)), ExitForbidden,

@@ -46,7 +46,7 @@ Each setting that cannot be converted is a line on stderr. So is each change tha
 a command because the object is not Tidekeeper's, such as an annotation on a
 Deployment; -o commands prints only these commands.
 
-docs/tasks/migrate.md has the order of the steps, so that nothing is restarted twice.
+docs/tasks/move-from-the-original-operators.md has the order of the steps, so that nothing is restarted twice.
 
 Exit codes: 0 everything was converted, 2 stderr lists manual steps, 1 the input cannot
 be read and nothing is printed, 4 cluster unreachable, 5 not allowed to read some of the
