@@ -39,8 +39,10 @@ func (a address) shows(namespace string) bool {
 	return (a.namespace == "" || namespace == a.namespace) && (only == "" || namespace == only)
 }
 
-// matches reports whether a text has the words of the filter in it.
-func (a address) matches(text string) bool { return strings.Contains(text, a.get("q")) }
+// matches reports whether a text has the filter in it, in upper or lower case.
+func (a address) matches(text string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(a.get("q")))
+}
 
 // namespaceFlags are the flags for the namespaces of the page, in a command.
 func (a address) namespaceFlags() []string {

@@ -20,7 +20,9 @@ import (
 // whatIf is the data of the page about copies that fit, and losses.
 type whatIf struct {
 	Problems []string
-	Fields   []field
+	// NoRoom says why nothing is known of what fits.
+	NoRoom string
+	Fields []field
 	// Like is the workload whose copies are meant, and Workloads can be chosen.
 	Like      string
 	Workloads []string
@@ -111,19 +113,22 @@ func pendingRows(room *view.Room) []pendingRow {
 
 // capacityPage is the page about copies that fit, and losses.
 func capacityPage(r *request) (*page, error) {
-	d := &whatIf{Problems: r.snapshot.problemsOf(capacityKinds...)}
+	s := r.snapshot
+	d := &whatIf{Problems: s.problemsOf(capacityKinds...), NoRoom: s.problem(capacityKinds...)}
 	pod, command, err := d.ask(r.address, func(name likeName) podOfLike { return r.models.lookups.podLike(r.ctx, r.now(), name) })
 	if err != nil {
 		d.Mistake = err.Error()
 	}
-	p := &page{title: "What if", template: "capacity", data: d, json: []view.PoolFit{}, command: command}
+	p := &page{title: "What if", template: "capacity", data: d, json: []view.PoolFit{}, command: command, unknown: s.unknown(capacityKinds...)}
+	if pod != nil {
+		d.Requests = resources.Text(capacity.RequestsOf(pod))
+	}
 	room := r.room()
 	if room == nil {
 		return p, nil
 	}
 	d.Workloads = workloadNames(r.snapshot.pods(), r.address)
 	if pod != nil {
-		d.Requests = resources.Text(capacity.RequestsOf(pod))
 		fits := room.Fit(pod, d.Like == "")
 		p.json = fits
 		for _, fit := range fits {

@@ -13,6 +13,7 @@
 //   - fleet.go, fleet_pages.go: the pages about several clusters
 //   - world.go, feed.go: the watches of the cluster, and how long they last
 //   - snapshot.go, targets.go: the objects of the cluster at a moment
+//   - unknown.go: numbers that are not known, as objects may not be read
 //   - models.go, rooms.go, forecasts.go: computed from a snapshot, once per change
 //   - lookups.go: read without a watch, and kept for a while
 //   - page.go, request.go, address.go, links.go, render.go: from an address to HTML

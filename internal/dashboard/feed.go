@@ -45,7 +45,7 @@ func (w *World) start(kind Kind) *feed {
 			note(func() {
 				f.since, f.lost = w.now(), ""
 				if f.unserved = kind.Optional && apierrors.IsNotFound(err); !f.unserved {
-					f.refused = kind.Explain(err)
+					f.refused, f.forbidden = kind.Explain(err), apierrors.IsForbidden(err)
 				}
 			})
 			read()

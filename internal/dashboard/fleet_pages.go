@@ -82,20 +82,27 @@ type fleetPages struct {
 func (a *fleetPages) overview() *page {
 	d := &overview{Several: true, Filter: a.address.get("q")}
 	data := fleetData[fleetPool]{Items: []fleetPool{}}
-	noRestarts := []string{}
+	noRestarts, read := []string{}, 0
 	for i := range a.parts {
 		p := &a.parts[i]
 		if silent := p.silent(a.kinds); silent != "" {
 			d.Others = append(d.Others, otherCluster{p.context(), p.member.frame.links.page("/"), silent, view.Bad})
 			data.Errors = append(data.Errors, clusterError{p.context(), silent})
+			d.Partly = true
 			continue
 		}
+		read++
 		of, _ := p.page.data.(*overview)
 		d.add(p.member.frame.links, of)
 		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		if of.NoHerd != "" {
 			noRestarts = append(noRestarts, p.context())
 		}
+		if of.NoPools != "" {
+			d.Others = append(d.Others, otherCluster{p.context(), p.member.frame.links.page("/"), of.NoPools, view.Bad})
+			data.Errors = append(data.Errors, clusterError{p.context(), of.NoPools})
+		}
+		d.Partly = d.Partly || of.NoRoom+of.NoPods+of.NoHerd+of.Without != "" || of.NoForecast
 		if len(of.Pools) == 0 && p.snapshot.problem(kindPools) == "" {
 			d.Others = append(d.Others, otherCluster{Context: p.context(), Href: p.member.frame.links.page("/"), Text: "no node pools" + matching(d.Filter)})
 		}
@@ -110,7 +117,7 @@ func (a *fleetPages) overview() *page {
 	f, freezes := mergeForecasts(a.parts, a.kinds, a.now, 24*time.Hour)
 	d.Strip, d.Herd = stripOf(&f, freezes, a.local), herdOf(&f, a.local)
 	d.NoForecast = !anyPlayed(a.parts)
-	if len(noRestarts)+len(data.Errors) == len(a.parts) {
+	if silent := len(a.parts) - read; len(noRestarts)+silent == len(a.parts) {
 		d.Strip, d.Herd, d.NoHerd = nil, nil, "no restarts can be read"
 	}
 	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(a.contexts, ",")}}
@@ -164,9 +171,11 @@ func (a *fleetPages) restarts() *page {
 		if silent := p.silent(a.kinds); silent != "" {
 			d.Problems = append(d.Problems, p.context()+" is not counted: "+silent)
 			data.Errors = append(data.Errors, clusterError{p.context(), silent})
+			d.Partly = true
 			continue
 		}
 		of, _ := p.page.data.(*restartsData)
+		d.Partly = d.Partly || of.NoRestarts+of.Without != "" || of.NoForecast
 		d.Problems = append(d.Problems, p.problemsOf(of.Problems, of.NoManager, of.OldForecast, p.lostAt())...)
 		for _, row := range of.Rows {
 			row.Key = p.context() + ": " + row.Key
@@ -177,7 +186,9 @@ func (a *fleetPages) restarts() *page {
 			row.Name = p.context() + ": " + row.Name
 			d.Freezes = append(d.Freezes, row)
 		}
-		if f, ok := p.page.json.(forecast.Forecast); ok {
+		if err := p.page.unknown; err != nil {
+			data.Errors = append(data.Errors, clusterError{p.context(), err.Error()})
+		} else if f, ok := p.page.json.(forecast.Forecast); ok {
 			data.Items = append(data.Items, fleetForecast{p.context(), f})
 		}
 	}

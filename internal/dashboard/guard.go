@@ -13,10 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxBody is the maximum size of the body of a request, in bytes.
 const maxBody = 64 << 10
+
+// bodyLimit is how long a client may take to send a body.
+const bodyLimit = 5 * time.Second
 
 // NewToken returns the token for all requests for data: 32 random bytes, as text.
 func NewToken() string {
@@ -60,8 +64,8 @@ func isOurHost(host string) bool {
 
 // isOurOrigin reports whether a request does not come from another site. A browser names the
 // origin of a request in Origin, or its relation to us in Sec-Fetch-Site, or both; other
-// clients send neither. A page, which has no data in it, may be navigated to from anywhere.
-func isOurOrigin(r *http.Request, isPage bool) bool {
+// clients send neither. The shell, which has no data in it, may be navigated to from anywhere.
+func isOurOrigin(r *http.Request, isShell bool) bool {
 	if origin := r.Header.Values("Origin"); len(origin) > 0 && (len(origin) > 1 || origin[0] != "http://"+r.Host) {
 		return false
 	}
@@ -69,7 +73,13 @@ func isOurOrigin(r *http.Request, isPage bool) bool {
 	case "", "same-origin":
 		return true
 	}
-	return isPage && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return isShell && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// isShell reports whether a path is answered with the shell, or with the line that there is no such
+// page.
+func isShell(path string) bool {
+	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
 
 // door lets in the requests of our own page that show the token.
@@ -97,9 +107,13 @@ func (d *door) guard(next http.Handler) http.Handler {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && !post:
 			w.Header().Set("Allow", "GET, HEAD, POST")
 			w.WriteHeader(http.StatusMethodNotAllowed)
-		case !isOurOrigin(r, isPage(r.URL.Path)), post && cross.Check(r) != nil:
+		case !isOurOrigin(r, isShell(r.URL.Path)), post && cross.Check(r) != nil:
 			w.WriteHeader(http.StatusForbidden)
 		default:
+			if post {
+				// Without a body's end, the connection ends. A recorder of a test has no deadlines.
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
+			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			next.ServeHTTP(w, r)
 		}

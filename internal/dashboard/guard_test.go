@@ -8,9 +8,13 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -243,6 +247,36 @@ func TestNoOtherPaths(t *testing.T) {
 	} {
 		if w := send(s, "GET", path, ourHost, bearer(testToken), ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d with %d bytes, want 404", path, w.Code, w.Body.Len())
+		}
+	}
+}
+
+// A client that does not send the body that it has announced is hung up on, with and without the
+// token.
+func TestBodiesEnd(t *testing.T) {
+	t.Parallel()
+	s := newTestSite(t, nil)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(t.Context(), listener) }()
+	var conns []net.Conn
+	for _, token := range []string{testToken, "another"} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := fmt.Fprintf(conn, "POST /-/act HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{", listener.Addr(), token); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		// It is read to its end, which comes from the server.
+		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Error(err)
 		}
 	}
 }

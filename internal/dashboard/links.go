@@ -5,7 +5,6 @@ package dashboard
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 
 	"tidekeeper.dev/tidekeeper/internal/term"
@@ -42,17 +41,23 @@ func (l links) query(query url.Values) url.Values {
 	return named
 }
 
-// command returns a command as a person types it.
+// command returns a command of the plugin as a person types it.
 func (l links) command(args []string) string {
-	words := []string{"kubectl", "tide"}
+	words := append([]string{"kubectl", "tide"}, args...)
 	if l.context != "" {
-		args = append(slices.Clone(args), "--context", l.context)
+		words = append(words, "--context", l.context)
 	}
-	for _, arg := range args {
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`&;|<>()*?[]{}#~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	return Command(words)
+}
+
+// Command returns a command as a person types it: words with special characters are quoted.
+func Command(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`&;|<>()*?[]{}#~!") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
-		words = append(words, arg)
+		quoted[i] = word
 	}
-	return term.Printable(strings.Join(words, " "))
+	return term.Printable(strings.Join(quoted, " "))
 }

@@ -79,7 +79,7 @@ func (m *Member) read(ctx context.Context, b builder) *snapshot {
 	if slices.Contains(kinds, KindOwnPods) {
 		snapshot.objects[kindPods], snapshot.versions[kindPods] = snapshot.objects[KindOwnPods], snapshot.versions[KindOwnPods]
 		if p := snapshot.problems[KindOwnPods]; p != "" {
-			snapshot.problems[kindPods] = p
+			snapshot.problems[kindPods], snapshot.checks[kindPods] = p, snapshot.checks[KindOwnPods]
 		}
 	}
 	return snapshot

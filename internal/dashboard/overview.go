@@ -49,8 +49,11 @@ type overview struct {
 	Pools     []poolRow
 	// Others are the clusters of which there is no pool, on a page of several.
 	Others  []otherCluster
-	Several bool   // clusters
-	NoPods  string // why there is nothing about pods
+	Several bool // clusters
+	// NoPools, NoRoom and NoPods say why pools, what fits in them, and the starts of pods are not known.
+	NoPools, NoRoom, NoPods string
+	// Partly reports that some of the numbers are not known: of a cluster, of several.
+	Partly  bool
 	Pending int
 	// PendingIn are the links to the pending pods.
 	PendingIn []choice
@@ -60,8 +63,10 @@ type overview struct {
 	// OldForecast says that the forecast is old, and why.
 	OldForecast string
 	NoForecast  bool
-	Trouble     []restartRow
-	Slow        []startupRow
+	// Without names the kinds that the forecast is made without.
+	Without string
+	Trouble []restartRow
+	Slow    []startupRow
 }
 
 // choice is a value of a parameter, of several.
@@ -96,7 +101,7 @@ type poolTable struct {
 // overviewPage is the page of all pools, and of problems.
 func overviewPage(r *request) (*page, error) {
 	a, s, local := r.address, r.snapshot, r.local()
-	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPods: s.problem(kindNodes, kindPods)}
+	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPools: s.problem(kindPools), NoRoom: s.problem(capacityKinds...), NoPods: s.problem(kindPods)}
 	table := poolTable{now: r.now(), address: a, links: r.frame.links, room: r.room(), losses: r.losses()}
 	d.Pools = table.rows(s.pools())
 	sort := cmp.Or(a.get("sort"), "fullest")
@@ -109,7 +114,7 @@ func overviewPage(r *request) (*page, error) {
 	}
 	if d.NoHerd = s.problem(kindRestarts); d.NoHerd == "" {
 		d.OldForecast = r.played.note(r.now(), local)
-		d.NoForecast = !r.played.Known
+		d.NoForecast, d.Without = !r.played.Known, s.forecastWithout()
 		if f := &r.played.Forecast; !d.NoForecast {
 			d.Strip, d.Herd = stripOf(f, s.freezes(), local), herdOf(f, local)
 		}
@@ -128,7 +133,7 @@ func overviewPage(r *request) (*page, error) {
 	for _, row := range d.Pools {
 		shown = append(shown, row.Pool)
 	}
-	return &page{title: "Overview", template: "overview", data: d, json: shown, command: []string{"pools", "-o", "wide"}}, nil
+	return &page{title: "Overview", template: "overview", data: d, json: shown, command: []string{"pools", "-o", "wide"}, unknown: s.unknown(kindPools)}, nil
 }
 
 // rows returns the rows of the pools that match the filter.

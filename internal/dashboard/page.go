@@ -29,6 +29,8 @@ type page struct {
 	data     any // for the template
 	json     any // for programs: the output of the same command
 	command  []string
+	// unknown says why there is no json; nil if there is.
+	unknown error
 }
 
 // builder builds the pages of a path.

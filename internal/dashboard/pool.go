@@ -18,6 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/resources"
+	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -30,25 +31,32 @@ const (
 // poolData is the data of the page of a pool.
 type poolData struct {
 	*view.PoolDetail
-	Problems    []string
-	NoPods      string
-	Tides       []tide
-	Used        string
-	Facts       []fact
-	Lost        []string
-	LargestFits []string
-	Filled      []filledBy
-	Losses      []lossRow
-	Pending     []pendingRow
-	Map         *nodeMap
-	Nodes       []nodeRow
+	Problems []string
+	// NoNodes and NoPods say why nodes, and what is on them, are not known.
+	NoNodes, NoPods string
+	Tides           []tide
+	Used            string
+	Facts           []fact
+	Lost            []string
+	LargestFits     []string
+	Filled          []filledBy
+	Losses          []lossRow
+	Pending         []pendingRow
+	Map             *nodeMap
+	Nodes           []nodeRow
 	// More is how many nodes the table leaves out.
 	More   int
 	Node   *nodePanel
 	Shown  []choice // resources
 	Groups []choice
-	Events []view.Event
+	Events []eventRow
 	CutOff string // which class of the histogram is shown
+}
+
+// eventRow is an event of the pool, and when it was last seen.
+type eventRow struct {
+	view.Event
+	Seen string
 }
 
 // fact is a name with a text.
@@ -75,8 +83,8 @@ func poolPage(r *request) (*page, error) {
 	pools, s := r.snapshot.pools(), r.snapshot
 	i := slices.IndexFunc(pools, func(p *tidekeeperv1.NodePool) bool { return p.Name == r.argument })
 	if i < 0 {
-		if p := s.problem(kindPools); p != "" {
-			return nil, fmt.Errorf("%s", p)
+		if err := s.unknown(kindPools); err != nil {
+			return nil, err
 		}
 		return nil, fmt.Errorf("NodePool %q: %w", r.argument, errNotFound)
 	}
@@ -92,14 +100,17 @@ func poolPage(r *request) (*page, error) {
 	metrics := r.models.lookups.nodeMetrics(r.ctx, r.now())
 	detail.Used, detail.NoMetrics = metrics.UsedBy(names, r.now())
 	detail.Events = view.Events(r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
-	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes), NoPods: s.problem(kindPods), Used: detail.UsedLine(), Events: detail.Events}
+	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes, kindPods), NoNodes: s.problem(kindNodes), NoPods: s.problem(kindNodes, kindPods), Used: detail.UsedLine()}
+	for _, e := range detail.Events {
+		d.Events = append(d.Events, eventRow{e, term.Ago(e.LastSeen, r.now()) + " ago"})
+	}
 	d.addLevels()
 	room := r.room()
 	d.addNodes(s, r.address, room)
 	if room != nil {
 		d.addQuestions(room, r.losses())
 	}
-	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}}, nil
+	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}, unknown: s.unknown(kindNodes)}, nil
 }
 
 // addLevels adds how much there is, can be used, is requested and is used.

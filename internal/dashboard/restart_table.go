@@ -119,7 +119,7 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 	for _, e := range view.HistoryOf(row.object, t.now) {
 		h := historyRow{Tick: e.Tick.In(t.local).Format("2 Jan 15:04:05"), Waited: "-", Took: "-", HistoryEntry: e}
 		if e.Waited != nil {
-			h.Waited, h.Took = e.Waited.String(), e.Took.String()
+			h.Waited, h.Took = view.FormatLength(*e.Waited), view.FormatLength(*e.Took)
 		}
 		h.Median, h.Worst = e.StartupTexts()
 		p.History = append(p.History, h)

@@ -28,14 +28,18 @@ const (
 type restartsData struct {
 	Problems  []string
 	NoManager string
-	Zone      string
-	Ahead     []choice
-	Outcomes  []choice
-	Triggers  []choice
-	Filter    string
-	Namespace string
-	Strip     *strip
-	Herd      *herd
+	// NoRestarts and NoFreezes say why restarts and freezes are not known, and Without names the kinds
+	// that the forecast is made without. Partly reports that some clusters, of several, are not counted.
+	NoRestarts, NoFreezes, Without string
+	Partly                         bool
+	Zone                           string
+	Ahead                          []choice
+	Outcomes                       []choice
+	Triggers                       []choice
+	Filter                         string
+	Namespace                      string
+	Strip                          *strip
+	Herd                           *herd
 	// Freezes are the Freezes that have not ended, and FreezeActions creates another.
 	Freezes       []freezeRow
 	FreezeActions []action
@@ -75,18 +79,21 @@ func restartsPage(r *request) (*page, error) {
 	now, local, s := r.now(), r.local(), r.snapshot
 	d := &restartsData{
 		Problems: restartProblems(s), NoManager: r.noManager(), Zone: term.Zone(now, local), Filter: r.address.get("q"), Namespace: r.address.get("namespace"),
-		Settings: settingsText(r.settings()), OldForecast: r.played.note(now, local),
+		Settings: settingsText(r.settings()), NoRestarts: s.problem(kindRestarts), NoFreezes: s.problem(kindFreezes), Without: s.forecastWithout(),
 	}
 	ahead := r.address.ahead()
 	only, trigger := d.addChoices(r.address, ahead)
 	buttons := r.buttons()
 	d.Freezes, d.FreezeActions = freezeRows(s, local, buttons), buttons.freeze()
 	f := r.played.Forecast
-	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.address.namespaceFlags()...)}
-	if s.problem(kindRestarts) != "" {
+	p := &page{title: "Restarts", template: "restarts", data: d, json: f, command: append([]string{"restarts", "forecast", "--for", ahead.text}, r.address.namespaceFlags()...), unknown: s.unknown(kindRestarts)}
+	if d.NoForecast = !r.played.Known; d.NoRestarts != "" {
 		return p, nil
 	}
-	if d.NoForecast = !r.played.Known; !d.NoForecast {
+	d.OldForecast = r.played.note(now, local)
+	if d.NoForecast {
+		p.unknown = &unknownError{why: d.OldForecast}
+	} else {
 		d.addForecast(&f, s.freezes(), now, local)
 	}
 	table := r.restartTable()

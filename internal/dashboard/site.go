@@ -226,12 +226,16 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 		reply(w, nil, err)
 		return
 	}
-	reply(w, p.json, nil)
+	reply(w, p.json, p.unknown)
 }
 
 // reply sends a value as JSON, or an error as a line of text.
 func reply(w http.ResponseWriter, value any, err error) {
+	unknown := &unknownError{}
 	switch {
+	case errors.As(err, &unknown):
+		http.Error(w, err.Error(), unknown.status())
+		return
 	case errors.Is(err, errNoPage), errors.Is(err, errNotFound), errors.Is(err, errNoContext):
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

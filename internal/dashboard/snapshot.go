@@ -28,6 +28,8 @@ type snapshot struct {
 	unserved map[string]bool
 	// problems say why a kind is not there, by kind.
 	problems map[string]string
+	// checks are the commands that show the rights that are missing, by kind.
+	checks map[string]string
 	// lost says why the API server cannot be reached, "" if it can; lostAt is since when.
 	lost   string
 	lostAt time.Time
@@ -53,7 +55,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]any{}, problems: map[string]string{}, unserved: map[string]bool{}}
+	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]any{}, problems: map[string]string{}, checks: map[string]string{}, unserved: map[string]bool{}}
 	for i, name := range names {
 		f := feeds[i]
 		f.waited = f.waited || errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -64,6 +66,9 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 			continue
 		case f.refused != "":
 			s.problems[name] = f.refused
+			if f.forbidden {
+				s.checks[name] = w.kinds[name].Check
+			}
 			continue
 		case !isClosed(f.synced):
 			s.problems[name] = cmp.Or(f.unreached, "the API server has not sent the "+name+" yet")
@@ -131,7 +136,7 @@ func (s *snapshot) problemsOf(kinds ...string) []string {
 		}
 		if p := s.problem(kind); p != "" && !seen[p] {
 			seen[p] = true
-			list = append(list, p)
+			list = append(list, p+s.check(kind))
 		}
 	}
 	return list

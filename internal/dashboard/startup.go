@@ -26,6 +26,7 @@ const (
 // startupData is the data of the page of starting pods.
 type startupData struct {
 	Problems  []string
+	NoPods    string // why the pods are not known
 	Filter    string
 	Namespace string
 	Since     []choice
@@ -78,7 +79,7 @@ type startups struct {
 // podsPage is the page of starting pods.
 func podsPage(r *request) (*page, error) {
 	a, starts := r.address, r.startups()
-	d := &startupData{Problems: r.snapshot.problemsOf(podsKinds...), Filter: a.get("q"), Namespace: a.get("namespace")}
+	d := &startupData{Problems: r.snapshot.problemsOf(podsKinds...), NoPods: r.snapshot.problem(podsKinds...), Filter: a.get("q"), Namespace: a.get("namespace")}
 	since := sinces[1]
 	for _, s := range sinces {
 		if a.get("since") == s.text {
@@ -107,7 +108,7 @@ func podsPage(r *request) (*page, error) {
 		command = append(command, "--since", since.text)
 	}
 	d.ByStage = r.frame.links.command(append(slices.Clone(command), "--by-stage"))
-	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command}, nil
+	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command, unknown: r.snapshot.unknown(podsKinds...)}, nil
 }
 
 // within returns the starts of pods that were created within a time and match the filters; 0 is any

@@ -36,6 +36,8 @@ type Kind struct {
 	Optional bool
 	// Explain puts an error of the API server into words.
 	Explain func(error) string
+	// Check is the command that shows whether the user may list the objects.
+	Check string
 }
 
 // World is the objects that pages read from the cluster: a watch for each kind, started when a page needs
@@ -71,9 +73,10 @@ type feed struct {
 	waited         bool
 	// unserved says that the cluster does not serve the kind, which is no problem.
 	unserved bool
-	// refused says why the kind cannot be read, since when.
-	refused string
-	since   time.Time
+	// refused says why the kind cannot be read, since when; forbidden, that the user may not.
+	refused   string
+	forbidden bool
+	since     time.Time
 	// lost says why the API server cannot be reached, and lostAt since when.
 	lost   string
 	lostAt time.Time

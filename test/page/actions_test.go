@@ -53,12 +53,12 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)
 	press(ctx, t, kb.Enter) // Nothing is sent without what is required.
 	press(ctx, t, "4x"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
-	shows(ctx, t, "until=4x: write a duration")
+	until(ctx, t, "the dialog says what is wrong, and keeps what was typed", `document.getElementById("dialog").open && document.getElementById("mistake").textContent.includes("until=4x: write a duration") && document.querySelector("[name=reason]").value === "migration <b>"`)
 	if got := list(); got != "" {
 		t.Fatalf("there are freezes: %s", got)
 	}
-	dialog("[data-act=freeze]", "Freeze")
-	press(ctx, t, "4h"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
+	value[bool](ctx, t, `(document.querySelector("[name=until]").value = "4h", document.querySelector("#dialog .do").click(), true)`)
+	until(ctx, t, "the dialog has ended", `!document.getElementById("dialog").open`)
 	shows(ctx, t, "created: no restart is started in shop until")
 	until(ctx, t, "it is listed, and its gate is closed", `/in force[^]*shop[^]*migration <b>/.test(document.getElementById("h-freezes").closest("section").innerText) && /Freeze\s+✖ closed/.test(document.getElementById("panel").innerText) && /▲ [^]*Freeze/.test(document.getElementById("restart-shop/web").innerText)`)
 	if got := list(); !strings.Contains(got, `"values":["shop"]`) || !strings.Contains(got, "migration") {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
@@ -132,7 +134,31 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 			},
 		},
 		Explain: func(err error) string { return explain(name, err) },
+		Check:   c.check(name, object, namespace),
 	}
+}
+
+// check returns the command that shows whether the user may list the objects of a kind; a namespace
+// limits it.
+func (c *cluster) check(resource string, object runtime.Object, namespace string) string {
+	words := []string{"kubectl", "auth", "can-i", "list", resource}
+	if gvk, err := apiutil.GVKForObject(object, c.client.Scheme()); err == nil && gvk.Group != "" {
+		words[4] += "." + gvk.Group
+	}
+	clusterScoped := slices.Contains([]string{"nodepools", "nodes", "freezes", "namespaces"}, resource)
+	switch {
+	case namespace != "":
+		words = append(words, "--namespace", namespace)
+	case !clusterScoped:
+		words = append(words, "--all-namespaces")
+	}
+	if user := c.Kubeconfig.Flags.Impersonate; user != nil && *user != "" {
+		words = append(words, "--as", *user)
+	}
+	if context := c.Kubeconfig.Flags.Context; context != nil && *context != "" {
+		words = append(words, "--context", *context)
+	}
+	return dashboard.Command(words)
 }
 
 // pods returns the source of pods, under a name; a namespace limits it.
@@ -140,6 +166,7 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	return dashboard.Kind{
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
 		Explain: func(err error) string { return explain("pods", err) },
+		Check:   c.check("pods", &corev1.Pod{}, namespace),
 	}
 }
 

@@ -10,7 +10,7 @@ const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
 const key = "tide-token";
-let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", held = 0, context = "";
+let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "";
 
 // The token comes in the fragment, which no browser sends, and leaves the address bar at once.
 // sessionStorage is of this tab and of this address with its port.
@@ -32,10 +32,8 @@ tabs.onmessage = ({ data }) => {
   }
 };
 
-// say shows a line. What was done is held for a while, as the next update has nothing to say.
-function say(text, bad, hold) {
-  if (!text && Date.now() < held) return;
-  held = hold ? Date.now() + 8000 : 0;
+// say shows a line under the header, as long as it holds.
+function say(text, bad) {
   if (banner.textContent === text) return;
   banner.textContent = text;
   banner.className = bad ? "bad" : "";
@@ -147,7 +145,7 @@ async function follow() {
   try {
     const answer = await ask("/-/stream" + here, { signal: mine.signal });
     if (answer.status === 401) return noToken();
-    if (!answer.ok) throw new Error(await answer.text());
+    if (!answer.ok) return refuse(await answer.text());
     retry = 0;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = "";;) {
@@ -159,7 +157,7 @@ async function follow() {
         const [, event, data] = part.match(/^event: (\w+)\ndata: (.*)$/) || [];
         if (mine !== stream || paused) return;
         if (event === "page") put(JSON.parse(data));
-        if (event === "gone") { say(JSON.parse(data), true); }
+        if (event === "gone") return refuse(JSON.parse(data));
         if (event === "replaced") { setPaused(true); return say("Paused: " + JSON.parse(data) + ". Resume takes its place."); }
       }
     }
@@ -168,9 +166,20 @@ async function follow() {
     if (mine !== stream) return;
     stop();
     main.classList.add("stale");
-    say("As of " + at + ", trying again: kubectl tide dashboard does not answer. If it has ended, start it again and use the new link.", true);
+    say((at && "As of " + at + ", trying again: ") + silent, true);
     setTimeout(follow, Math.min(5000, 500 * 2 ** retry++));
   }
+}
+
+// refuse says why the server does not show the page, and asks again later: what is missing may come.
+function refuse(why) {
+  stop();
+  const title = Object.assign(document.createElement("h1"), { textContent: "This page cannot be shown" });
+  main.replaceChildren(title, Object.assign(document.createElement("p"), { id: "refused", textContent: why.trim() }));
+  at = "";
+  $("asof").textContent = "";
+  say("");
+  setTimeout(follow, 5000);
 }
 
 // go shows the page of the address.
@@ -191,7 +200,7 @@ async function go(focus) {
     const answer = await ask("/-/page" + here);
     if (here !== location.pathname + location.search) return;
     if (answer.status === 401) return noToken();
-    if (answer.ok) put(await answer.json()); else say(await answer.text(), true);
+    if (answer.ok) put(await answer.json()); else return refuse(await answer.text());
   } catch { /* The stream says so. */ }
   if (focus) main.focus({ preventScroll: true });
   if (location.hash) document.querySelector("#" + CSS.escape(location.hash.slice(1)))?.scrollIntoView();
@@ -221,21 +230,57 @@ async function act(button) {
   dialog.querySelector(".do").textContent = text;
   dialog.returnValue = "";
   form.reset();
+  mistake("");
   fields.hidden = fields.disabled = namespaces === undefined;
   dialog.showModal();
   if (!fields.hidden) {
     form.elements.namespaces.value = namespaces;
     form.elements.until.focus();
   }
-  await new Promise(done => dialog.addEventListener("close", done, { once: true }));
-  if (dialog.returnValue !== "yes") return;
-  const body = JSON.stringify({ ...JSON.parse(object), ...Object.fromEntries(new FormData(form)) });
-  const answer = await ask("/-/act" + where, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  say(answer.ok ? (await answer.json()).done : await answer.text(), !answer.ok, true);
+  // The dialog stays open, with what was typed, until the action is done or given up.
+  form.onsubmit = async event => {
+    if (event.submitter && event.submitter.value !== "yes") return;
+    event.preventDefault();
+    if (form.dataset.busy) return;
+    form.dataset.busy = "1";
+    mistake("");
+    try {
+      const body = JSON.stringify({ ...JSON.parse(object), ...Object.fromEntries(new FormData(form)) });
+      const answer = await ask("/-/act" + where, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+      if (!answer.ok) return mistake(await answer.text());
+      toast((await answer.json()).done);
+      dialog.close();
+    } catch {
+      mistake(silent);
+    } finally {
+      delete form.dataset.busy;
+    }
+  };
+}
+
+// silent says that nothing listens.
+const silent = "kubectl tide dashboard does not answer. If it has ended, start it again and use the new link.";
+
+// mistake says in the dialog why its action was not done.
+function mistake(text) { $("mistake").textContent = text.trim(); }
+
+// toast says at the lower edge what was done, for some seconds.
+let toasting = 0;
+function toast(text, bad) {
+  clearTimeout(toasting);
+  $("toast").textContent = text.trim();
+  $("toast").className = bad ? "bad" : "";
+  toasting = setTimeout(() => { $("toast").textContent = ""; }, 8000);
 }
 
 async function save() {
-  const answer = await ask((location.pathname === "/" ? "/overview" : location.pathname) + ".json" + location.search);
+  let answer;
+  try {
+    answer = await ask((location.pathname === "/" ? "/overview" : location.pathname) + ".json" + location.search);
+  } catch {
+    return toast(silent, true);
+  }
+  if (!answer.ok) return toast("Nothing was saved: " + await answer.text(), true);
   const url = URL.createObjectURL(await answer.blob());
   Object.assign(document.createElement("a"), { href: url, download: document.title + ".json" }).click();
   URL.revokeObjectURL(url);
@@ -245,7 +290,7 @@ document.addEventListener("click", event => {
   const target = event.target.closest("a, button");
   if (!target || event.defaultPrevented) return;
   const { copy, act: action } = target.dataset;
-  if (copy !== undefined) { navigator.clipboard.writeText(copy).then(() => say("Copied: " + copy, false, true)); return; }
+  if (copy !== undefined) { navigator.clipboard.writeText(copy).then(() => toast("Copied: " + copy), () => toast("The browser does not let this page copy.", true)); return; }
   if (target.dataset.json !== undefined) { save(); return; }
   if (action) { act(target); return; }
   const href = target.getAttribute("href");
@@ -254,7 +299,11 @@ document.addEventListener("click", event => {
   if (url.origin !== location.origin || href.startsWith("#")) return;
   event.preventDefault();
   const id = target.dataset.square !== undefined && target.href;
-  visit(url, url.pathname === location.pathname).then(() => { if (id && target.isConnected) target.focus({ preventScroll: true }); });
+  const opens = target.closest("tr, [data-square]") && url.pathname === location.pathname;
+  visit(url).then(() => {
+    const panel = opens && $("panel");
+    if (panel && !id) panel.focus({ preventScroll: true }); else if (id && target.isConnected) target.focus({ preventScroll: true });
+  });
 });
 
 let typing = 0;
@@ -276,7 +325,7 @@ document.addEventListener("keydown", event => {
     const close = main.querySelector("[data-close]");
     if (close) {
       const chosen = main.querySelector('[data-square][aria-current], tr.chosen a');
-      visit(new URL(close.href), true).then(() => { if (chosen && chosen.isConnected) chosen.focus({ preventScroll: true }); });
+      visit(new URL(close.href)).then(() => { if (chosen && chosen.isConnected) chosen.focus({ preventScroll: true }); });
     } else if (event.target === $("q")) $("q").blur();
   }
 });
@@ -289,6 +338,9 @@ document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);
   if (document.hidden) hiding = setTimeout(stop, 20000); else follow();
 });
+
+// A panel begins below the header, however many lines that has.
+new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--head", target.offsetHeight + "px")).observe(document.querySelector("header"));
 
 takeToken();
 go();

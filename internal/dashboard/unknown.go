@@ -1,0 +1,62 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// unknownError is the error for numbers that are not known, as the objects that they are made from
+// were not read.
+type unknownError struct {
+	why string
+	// forbidden reports that the user may not read the objects.
+	forbidden bool
+}
+
+func (e *unknownError) Error() string { return "not known: " + e.why }
+
+// status returns the HTTP status of the error.
+func (e *unknownError) status() int {
+	if e.forbidden {
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}
+
+// unknown returns an error if any of the kinds was not read, with the command that shows a missing
+// right.
+func (s *snapshot) unknown(kinds ...string) error {
+	for _, kind := range kinds {
+		if why := s.problems[kind]; why != "" {
+			return &unknownError{why + s.check(kind), s.checks[kind] != ""}
+		}
+	}
+	return nil
+}
+
+// check returns the end of a sentence with the command that shows a missing right, "" if none is
+// missing.
+func (s *snapshot) check(kind string) string {
+	if s.checks[kind] == "" {
+		return ""
+	}
+	return ", as " + s.checks[kind] + " shows"
+}
+
+// forecastWithout names the kinds that a forecast of the restarts is made without, as they were not
+// read: the freezes, the namespaces that freezes select, and workloads, which count as healthy.
+func (s *snapshot) forecastWithout() string {
+	var names []string
+	for _, kind := range restartsKinds {
+		needed := kind != kindRestarts && (kind != kindPods || s.limitsPodAge()) && (kind != kindNamespaces || len(s.objects[kindFreezes]) > 0)
+		if needed && s.problems[kind] != "" {
+			names = append(names, kind)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}

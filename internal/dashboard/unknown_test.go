@@ -1,0 +1,150 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// siteOf returns the site of a cluster with a restart and a Freeze, to a user who reads all kinds but
+// some.
+func siteOf(t *testing.T, unread error, refused func(kind string) bool) *Site {
+	t.Helper()
+	restart := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.TargetRef = "0 13 * * *", "UTC", tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
+	restart.Spec.FailureLimit, restart.Spec.StartingDeadlineSeconds = 3, 600
+	next := metav1.NewTime(noon.Add(time.Hour))
+	restart.Status.NextScheduleTime = &next
+	replicas := int32(2)
+	deployment := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
+	deployment.Status = appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2}
+	lists := map[string]struct {
+		object runtime.Object
+		list   runtime.Object
+	}{
+		kindPools:     {&tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{}},
+		kindNodes:     {&corev1.Node{}, &corev1.NodeList{}},
+		"deployments": {&appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{deployment}}},
+		kindRestarts:  {&tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{restart}}},
+	}
+	var f fakeKind
+	var kinds []Kind
+	for _, name := range overviewKinds {
+		of, known := lists[name]
+		if !known {
+			of.object, of.list = &corev1.Pod{}, &corev1.PodList{}
+		}
+		var err error
+		if refused(name) {
+			err = unread
+		}
+		kind := f.kind(name, of.object, of.list, err)
+		kind.Check = "kubectl auth can-i list " + name
+		kinds = append(kinds, kind)
+	}
+	return newTestSite(t, nil, kinds...)
+}
+
+func forbidden() error {
+	return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+}
+
+// zeros are the sentences about a cluster that has nothing.
+var zeros = []string{
+	"There are no node pools", "No pod is pending", "Nothing will be missed", "No restart will start", ">None.<", "No pod was created", "No node to lose",
+	"0 restarts will start", "No scheduled restart", "None. A freeze", "No pod matches",
+}
+
+// A number that may not be read is said to be unknown in each section of each page, with the command
+// that shows the missing right; as data it is refused.
+func TestUnknownIsNotZero(t *testing.T) {
+	s := siteOf(t, forbidden(), func(string) bool { return true })
+	for path, sections := range map[string]int{"/": 5, "/capacity": 3, "/restarts": 3, "/pods": 1} {
+		e, _ := pageOf(t, s, path)
+		for _, zero := range zeros {
+			if strings.Contains(e.HTML, zero) {
+				t.Errorf("%s says %q of what may not be read", path, zero)
+			}
+		}
+		if got := strings.Count(e.HTML, `class="none unknown"`); got != sections {
+			t.Errorf("%s says of %d sections that they are not known, want %d:\n%s", path, got, sections, e.HTML)
+		}
+		if !strings.Contains(e.HTML, "as kubectl auth can-i list ") {
+			t.Errorf("%s does not name the command that shows the missing right", path)
+		}
+		data := path + ".json"
+		if path == "/" {
+			data = "/overview.json"
+		}
+		w := send(s, "GET", data, ourHost, bearer(testToken), "")
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "not known: not allowed to list") || !strings.Contains(w.Body.String(), "kubectl auth can-i") {
+			t.Errorf("%s: %d %s, want 403 and the missing right", data, w.Code, w.Body)
+		}
+	}
+	if w := send(s, "GET", "/pools/worker.json", ourHost, bearer(testToken), ""); w.Code != http.StatusForbidden {
+		t.Errorf("a pool that may not be read: %d %s", w.Code, w.Body)
+	}
+}
+
+// A user who may read everything gets the sentences about nothing.
+func TestKnownIsZero(t *testing.T) {
+	s := siteOf(t, nil, func(string) bool { return false })
+	for path, want := range map[string]string{
+		"/": "There are no node pools", "/capacity": "No node to lose", "/restarts": "Nothing will be missed", "/pods": "No pod was created",
+	} {
+		if e, _ := pageOf(t, s, path); !strings.Contains(e.HTML, want) || strings.Contains(e.HTML, "unknown") {
+			t.Errorf("%s does not say %q, or that something is not known:\n%s", path, want, e.HTML)
+		}
+	}
+}
+
+// A forecast without freezes or workloads promises nothing, and names what it is made without.
+func TestForecastWithoutFreezes(t *testing.T) {
+	s := siteOf(t, forbidden(), func(kind string) bool { return kind == kindFreezes || kind == "deployments" })
+	for _, path := range []string{"/", "/restarts"} {
+		e, _ := pageOf(t, s, path)
+		if !strings.Contains(e.HTML, "The forecast is made without deployments, freezes, which are not known") || !strings.Contains(e.HTML, "Nothing is known to be missed") || strings.Contains(e.HTML, "Nothing will be missed") {
+			t.Errorf("%s promises too much:\n%s", path, e.HTML)
+		}
+	}
+}
+
+// A kind that is not served is no missing right.
+func TestUnservedIsUnavailable(t *testing.T) {
+	s := siteOf(t, apierrors.NewNotFound(schema.GroupResource{}, ""), func(kind string) bool { return kind == kindRestarts })
+	w := send(s, "GET", "/restarts.json", ourHost, bearer(testToken), "")
+	if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "can-i") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// The page of several clusters promises nothing of the clusters that it does not know.
+func TestFleetIsNotZero(t *testing.T) {
+	blind, seeing := memberOf(siteOf(t, forbidden(), func(kind string) bool { return kind != kindNodes })), memberOf(siteOf(t, nil, func(string) bool { return false }))
+	blind.frame.about.Context, seeing.frame.about.Context = "blind", "seeing"
+	s := NewFleet([]*Member{blind, seeing}, Options{Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC})
+	e, _ := pageOf(t, s, "/")
+	for _, zero := range zeros {
+		if strings.Contains(e.HTML, zero) {
+			t.Errorf("the page says %q of all clusters", zero)
+		}
+	}
+	w := send(s, "GET", "/overview.json", ourHost, bearer(testToken), "")
+	if !strings.Contains(w.Body.String(), `"context": "blind"`) {
+		t.Errorf("the data does not name the cluster that is not known: %s", w.Body)
+	}
+}
