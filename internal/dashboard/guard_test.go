@@ -274,7 +274,7 @@ func TestBodiesEnd(t *testing.T) {
 		conns = append(conns, conn)
 	}
 	for _, conn := range conns {
-		// It is read to its end, which comes from the server.
+		// The server ends the connection.
 		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Error(err)
 		}
