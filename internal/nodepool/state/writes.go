@@ -64,7 +64,7 @@ func (c *Cluster) BeginWrite(object *corev1.Node, frozen ...string) (plan.NodePl
 	}
 }
 
-// RecordWrite records that a plan was carried out on a node, also for the events.
+// RecordWrite records that a plan was written to a node, and counts it for the events of the pools.
 func (c *Cluster) RecordWrite(name string, nodePlan *plan.NodePlan) Dirty {
 	return c.change(func(g *graph) {
 		for _, change := range nodePlan.Changes {

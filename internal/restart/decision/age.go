@@ -63,7 +63,8 @@ func (t *ageTrigger) pass(*candidate) {}
 // ended takes in that a restart for the age of pods has ended.
 func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
 	if reason != tidekeeperv1.ReasonTargetNotFound {
-		// A workload that was deleted says nothing about the next.
+		// The age trigger counts from this tick: a deleted workload says nothing about the age of the
+		// pods of a later workload with its name.
 		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
 	}
 }

@@ -67,8 +67,8 @@ func stalled(reason, message string) diagnosis {
 	return diagnosis{stalled: true, reason: reason, message: message}
 }
 
-// longestCondition bounds the message of a condition, to less than its schema does: a message that is
-// written at each change should not be as long as a target makes it.
+// longestCondition is the maximum length of the message of a condition, in bytes. The schema allows
+// more, but a message that quotes a target is written again at each change.
 const longestCondition = 4096
 
 // conditions says in the status why a restart is due, waits or is not due.

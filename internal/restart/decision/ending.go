@@ -67,5 +67,5 @@ func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) 
 // takeBack takes back the start of a restart that was not sent, as if it had never been started.
 func (e *ending) takeBack() { e.state.status.Active = nil }
 
-// forgetFailures ends the row of failures.
+// forgetFailures resets the number of consecutive failures.
 func (e *ending) forgetFailures() { e.state.status.ConsecutiveFailures = 0 }

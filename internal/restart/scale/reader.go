@@ -65,7 +65,8 @@ func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.Ta
 	return Read(ctx, r.client, namespace, ref, in)
 }
 
-// known returns whether a kind is served, as far as that is known or need not be asked.
+// known reports whether the reader knows, without a request, if the API server serves a kind (known),
+// and if it does (there).
 func (r *Reader) known(namespace string, kind schema.GroupKind) (known, there bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
