@@ -140,7 +140,8 @@ func withoutColour(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// crowded returns texts that overlap, and those that are cut without a way to see the rest.
+// crowded returns texts that overlap, and texts that are cut without a way to see the rest. A panel lies
+// on the page, and nothing shows through it.
 const crowded = `(() => {
 	const bad = new Set(), texts = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let n; n = walk.nextNode();) {
@@ -158,7 +159,7 @@ const crowded = `(() => {
 		range.selectNodeContents(n);
 		for (const r of range.getClientRects()) {
 			if (!scrolls && r.right > innerWidth + 1) bad.add("cut: " + n.data.trim().slice(0, 40));
-			const box = { left: Math.max(r.left, clip.left), top: Math.max(r.top, clip.top), right: Math.min(r.right, clip.right), bottom: Math.min(r.bottom, clip.bottom), text: n.data.trim().slice(0, 30) };
+			const box = { left: Math.max(r.left, clip.left), top: Math.max(r.top, clip.top), right: Math.min(r.right, clip.right), bottom: Math.min(r.bottom, clip.bottom), text: n.data.trim().slice(0, 30), layer: !!e.closest(".panel") };
 			if (box.right - box.left > 3 && box.bottom - box.top > 3) texts.push(box);
 		}
 	}
@@ -166,7 +167,7 @@ const crowded = `(() => {
 	texts.forEach((a, i) => {
 		for (let j = i + 1; j < texts.length && texts[j].top < a.bottom - 3; j++) {
 			const b = texts[j];
-			if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3 && Math.min(a.bottom, b.bottom) - b.top > 3) bad.add(a.text + " overlaps " + b.text);
+			if (a.layer === b.layer && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3 && Math.min(a.bottom, b.bottom) - b.top > 3) bad.add(a.text + " overlaps " + b.text);
 		}
 	});
 	if (document.documentElement.scrollWidth > innerWidth) bad.add("the page is " + document.documentElement.scrollWidth + " px wide of " + innerWidth + ": " + [...document.querySelectorAll("body *")].filter(e => !e.closest(".wide") && e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 100)).join("\n"));
