@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// A finding is a phrase in a file, or a sleep of a test.
+// A finding is a phrase in a file, a sleep of a test, or a cell or heading of a page.
 type finding struct {
 	file string
 	line int
@@ -27,7 +27,8 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: write %s", f.file, f.line, f.text, f.say)
 }
 
-// check returns the phrases in the prose of a file, and the sleeps of a test, by line. Files that
+// check returns the phrases in the prose of a file, the sleeps of a test, and what is wrong with the
+// tables and headings of a page, by line. Files that
 // it does not know have no prose.
 func check(file string, source []byte) ([]finding, error) {
 	var prose [][]byte // Each as long as source, blank where there is no prose.
@@ -41,7 +42,7 @@ func check(file string, source []byte) ([]finding, error) {
 		}
 		prose, findings = proseOfGo(source, files, parsed), sleepsOf(file, files, parsed)
 	case strings.HasSuffix(file, ".md"):
-		prose = [][]byte{proseOfMarkdown(source)}
+		prose, findings = [][]byte{proseOfMarkdown(source)}, checkPage(file, source)
 	case strings.HasSuffix(file, ".yaml"), strings.HasSuffix(file, ".yml"), strings.HasSuffix(file, ".txt"),
 		strings.HasSuffix(file, ".sh"), filepath.Base(file) == "Makefile", filepath.Base(file) == "Dockerfile":
 		prose = [][]byte{bytes.ReplaceAll(source, []byte("#"), []byte(" "))}
