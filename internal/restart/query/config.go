@@ -109,7 +109,7 @@ func decode(data []byte, c *Config) error {
 	if err != nil || len(strict) == 0 {
 		return err
 	}
-	return fmt.Errorf("%.200s: a file has prometheus (%s) and queries (%s)", strict[0], fieldsOf[Prometheus](), fieldsOf[Query]())
+	return fmt.Errorf("%.200s: a file has prometheus (%s) and queries (%s)", strict[0].Error(), fieldsOf[Prometheus](), fieldsOf[Query]())
 }
 
 // fieldsOf lists the fields of a part of the file.
