@@ -13,10 +13,10 @@ import (
 )
 
 // hourly returns a forecast of a day for that many objects, each of which is due once an hour.
-// The budget is far too small for them, so that most ticks wait, and are missed.
+// The budget is far too small for them, so that most ticks wait, and are missed: as many in each size.
 func hourly(objects int) Input {
 	in := Input{
-		Limits: Limits{MaxConcurrent: 20, NamespaceShare: 50, SlotAge: 10 * time.Minute}, AssumedDuration: time.Minute,
+		Limits: Limits{MaxConcurrent: objects / 150, NamespaceShare: 50, SlotAge: 10 * time.Minute}, AssumedDuration: time.Minute,
 		Now: at("00:00:00"), Until: at("00:00:00").AddDate(0, 0, 1), MostListed: 100_000,
 	}
 	for i := range objects {
@@ -31,7 +31,7 @@ func hourly(objects int) Input {
 // What a tick costs is bounded: a forecast of ten thousand objects is one of hundreds of
 // thousands of ticks, and two thirds of its time went into copies of what does not change.
 func TestATickCostsLittle(t *testing.T) {
-	const objects, mostAllocations, mostBytes = 3000, 46, 6500
+	const objects, mostAllocations, mostBytes = 1000, 46, 6500
 	in := hourly(objects)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
