@@ -42,7 +42,7 @@ func flakes(ctx context.Context, args []string) error {
 	busy := o.Int("busy", 8, "how many processes keep the processors busy")
 	limit := o.Duration("for", 0, "begin no round after this time; 0 is no limit")
 	file := o.String("record", "", "the file for the results, to which those of each sitting are added; a page beside it has their table")
-	fewest := o.Int("fewest", 0, "of the suites run those that have the fewest rounds in the file, so many; 0 is all")
+	fewest := o.Int("fewest", 0, "of the suites run only N, which have the fewest rounds in the file; 0 is all")
 	if err := o.Parse(args); err != nil {
 		return err
 	}
