@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -186,6 +187,36 @@ func TestLostEvents_FreezeLifted(t *testing.T) {
 	if got := r.Status.History[0].Outcome; got != tidekeeperv1.OutcomeSucceeded {
 		t.Errorf("the outcome is %s", got)
 	}
+}
+
+// A rollout is complete, and the watch of Deployments never reports that: the restart is no failure at its
+// deadline.
+func TestLostEvents_RolloutComplete(t *testing.T) {
+	const name, deadline = "lost-rollout", time.Minute
+	proxy := cluster.StartProxy(t, "")
+	clock := framework.NewStandingClock(t, time.Now().Add(10*time.Minute).Truncate(time.Second))
+	cluster.WithClocks(t).StartManager(t, "--kubeconfig", proxy.Kubeconfig, clock.Flag())
+	cluster.AddNodes(t, name, 1)
+	d := deployment(name, 1, *app.DeepCopy())
+	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: framework.Gate}}
+	cluster.Apply(t, d)
+	isComplete := func() error {
+		cluster.OpenGate(t, d.Namespace, name)
+		cluster.Refresh(t, d)
+		status := d.Status
+		return diff([]any{d.Generation, int32(1), int32(1), int32(1)}, []any{status.ObservedGeneration, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas})
+	}
+	framework.Eventually(t, "it is rolled out", isComplete)
+	r := restartOf("Deployment", name)
+	r.Spec.ProgressDeadlineSeconds = int32(deadline / time.Second)
+	cluster.Apply(t, r)
+	eventuallyRestartIs(t, r, "Suspended")
+	tick := cluster.RequestRestart(t, r, clock.Now(t))
+	framework.Eventually(t, "the restart is sent", func() error { return diff(tick.Format(time.RFC3339), restartedAt(t, d)) })
+	proxy.Freeze(t, "match: {resources: [deployments.apps]}")
+	framework.Eventually(t, "the rollout is complete", isComplete)
+	clock.Set(t, clock.Now(t).Add(deadline+time.Second))
+	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
 // If the API server never answers a request, its object is delayed until the deadline,
