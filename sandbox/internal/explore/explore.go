@@ -98,7 +98,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if len(left) == 0 {
 		return nil, noFaults(p)
 	}
-	if found := e.foundUndisturbed(a, base, book.Findings); found != nil {
+	if found := e.subject().foundUndisturbed(a, base, book.Findings); found != nil {
 		found.After = time.Since(began).Seconds()
 		if err := book.Found(found); err != nil {
 			return nil, err
@@ -171,6 +171,11 @@ func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) 
 	return nil
 }
 
+// subject returns the operator and the workload of the explorer.
+func (e *Explorer) subject() subject {
+	return subject{command: e.Command, workload: e.Workload, quiet: e.Quiet}
+}
+
 // OneAtATime reports whether operators share the network of this machine, where only a single
 // process can listen on a port. Prepare must have been called.
 func (e *Explorer) OneAtATime() bool { return e.lab.Alone || e.Workload.HostNetwork }
@@ -228,7 +233,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.OneAtATime() {
 		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
-	base, a, err := e.learnBaseline(ctx, 2, e.known(f.Learnt), progress)
+	base, a, err := e.learnBaseline(ctx, 2, e.subject().known(f.Learnt), progress)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +241,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 		if len(a.Problems) == 0 {
 			return nil, nil
 		}
-		return e.newFinding(nil, a, base), nil
+		return e.subject().newFinding(nil, a, base), nil
 	}
 	fmt.Fprintf(progress, "Playing %s.\n", f.Fault.Name())
 	o, err := e.play(ctx, "replay", f.Fault, base, setting{})
@@ -248,7 +253,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	case len(o.Problems) == 0:
 		return nil, nil
 	}
-	again := e.newFinding(f.Fault, o, base)
+	again := e.subject().newFinding(f.Fault, o, base)
 	again.ID, again.Repeated, again.Tries = f.ID, 1, 1
 	return again, nil
 }

@@ -91,7 +91,7 @@ func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
 // newFinding returns a finding with the problems of a run. The steps after the last step with a
 // problem are left out of the workload.
-func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
+func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
 	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0
 	for _, p := range o.Problems {
@@ -100,9 +100,9 @@ func (e *Explorer) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Bas
 	if f != nil {
 		last = max(last, f.Step, f.Until)
 	}
-	w := *e.Workload
+	w := *s.workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	found := &Finding{Evidence: results.NewEvidence(e.Command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems, Learnt: e.learntFrom(&w, b)}
+	found := &Finding{Evidence: results.NewEvidence(s.command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems, Learnt: s.learntFrom(&w, b)}
 	found.ID = found.id()
 	return found
 }

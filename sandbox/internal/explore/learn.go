@@ -111,13 +111,13 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 
 // foundUndisturbed returns a finding with the problems of the baseline runs, together with the
 // problems of an earlier finding without a fault; nil if there is no new problem.
-func (e *Explorer) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
+func (s subject) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
 	known := slices.IndexFunc(before, func(f *Finding) bool { return f.Fault == nil })
 	if known < 0 {
 		if len(o.Problems) == 0 {
 			return nil
 		}
-		return e.newFinding(nil, o, b)
+		return s.newFinding(nil, o, b)
 	}
 	unknown := func(p judge.Problem) bool { return !slices.ContainsFunc(before[known].Problems, p.Same) }
 	if !slices.ContainsFunc(o.Problems, unknown) {
@@ -130,5 +130,5 @@ func (e *Explorer) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, befo
 			all.Problems = append(all.Problems, p)
 		}
 	}
-	return e.newFinding(nil, &all, b)
+	return s.newFinding(nil, &all, b)
 }

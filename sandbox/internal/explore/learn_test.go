@@ -24,7 +24,7 @@ func TestProblemsOfUndisturbedRuns(t *testing.T) {
 	if len(o.Problems) != 2 || !o.Problems[1].At.IsZero() || len(one.Problems) != 1 {
 		t.Errorf("of both: %v", o.Problems)
 	}
-	e := &Explorer{Workload: &workload.Workload{Steps: []workload.Step{{}}}}
+	e := subject{workload: &workload.Workload{Steps: []workload.Step{{}}}}
 	if e.foundUndisturbed(&judge.Outcome{}, nil, nil) != nil {
 		t.Error("nothing is wrong, and that is found")
 	}

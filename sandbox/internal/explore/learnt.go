@@ -39,24 +39,33 @@ type LearntStep struct {
 	Quiet float64 `json:"quiet"`
 }
 
+// subject is the tested operator with its workload, and makes findings about them.
+type subject struct {
+	command  []string
+	workload *workload.Workload
+	// quiet is the quiet time of baseline runs.
+	quiet time.Duration
+}
+
 // learntFrom returns how the steps of a workload ended in the baseline runs; nil if what these depend
 // on cannot be read.
-func (e *Explorer) learntFrom(w *workload.Workload, b *baseline.Baseline) *Learnt {
-	of := e.dependsOn(w)
+func (s subject) learntFrom(w *workload.Workload, b *baseline.Baseline) *Learnt {
+	of := s.dependsOn(w)
 	if b == nil || of == "" {
 		return nil
 	}
 	l := &Learnt{Of: of, Watches: b.AtStart}
 	for i := range b.Steps[:min(len(w.Steps)+1, len(b.Steps))] {
-		s := &b.Steps[i]
-		l.Steps = append(l.Steps, LearntStep{State: s.Digest, Last: s.Last, Lasts: s.Lasts, Quiet: s.Quiet.Seconds()})
+		step := &b.Steps[i]
+		l.Steps = append(l.Steps, LearntStep{State: step.Digest, Last: step.Last, Lasts: step.Lasts, Quiet: step.Quiet.Seconds()})
 	}
 	return l
 }
 
-// known returns what was learnt, if it was learnt from what the explorer plays now; otherwise nil.
-func (e *Explorer) known(l *Learnt) *Learnt {
-	if l == nil || l.Of == "" || l.Of != e.dependsOn(e.Workload) {
+// known returns what a finding keeps of its baseline runs if these were runs of the same subject;
+// otherwise nil.
+func (s subject) known(l *Learnt) *Learnt {
+	if l == nil || l.Of == "" || l.Of != s.dependsOn(s.workload) {
 		return nil
 	}
 	return l
@@ -64,8 +73,8 @@ func (e *Explorer) known(l *Learnt) *Learnt {
 
 // dependsOn returns a hash of what the baseline runs depend on: the operator, the manifests that are
 // installed, the workload, this program and --quiet. It is empty if one cannot be read.
-func (e *Explorer) dependsOn(w *workload.Workload) string {
-	about, err := results.NewAbout(e.Command, nil, w.Install, w, e.Quiet)
+func (s subject) dependsOn(w *workload.Workload) string {
+	about, err := results.NewAbout(s.command, nil, w.Install, w, s.quiet)
 	if err != nil {
 		return ""
 	}

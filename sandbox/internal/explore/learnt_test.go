@@ -61,18 +61,18 @@ func TestLearntOfAnother(t *testing.T) {
 	}
 	build("one")
 	w := &workload.Workload{Steps: []workload.Step{{Run: "true"}, {Run: "false"}}}
-	e := &Explorer{Workload: w, Command: []string{program}, Quiet: time.Second}
+	e := subject{workload: w, command: []string{program}, quiet: time.Second}
 	l := e.learntFrom(w, &baseline.Baseline{Steps: []baseline.BaseStep{{Digest: "a", Lasts: 1, Quiet: time.Second}, {}, {}}})
 	if l == nil || len(l.Steps) != 3 || l.Steps[0] != (LearntStep{State: "a", Lasts: 1, Quiet: 1}) || e.known(l) != l {
 		t.Fatalf("what was learnt of it is %+v, or not known", l)
 	}
-	for name, change := range map[string]func(*Explorer){
-		"flags":   func(e *Explorer) { e.Command = []string{program, "--fast"} },
-		"quiet":   func(e *Explorer) { e.Quiet = time.Minute },
-		"steps":   func(e *Explorer) { e.Workload = &workload.Workload{Steps: w.Steps[:1]} },
-		"program": func(*Explorer) { build("two") },
+	for name, change := range map[string]func(*subject){
+		"flags":   func(e *subject) { e.command = []string{program, "--fast"} },
+		"quiet":   func(e *subject) { e.quiet = time.Minute },
+		"steps":   func(e *subject) { e.workload = &workload.Workload{Steps: w.Steps[:1]} },
+		"program": func(*subject) { build("two") },
 	} {
-		other := *e
+		other := e
 		if change(&other); other.known(l) != nil {
 			t.Errorf("other %s: what was learnt is known", name)
 		}

@@ -153,7 +153,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		played.Error = err.Error()
 	} else if played.Error = o.Unjudgeable(); played.Error == "" && len(o.Problems) > 0 {
 		played.Found = true
-		found = q.explorer.newFinding(&f, o, q.base)
+		found = q.explorer.subject().newFinding(&f, o, q.base)
 	}
 	if o != nil {
 		played.Outcome = results.NotReached
@@ -206,7 +206,7 @@ func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Fin
 	case err != nil:
 		found.Second = "it could not be judged: " + words.OneLine(err.Error())
 	case slices.ContainsFunc(again.Problems, func(p judge.Problem) bool { return p.Certain() }):
-		found = q.explorer.newFinding(found.Fault, again, q.base)
+		found = q.explorer.subject().newFinding(found.Fault, again, q.base)
 		found.Tries = 1
 	default:
 		if found.Second = again.DifferentFrom(found.Problems); found.Second == "" {

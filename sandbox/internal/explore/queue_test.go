@@ -63,7 +63,7 @@ func TestSecondTime(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			q := &queue{explorer: &Explorer{Workload: &workload.Workload{Steps: []workload.Step{{Name: "a"}}}}}
 			fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Until: 1}
-			found := q.explorer.newFinding(fault, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
+			found := q.explorer.subject().newFinding(fault, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
 			var again *judge.Outcome
 			if tc.err == nil {
 				again = &judge.Outcome{Problems: tc.again, Reached: tc.reached}

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -36,7 +38,12 @@ func (q *queue) shrink(ctx context.Context) error {
 	shrinking.SetLimit(max(1, q.plan.Jobs))
 	for i, f := range toShrink(q.book.Findings) {
 		shrinking.Go(func() error {
-			q.explorer.shrink(ctx, fmt.Sprintf("shrink-%d", i+1), f, q.base)
+			s := shrinker{subject: q.explorer.subject(), base: q.base, play: func(w *workload.Workload, f *faults.Fault, b *baseline.Baseline) (*judge.Outcome, error) {
+				shorter := *q.explorer
+				shorter.Workload = w
+				return shorter.play(ctx, fmt.Sprintf("shrink-%d", i+1), f, b, setting{})
+			}}
+			s.shrink(ctx, f)
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			fmt.Fprintf(q.plan.Progress, "%s, %s: the workload: %s\n", f.Title(), f.Where(), f.Shrinking)
@@ -46,15 +53,24 @@ func (q *queue) shrink(ctx context.Context) error {
 	return shrinking.Wait()
 }
 
+// shrinker shortens the workload of findings about a subject.
+type shrinker struct {
+	subject subject
+	// base is the baseline of the whole workload.
+	base *baseline.Baseline
+	// play plays a shorter workload with a fault; nil: without.
+	play func(*workload.Workload, *faults.Fault, *baseline.Baseline) (*judge.Outcome, error)
+}
+
 // shrink leaves out the steps that a finding does not need: it tries first without all steps
 // that the fault does not name, then without each of these steps alone.
-func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *baseline.Baseline) {
+func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 	whole := len(f.Workload.Steps)
 	try := func(steps []int) bool {
 		if len(steps) == 0 || ctx.Err() != nil {
 			return false
 		}
-		shorter := e.playShorter(ctx, lane, f.without(steps), f.Kind(), base)
+		shorter := s.playShorter(f.without(steps), f.Kind())
 		if shorter == nil {
 			return false
 		}
@@ -83,26 +99,26 @@ func (e *Explorer) shrink(ctx context.Context, lane string, f *Finding, base *ba
 
 // playShorter plays a finding with a shorter workload. It returns nil if the run has no problem
 // of that kind.
-func (e *Explorer) playShorter(ctx context.Context, lane string, f *Finding, kind string, longer *baseline.Baseline) *Finding {
-	shorter := *e
-	shorter.Workload = f.Workload
-	undisturbed, err := shorter.play(ctx, lane, nil, nil, setting{})
+func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
+	undisturbed, err := s.play(f.Workload, nil, nil)
 	if err != nil {
 		return nil // The remaining steps need a step that was left out.
 	}
-	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), e.Quiet, e.Workload.Unjudged, longer)
+	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), s.subject.quiet, s.subject.workload.Unjudged, s.base)
 	if err != nil {
 		return nil
 	}
 	o := undisturbed
 	if f.Fault != nil {
-		if o, err = shorter.play(ctx, lane, f.Fault, base, setting{}); err != nil {
+		if o, err = s.play(f.Workload, f.Fault, base); err != nil {
 			return nil
 		}
 	}
 	if len(o.Problems) == 0 {
 		return nil
 	}
+	shorter := s.subject
+	shorter.workload = f.Workload
 	if found := shorter.newFinding(f.Fault, o, base); found.Kind() == kind {
 		return found
 	}
