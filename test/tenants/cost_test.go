@@ -131,7 +131,7 @@ func (s *stage) hugeAnnotations(t *testing.T) {
 			})
 		}
 	}
-	s.served(t)
+	s.servedByManager(t)
 	for line := range strings.Lines(s.manager.Log()[log:]) {
 		if len(line) > longestLine {
 			t.Errorf("the manager has logged a line of %d bytes: %.200s…", len(line), line)
@@ -158,7 +158,7 @@ func (s *stage) manyEvents(t *testing.T) {
 		}
 		return nil
 	})
-	s.served(t)
+	s.servedByManager(t)
 	about := 0
 	for _, q := range audit.Requests(t) {
 		if q.Writes() && strings.HasPrefix(q.Name, "chatter") {

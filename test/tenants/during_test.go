@@ -242,7 +242,7 @@ func (s *stage) sharedConfig(t *testing.T) {
 	if err := s.mallory.Patch(t.Context(), all[0].DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"b"}}`))); err != nil {
 		t.Fatal(err)
 	}
-	s.served(t)
+	s.servedByManager(t)
 	reads := 0
 	for _, q := range audit.Requests(t) {
 		if q.Resource == "configmaps" && q.Namespace == evil[0] && q.Verb == "get" {
@@ -264,7 +264,7 @@ func (s *stage) unservedKinds(t *testing.T) {
 			r.Spec.TargetRef = tidekeeperv1.TargetRef{APIVersion: "apps/v1", Kind: fmt.Sprint("Foo", i), Name: "foo"}
 		}))
 	}
-	s.served(t)
+	s.servedByManager(t)
 	asked := 0
 	for _, q := range audit.Requests(t) {
 		if q.Resource == "" && q.Verb == "get" {

@@ -81,7 +81,7 @@ func (s *stage) freshNames(t *testing.T) {
 		pods = append(pods, bound(fmt.Sprint("herd-", node+1), fmt.Sprintf("herd-%d", node+1), 1))
 	}
 	s.makes(t, pods...)
-	s.served(t)
+	s.servedByManager(t)
 	t.Logf("the manager uses %d MiB, before %d", memory(t, s.manager), before)
 }
 
