@@ -14,7 +14,7 @@ import (
 	robfig "github.com/robfig/cron/v3"
 )
 
-const page = "../../docs/concepts/schedules.md"
+const page = "cronjob.md"
 
 // TestPage checks each row of the page's table against this package and against the
 // library that Kubernetes' CronJob controller uses, so that the page cannot become
