@@ -1,0 +1,169 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readme
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// tasks are the pages of docs/tasks in the order in which they are followed on one sandbox: it begins
+// without Tidekeeper, and ends so.
+var tasks = []string{
+	"install-with-helm", "restart-every-sunday-night", "freeze-restarts", "hold-restarts-while-an-alert-fires",
+	"which-restarts-will-be-missed-tonight", "restart-when-a-configmap-changes", "restart-pods-by-age",
+	"restart-through-disruption-budgets", "how-many-more-pods-fit", "what-is-lost-with-a-node-or-zone",
+	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start", "get-metrics", "upgrade", "remove-everything",
+}
+
+// elsewhere are the pages that other tests follow: TestTryIt, and TestMigrateFromCluster in test/cli.
+var elsewhere = []string{"try-it", "move-from-the-original-operators"}
+
+// Every task is followed by a test.
+func TestAllTasksAreFollowed(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(framework.Root(), "docs", "tasks", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no tasks: %v", err)
+	}
+	var names []string
+	for _, page := range pages {
+		names = append(names, strings.TrimSuffix(filepath.Base(page), ".md"))
+	}
+	want := slices.Sorted(slices.Values(slices.Concat(tasks, elsewhere)))
+	if slices.Sort(names); !slices.Equal(names, want) {
+		t.Errorf("the pages are %q, and followed are %q", names, want)
+	}
+}
+
+// web is the Deployment that the pages begin with.
+const web = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: registry.example.com/web:1
+        resources: {requests: {cpu: 500m, memory: 2Gi}}
+        envFrom: [{configMapRef: {name: web-settings, optional: true}}]
+`
+
+// The pages of tasks are followed one after the other on one sandbox. Pods on simulated nodes run
+// nothing, so that the manager runs beside the pods that the chart makes, with their lease.
+func TestTasks(t *testing.T) {
+	dir := checkout(t)
+	alerts := startAlerts(t)
+	write(t, dir, "web.yaml", web)
+	write(t, dir, "queries.yaml", fmt.Sprintf("prometheus: {url: %q}\nqueries:\n- name: alerts\n  query: ALERTS{namespace=$namespace}\n", alerts.url))
+	sh := startShell(t, dir)
+	sh.must(t, `export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`, "sandbox up --nodes 5 --detach --kubeconfig kubeconfig")
+	manager := "tidekeeper --leader-elect --leader-elect-resource-namespace tidekeeper-system --controllers '*,configmap-change'" +
+		" --restart-change-settle 1s --no-execute-interval 1s --restart-queries queries.yaml 2> tidekeeper.log &"
+	started := false
+	for _, name := range tasks {
+		ok := t.Run(name, func(t *testing.T) {
+			page := path.Join("docs", "tasks", name+".md")
+			for file, text := range manifests(t, page) {
+				write(t, dir, file, text)
+			}
+			if started {
+				prepare(t, sh)
+			}
+			alerts.firing.Store(name == "hold-restarts-while-an-alert-fires")
+			defer alerts.firing.Store(false)
+			followWith(t, page, 1, sh, func(command string) {
+				switch {
+				case !started && strings.HasPrefix(command, "kubectl tide check"):
+					sh.must(t, manager)
+					started = true
+				case strings.HasPrefix(command, "kubectl wait srestart"):
+					// The page waits for the end of the alert.
+					alerts.firing.Store(false)
+				}
+			})
+		})
+		if !ok {
+			return // The next page would begin in another world than it says.
+		}
+	}
+}
+
+// prepare brings a sandbox to where a page begins: no objects of Tidekeeper, and the Deployment.
+func prepare(t *testing.T, sh *shell) {
+	t.Helper()
+	sh.must(t,
+		"kubectl delete nodepools,freezes --all --timeout=120s",
+		"kubectl delete namespace shop --ignore-not-found",
+		"kubectl label node --all node-role.kubernetes.io/worker- topology.kubernetes.io/zone-",
+		"kubectl create namespace shop",
+		"kubectl apply -f web.yaml",
+		"kubectl rollout status deployment web -n shop",
+	)
+}
+
+// must runs commands that have to succeed.
+func (s *shell) must(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, command := range commands {
+		if out, code := s.run(t, command); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", command, code, strings.Join(out, "\n"))
+		}
+	}
+}
+
+var manifest = regexp.MustCompile("(?ms)^```yaml\n# ([\\w-]+\\.yaml)\n(.*?)^```$")
+
+// manifests returns the files that a page shows, whose first line has their name.
+func manifests(t *testing.T, page string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, match := range manifest.FindAllStringSubmatch(read(t, page), -1) {
+		files[match[1]] = match[2]
+	}
+	return files
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alerts is a Prometheus in which an alert of the namespace shop fires, or not.
+type alerts struct {
+	url    string
+	firing atomic.Bool
+}
+
+func startAlerts(t *testing.T) *alerts {
+	t.Helper()
+	a := &alerts{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		result := ""
+		if a.firing.Load() && strings.Contains(r.FormValue("query"), `namespace="shop"`) {
+			result = `{"metric": {"__name__": "ALERTS", "alertname": "HighErrorRate", "alertstate": "firing", "namespace": "shop", "severity": "critical"}, "value": [1, "1"]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"status": "success", "data": {"resultType": "vector", "result": [%s]}}`, result)
+	}))
+	t.Cleanup(server.Close)
+	a.url = server.URL
+	return a
+}
