@@ -332,6 +332,20 @@ vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL
 reproducible: ## Build the binaries twice, elsewhere and from an empty cache the second time, and compare.
 	GO=$(GO) VERSION=$(VERSION) LDFLAGS='$(LDFLAGS)' hack/reproducible
 
+# PROGRAM/OS/ARCHITECTURE of what a release has. The manager's are in the image, too.
+ARCHIVES ?= $(foreach os,linux darwin windows,kubectl-tide/$(os)/amd64 kubectl-tide/$(os)/arm64) \
+	tidekeeper/linux/amd64 tidekeeper/linux/arm64 sandbox/linux/amd64 sandbox/linux/arm64
+# KEY signs the checksums: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
+.PHONY: release
+release: OUT = $(BIN)/release-$(VERSION)
+release: URL ?= https://tidekeeper.dev/releases/$(VERSION)
+release: ## Make all files of a release, the same each time, and publish nothing. VERSION=v0.1.0 OUT=folder KEY=file.pem URL=https://… IMAGE=registry/name; ARCHIVES='sandbox/linux/amd64' for some.
+	for build in $(ARCHIVES); do IFS=/ read -r program os arch <<<"$$build"; to=$(BIN)/packing/$$build; mkdir -p $$to; \
+		if [ $$program = sandbox ]; then $(MAKE) --no-print-directory -C sandbox build GOOS=$$os GOARCH=$$arch OUT=$$to; \
+		else GOOS=$$os GOARCH=$$arch $(GO) build -ldflags '$(LDFLAGS)' -o $$to/ ./cmd/$$program; fi; done
+	$(GO) run ./hack/release --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) \
+		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(ARCHIVES)
+
 # The version of the chart is that of what it installs, without the v. IMAGE and
 # DIGEST name a published image.
 .PHONY: chart

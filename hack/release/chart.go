@@ -1,0 +1,78 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+)
+
+// chartOf returns the chart as a package that installs the image by its digest. Helm's own
+// package has the time at which it was packed in it.
+func chartOf(root fs.FS, version, image, digest string, at time.Time) ([]byte, error) {
+	var files []file
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || name == ".helmignore" {
+			return err
+		}
+		content, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "Chart.yaml":
+			content, err = setLines(content, map[string]string{"version": strings.TrimPrefix(version, "v"), "appVersion": version})
+			content = append(content, annotations(image, digest)...)
+		case "values.yaml":
+			fields := map[string]string{"  digest": fmt.Sprintf("%q", digest)}
+			if image != "" {
+				fields["  repository"] = image
+			}
+			content, err = setLines(content, fields)
+		}
+		files = append(files, file{name: path.Join("tidekeeper", name), mode: 0o644, content: content})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the chart: %w", err)
+	}
+	return archive(files, at)
+}
+
+// annotations are those of Artifact Hub, as the end of a Chart.yaml.
+func annotations(image, digest string) string {
+	if image == "" {
+		image = "tidekeeper"
+	}
+	return fmt.Sprintf(`annotations:
+  artifacthub.io/license: Apache-2.0
+  artifacthub.io/operator: "true"
+  artifacthub.io/images: |
+    - name: tidekeeper
+      image: %s@%s
+      platforms: [linux/amd64, linux/arm64]
+`, image, digest)
+}
+
+// setLines sets lines of YAML of the form "field: value", each of which must be there once, and
+// keeps all others with their comments.
+func setLines(content []byte, fields map[string]string) ([]byte, error) {
+	lines := strings.Split(string(content), "\n")
+	for field, value := range fields {
+		found := 0
+		for i, line := range lines {
+			if strings.HasPrefix(line, field+":") {
+				lines[i] = field + ": " + value
+				found++
+			}
+		}
+		if found != 1 {
+			return nil, fmt.Errorf("%q is there %d times, want once", strings.TrimSpace(field), found)
+		}
+	}
+	return []byte(strings.Join(lines, "\n")), nil
+}

@@ -1,0 +1,82 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+)
+
+// module is a module that is linked into a binary.
+type module struct {
+	// path is the path that the code imports, and source with version is where it is from.
+	path, source, version string
+}
+
+// modulesOf returns the modules that a binary was linked from, without its own.
+func modulesOf(info *debug.BuildInfo) []module {
+	modules := make([]module, 0, len(info.Deps))
+	for _, dep := range info.Deps {
+		m := module{path: dep.Path, source: dep.Path, version: dep.Version}
+		// A replacement without a version is a folder beside the module, whose path says nothing.
+		if dep.Replace != nil && dep.Replace.Version != "" {
+			m.source, m.version = dep.Replace.Path, dep.Replace.Version
+		}
+		modules = append(modules, m)
+	}
+	return modules
+}
+
+// folders returns the folder of each module that the module in dir is built from, by path.
+func folders(dir string) (map[string]string, error) {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}}\t{{.Dir}}", "all")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the modules of %s: %w", dir, err)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, folder, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		found[path] = folder
+	}
+	return found, nil
+}
+
+// licenceFile matches the files that must go where a module's code goes.
+var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|notice|copying)([.-].*)?$`)
+
+// licences returns the texts of the licences of modules, each below the name of its module.
+func licences(modules []module, folder map[string]string) ([]byte, error) {
+	var out bytes.Buffer
+	for _, m := range modules {
+		entries, err := os.ReadDir(folder[m.path])
+		if err != nil {
+			return nil, fmt.Errorf("module %s: %w", m.path, err)
+		}
+		found := false
+		for _, entry := range entries {
+			if entry.IsDir() || !licenceFile.MatchString(entry.Name()) {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(folder[m.path], entry.Name()))
+			if err != nil {
+				return nil, err
+			}
+			found = true
+			fmt.Fprintf(&out, "==== %s %s: %s ====\n\n%s\n", m.source, m.version, entry.Name(), bytes.TrimRight(text, "\n"))
+			out.WriteByte('\n')
+		}
+		if !found {
+			return nil, fmt.Errorf("module %s has no file with a licence", m.path)
+		}
+	}
+	return out.Bytes(), nil
+}
