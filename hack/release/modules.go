@@ -18,6 +18,8 @@ import (
 type module struct {
 	// path is the path that the code imports, and source with version is where it is from.
 	path, source, version string
+	// beside: its folder is beside the program's module, whose licence it has.
+	beside bool
 }
 
 // modulesOf returns the modules that a binary was linked from, without its own.
@@ -25,9 +27,11 @@ func modulesOf(info *debug.BuildInfo) []module {
 	modules := make([]module, 0, len(info.Deps))
 	for _, dep := range info.Deps {
 		m := module{path: dep.Path, source: dep.Path, version: dep.Version}
-		// A replacement without a version is a folder beside the module, whose path says nothing.
-		if dep.Replace != nil && dep.Replace.Version != "" {
-			m.source, m.version = dep.Replace.Path, dep.Replace.Version
+		// A folder beside the module has a path that says nothing, and (devel) for a version.
+		if dep.Replace != nil {
+			if m.beside = strings.HasPrefix(dep.Replace.Path, "."); !m.beside {
+				m.source, m.version = dep.Replace.Path, dep.Replace.Version
+			}
 		}
 		modules = append(modules, m)
 	}
@@ -57,6 +61,9 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|notice|copying)([.-].*)?$
 func licences(modules []module, folder map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, m := range modules {
+		if m.beside {
+			continue
+		}
 		entries, err := os.ReadDir(folder[m.path])
 		if err != nil {
 			return nil, fmt.Errorf("module %s: %w", m.path, err)

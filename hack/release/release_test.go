@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func entries(t *testing.T, data []byte) map[string][]byte {
 	found := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(data)); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return found
 		}
 		if err != nil {
@@ -62,7 +63,7 @@ func TestSBOMListsWhatIsLinked(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "example.dev/a"}, Deps: []*debug.Module{
 		{Path: "example.dev/b", Version: "v1.0.0"},
 		{Path: "example.dev/c", Version: "v1.0.0", Replace: &debug.Module{Path: "example.dev/fork", Version: "v2.0.0+incompatible"}},
-		{Path: "example.dev/d", Version: "v0.0.0", Replace: &debug.Module{Path: "./d"}},
+		{Path: "example.dev/d", Version: "v0.0.0", Replace: &debug.Module{Path: "./d", Version: "(devel)"}},
 	}}
 	data, err := sbomOf("a", "v0.1.0", info)
 	if err != nil {
@@ -89,6 +90,7 @@ func TestLicencesNeedAFile(t *testing.T) {
 	if _, err := licences(linked, folder); err == nil {
 		t.Error("a module without a licence is packed")
 	}
+	linked = append(linked, module{path: "example.dev/d", beside: true})
 	for name, text := range map[string]string{"LICENSE.txt": "may be used", "NOTICE": "was written", "licenser.go": "package b"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
