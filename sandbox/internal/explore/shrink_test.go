@@ -4,10 +4,14 @@
 package explore
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
@@ -60,6 +64,53 @@ func TestWithoutSteps(t *testing.T) {
 			}
 			if len(f.Workload.Steps) != 5 {
 				t.Errorf("the finding itself has %d steps now", len(f.Workload.Steps))
+			}
+		})
+	}
+}
+
+// Steps that a finding does not need are left out: all at once, or each alone.
+func TestShrink(t *testing.T) {
+	broken := judge.Problem{Oracle: judge.Broken, Lines: []string{"two leaders"}}
+	for _, tc := range []struct {
+		name      string
+		needs     []string
+		fails     bool
+		steps     []string
+		shrinking string
+	}{
+		{name: "one step is needed", needs: []string{"b"}, steps: []string{"b"}, shrinking: "2 of 3 steps were left out, as they are not needed"},
+		{name: "all steps are needed", needs: []string{"a", "b", "c"}, steps: []string{"a", "b", "c"}, shrinking: "each of its steps is needed"},
+		{name: "shorter workloads fail", needs: []string{"b"}, fails: true, steps: []string{"a", "b", "c"}, shrinking: "each of its steps is needed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			whole := &workload.Workload{Steps: []workload.Step{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+			names := func(w *workload.Workload) (all []string) {
+				for _, step := range w.Steps {
+					all = append(all, step.Name)
+				}
+				return all
+			}
+			s := shrinker{subject: subject{workload: whole}, play: func(w *workload.Workload, _ *faults.Fault, _ *baseline.Baseline) (*judge.Outcome, error) {
+				if tc.fails {
+					return nil, errors.New("a step needs another")
+				}
+				o := &judge.Outcome{}
+				o.Steps = make([]observe.StepOutcome, len(w.Steps)+1)
+				for _, needed := range tc.needs {
+					if !slices.Contains(names(w), needed) {
+						return o, nil
+					}
+				}
+				problem := broken
+				problem.Step = len(w.Steps)
+				o.Problems = []judge.Problem{problem}
+				return o, nil
+			}}
+			f := &Finding{Workload: whole, Problems: []judge.Problem{broken}}
+			s.shrink(t.Context(), f)
+			if got := names(f.Workload); !slices.Equal(got, tc.steps) || f.Shrinking != tc.shrinking || !f.Shrunk {
+				t.Errorf("%q is left: %s", got, f.Shrinking)
 			}
 		})
 	}
