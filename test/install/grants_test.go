@@ -101,7 +101,7 @@ func TestChartGrantsTheScaleOfTargets(t *testing.T) {
 	if d := cmp.Diff([]any{rule("example.com", "databases/scale"), rule("", "replicationcontrollers/scale")}, rules); d != "" {
 		t.Errorf("rules (-want +got):\n%s", d)
 	}
-	text, err := os.ReadFile(filepath.Join(framework.Root(), "docs", "concepts", "scheduled-restarts.md"))
+	text, err := os.ReadFile(filepath.Join(framework.Root(), "docs", "concepts", "eviction.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
