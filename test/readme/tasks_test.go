@@ -28,8 +28,9 @@ var tasks = []string{
 	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start", "get-metrics", "upgrade", "remove-everything",
 }
 
-// elsewhere are the pages that other tests follow: TestTryIt, and TestMigrateFromCluster in test/cli.
-var elsewhere = []string{"try-it", "move-from-the-original-operators"}
+// elsewhere are the pages that are not about a cluster, or that other tests follow: TestTryIt, and
+// TestMigrateFromCluster in test/cli.
+var elsewhere = []string{"try-it", "move-from-the-original-operators", "verify-a-release"}
 
 // Every task is followed by a test.
 func TestAllTasksAreFollowed(t *testing.T) {
