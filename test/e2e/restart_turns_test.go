@@ -6,6 +6,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +111,108 @@ func letGo(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 			return fmt.Errorf("status %+v", r.Status)
 		}
 		return nil
+	})
+}
+
+// passes returns those namespaces in an order of starts of which another one, which waited, has
+// waited for two.
+func passes(starts []string, waiting map[string]int) (problems []string) {
+	passed := map[string]map[string]int{}
+	for namespace := range waiting {
+		passed[namespace] = map[string]int{}
+	}
+	for i, started := range starts {
+		waiting[started]--
+		passed[started] = map[string]int{}
+		for namespace, by := range passed {
+			if waiting[namespace] == 0 || namespace == started {
+				continue
+			}
+			if by[started]++; by[started] > 1 {
+				problems = append(problems, fmt.Sprintf("at start %d, %s has waited for two of %s", i+1, namespace, started))
+			}
+		}
+	}
+	return problems
+}
+
+// A namespace waits for at most one restart of each other namespace, however long their queues are,
+// and the metrics have how many wait. A namespace never has more than its share, although slots are
+// free.
+func TestSlotsGoRoundNamespaces(t *testing.T) {
+	cluster.AddNodes(t, "round", 1)
+	args := []string{"--max-concurrent-restarts=1", "--restart-namespace-share=100", "--restart-slot-age=24h"}
+	t.Run("one after the other", func(t *testing.T) {
+		manager := cluster.StartManager(t, args...)
+		long, middle, short := newQueue(t, "round-long", 4), newQueue(t, "round-middle", 3), newQueue(t, "round-short", 1)
+		queues := []*queue{long, middle, short}
+		waiting := map[string]int{}
+		for _, q := range queues {
+			waiting[q.namespace] = len(q.restarts)
+			if q == long {
+				waiting[q.namespace]--
+			}
+			q.asks(t, waiting[q.namespace])
+		}
+		framework.Eventually(t, "the metrics have the slot that is in use, and those that wait", func() error {
+			metrics := manager.ReadMetrics(t)
+			return diff([]float64{1, 1, 7}, []float64{metrics.Sum("tidekeeper_restart_budget"), metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_waiting_for_budget")})
+		})
+		var starts []string
+		for range 8 {
+			q, r := eventuallyInProgress(t, queues...)
+			starts = append(starts, q.namespace)
+			letGo(t, r)
+		}
+		// The first one was started when no other waited.
+		for _, problem := range passes(starts[1:], waiting) {
+			t.Errorf("%s: the starts were %q", problem, starts)
+		}
+		framework.Eventually(t, "no restart waits", func() error {
+			metrics := manager.ReadMetrics(t)
+			return diff([]float64{0, 0}, []float64{metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_waiting_for_budget")})
+		})
+	})
+	t.Run("whichever manager leads", func(t *testing.T) {
+		manager := cluster.StartManager(t, args...)
+		long, short := newQueue(t, "heirs-long", 4), newQueue(t, "heirs-short", 1)
+		long.asks(t, 3)
+		short.asks(t, 1)
+		var starts []string
+		for !slices.Contains(starts, short.namespace) {
+			q, r := eventuallyInProgress(t, long, short)
+			starts = append(starts, q.namespace)
+			manager.Kill(t)
+			manager = cluster.StartManager(t, args...)
+			letGo(t, r)
+		}
+		if len(starts) > 2 {
+			t.Errorf("the only restart of a namespace has waited for %q", starts[:len(starts)-1])
+		}
+		for len(long.waiting(t)) > 0 {
+			_, r := eventuallyInProgress(t, long)
+			letGo(t, r)
+		}
+	})
+	t.Run("share", func(t *testing.T) {
+		manager := cluster.StartManager(t, "--max-concurrent-restarts=3", "--restart-namespace-share=34", "--restart-slot-age=24h")
+		long, short := newQueue(t, "share-long", 3), newQueue(t, "share-short", 1)
+		long.asks(t, 2)
+		for _, message := range long.waiting(t) {
+			if want := "this namespace's share of the restart budget is used up: 1 of 3 slots; a slot is free again when one of these restarts ends, or has taken 24h0m0s"; !strings.HasSuffix(message, want) {
+				t.Errorf("a restart that waits for the share of its namespace says %q, want %q", message, want)
+			}
+		}
+		short.asks(t, 0)
+		_, first := eventuallyInProgress(t, long)
+		_, beside := eventuallyInProgress(t, short)
+		manager.AssertIdle(t)
+		metrics := manager.ReadMetrics(t)
+		if err := diff([]float64{3, 2, 2}, []float64{metrics.Sum("tidekeeper_restart_budget"), metrics.Sum("tidekeeper_restart_active"), metrics.Sum("tidekeeper_restart_waiting_for_budget")}); err != nil {
+			t.Errorf("slots, those in use, and restarts that wait %v", err)
+		}
+		letGo(t, beside)
+		letGo(t, first)
 	})
 }
 
