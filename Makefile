@@ -165,7 +165,7 @@ suite: build ## Run some suites, or tests of them. SUITE=e2e RUN='^TestPools$$'.
 	@$(RUN_SUITES) run --jobs=$(JOBS) $(if $(RUN),--run='$(RUN)') $(or $(SUITE),$(error SUITE=…: 'make suites' lists them))
 
 # Suites by name: make test-page.
-NAMED := $(addprefix test-,unit e2e cli page install node neighbors argo monitoring sandbox tenants bench)
+NAMED := $(addprefix test-,unit e2e cli page install node neighbors argo monitoring sandbox tenants bench release)
 .PHONY: $(NAMED)
 $(NAMED): test-%:
 	$(MAKE) --no-print-directory suite SUITE=$*
@@ -345,6 +345,12 @@ release: ## Make all files of a release, the same each time, and publish nothing
 		else GOOS=$$os GOARCH=$$arch $(GO) build -ldflags '$(LDFLAGS)' -o $$to/ ./cmd/$$program; fi; done
 	$(GO) run ./hack/release --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) \
 		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(ARCHIVES)
+
+# What test/release reads: the archives for this machine, signed by a key that is thrown away.
+.PHONY: build-release
+build-release:
+	key=$$(mktemp); trap 'rm -f "$$key"' EXIT; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$$key" 2>/dev/null && openssl pkey -in "$$key" -pubout -out $(BIN)/release-test.pub && \
+		$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY="$$key" ARCHIVES='$(foreach program,kubectl-tide tidekeeper sandbox,$(program)/linux/$(shell $(GO) env GOARCH))'
 
 # The version of the chart is that of what it installs, without the v. IMAGE and
 # DIGEST name a published image.
