@@ -5,5 +5,5 @@
 // checked and unpacked comes from the folder RELEASE alone, never from the source.
 //
 // The folder of the test has the archives for this machine. All platforms are built for a
-// release only, as each compiles the libraries anew.
+// release only, as each compiles the libraries again.
 package release
