@@ -335,22 +335,27 @@ reproducible: ## Build the binaries twice, elsewhere and from an empty cache the
 # PROGRAM/OS/ARCHITECTURE of what a release has. The manager's are in the image, too.
 ARCHIVES ?= $(foreach os,linux darwin windows,kubectl-tide/$(os)/amd64 kubectl-tide/$(os)/arm64) \
 	tidekeeper/linux/amd64 tidekeeper/linux/arm64 sandbox/linux/amd64 sandbox/linux/arm64
+# build-for PROGRAM/OS/ARCHITECTURE,PROGRAM OS ARCHITECTURE is a line of a recipe that builds a program for a platform.
+define build-for
+export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1),$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2)))
+
+endef
 # KEY signs the checksums: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
 .PHONY: release
 release: OUT = $(BIN)/release-$(VERSION)
 release: URL ?= https://tidekeeper.dev/releases/$(VERSION)
 release: ## Make all files of a release, the same each time, and publish nothing. VERSION=v0.1.0 OUT=folder KEY=file.pem URL=https://… IMAGE=registry/name; ARCHIVES='sandbox/linux/amd64' for some.
-	for build in $(ARCHIVES); do IFS=/ read -r program os arch <<<"$$build"; to=$(BIN)/packing/$$build; mkdir -p $$to; \
-		if [ $$program = sandbox ]; then $(MAKE) --no-print-directory -C sandbox build GOOS=$$os GOARCH=$$arch OUT=$$to; \
-		else GOOS=$$os GOARCH=$$arch $(GO) build -ldflags '$(LDFLAGS)' -o $$to/ ./cmd/$$program; fi; done
+	$(foreach build,$(ARCHIVES),$(call build-for,$(build),$(subst /, ,$(build))))
 	$(GO) run ./hack/release --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) \
 		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(ARCHIVES)
 
-# What test/release reads: the archives for this machine, signed by a key that is thrown away.
+# What test/release reads: the archives for this machine, signed by a key of its own.
 .PHONY: build-release
 build-release:
-	key=$$(mktemp); trap 'rm -f "$$key"' EXIT; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$$key" 2>/dev/null && openssl pkey -in "$$key" -pubout -out $(BIN)/release-test.pub && \
-		$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY="$$key" ARCHIVES='$(foreach program,kubectl-tide tidekeeper sandbox,$(program)/linux/$(shell $(GO) env GOARCH))'
+	mkdir -p $(BIN)
+	openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out $(BIN)/release-test.key 2>/dev/null
+	openssl pkey -in $(BIN)/release-test.key -pubout -out $(BIN)/release-test.pub
+	$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY=$(BIN)/release-test.key ARCHIVES='$(foreach program,kubectl-tide tidekeeper sandbox,$(program)/linux/$(shell $(GO) env GOARCH))'
 
 # The version of the chart is that of what it installs, without the v. IMAGE and
 # DIGEST name a published image.

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// changes changes the Secret, and waits until a restart for that has ended, or the change waits.
+// changes edits the Secret, and waits until a restart for the edit has ended, or the edit waits.
 func (s *storm) changes(t *testing.T) {
 	t.Helper()
 	cluster.Refresh(t, s.restart)

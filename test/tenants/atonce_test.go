@@ -232,7 +232,7 @@ func (m *measured) neighbourWaited(t *testing.T) string {
 	for _, r := range []*tidekeeperv1.ScheduledRestart{m.web, m.api} {
 		cluster.Refresh(t, r)
 		for _, record := range r.Status.History {
-			due := record.ScheduledTime.Time.Add(-time.Duration(record.EarlierTicks) * time.Minute)
+			due := record.ScheduledTime.Add(-time.Duration(record.EarlierTicks) * time.Minute)
 			if due.Before(m.since) {
 				continue
 			}
