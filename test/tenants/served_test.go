@@ -37,6 +37,7 @@ func (n *neighbour) servedByManager(t *testing.T) {
 	n.changes++
 	value := fmt.Sprint("news-", n.changes)
 	cluster.Change(t, n.pool, func() { n.pool.Spec.Labels["example.com/news"] = tidekeeperv1.LabelValue(value) })
+	n.laterSecond(t)
 	asked := time.Now()
 	cluster.Change(t, n.aged, func() { youngFrom(n.aged, asked) })
 	cluster.Change(t, n.config, func() { n.config.Data["news"] = value })
@@ -65,6 +66,20 @@ func (n *neighbour) servedByManager(t *testing.T) {
 		w.check(t, "the restart of "+r.Name)
 		t.Logf("the restart of %s was started %s after it was asked for, %s", r.Name, record.StartedTime.Sub(asked.Truncate(time.Second)), w)
 	}
+}
+
+// laterSecond waits until the second of the neighbour's last restarts is over: the times of records are in
+// whole seconds, and tell a restart from an earlier one only then.
+func (n *neighbour) laterSecond(t *testing.T) {
+	t.Helper()
+	framework.EventuallyWithin(t, patience, "the second of the last restarts is over", func() error {
+		for _, r := range []*tidekeeperv1.ScheduledRestart{n.api, n.aged, n.conf} {
+			if cluster.Refresh(t, r); len(r.Status.History) > 0 && !time.Now().Truncate(time.Second).After(r.Status.History[0].ScheduledTime.Time) {
+				return fmt.Errorf("the last restart of %s was due at %s", r.Name, r.Status.History[0].ScheduledTime)
+			}
+		}
+		return nil
+	})
 }
 
 // completed waits until a restart is complete that was asked for at a time, and returns its record.
