@@ -167,7 +167,7 @@ async function follow() {
     stop();
     main.classList.add("stale");
     say((at && "As of " + at + ", trying again: ") + silent, true);
-    setTimeout(follow, Math.min(5000, 500 * 2 ** retry++));
+    later(Math.min(5000, 500 * 2 ** retry++));
   }
 }
 
@@ -179,7 +179,14 @@ function refuse(why) {
   at = "";
   $("asof").textContent = "";
   say("");
-  setTimeout(follow, 5000);
+  later(5000);
+}
+
+// later follows the page again after some milliseconds, once, however often that is asked for.
+let again = 0;
+function later(ms) {
+  clearTimeout(again);
+  again = setTimeout(follow, ms);
 }
 
 // go shows the page of the address.
