@@ -22,6 +22,25 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
+// healthyWeb returns a healthy Deployment.
+func healthyWeb() appsv1.Deployment {
+	replicas := int32(2)
+	return appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas},
+		Status: appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2},
+	}
+}
+
+// restartOfWeb returns a ScheduledRestart of that Deployment, whose next tick is in an hour.
+func restartOfWeb() tidekeeperv1.ScheduledRestart {
+	restart := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.TargetRef = "0 13 * * *", "UTC", tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
+	restart.Spec.FailureLimit, restart.Spec.StartingDeadlineSeconds = 3, 600
+	next := metav1.NewTime(noon.Add(time.Hour))
+	restart.Status.NextScheduleTime = &next
+	return restart
+}
+
 // aMember returns a site for one of several clusters. Each of its kinds is read by a function,
 // from the objects that are given, of which the others have none.
 func aMember(t *testing.T, name string, actions Actions, read func(ctx context.Context, list runtime.Object) (runtime.Object, error), pools []tidekeeperv1.NodePool, restarts []tidekeeperv1.ScheduledRestart) *Member {
@@ -32,12 +51,9 @@ func aMember(t *testing.T, name string, actions Actions, read func(ctx context.C
 		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil),
 		f.kind(kindRestarts, &tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: restarts}, nil),
 	}
-	replicas := int32(2)
-	deployment := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
-	deployment.Status = appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2}
 	for _, name := range restartsKinds[1:] {
 		if name == "deployments" {
-			kinds = append(kinds, f.kind(name, &appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{deployment}}, nil))
+			kinds = append(kinds, f.kind(name, &appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{healthyWeb()}}, nil))
 			continue
 		}
 		kinds = append(kinds, f.kind(name, &corev1.Pod{}, &corev1.PodList{}, nil))
@@ -78,14 +94,8 @@ func hangs(ctx context.Context, _ runtime.Object) (runtime.Object, error) {
 func aFleet(t *testing.T) (fleet *Site, prod, edge *fakeActions) {
 	t.Helper()
 	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
-	restart := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.TargetRef = "0 13 * * *", "UTC", tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
-	restart.Spec.FailureLimit = 3
-	restart.Spec.StartingDeadlineSeconds = 600
-	next := metav1.NewTime(noon.Add(time.Hour))
-	restart.Status.NextScheduleTime = &next
 	prod, edge = &fakeActions{allowed: true}, &fakeActions{allowed: true}
-	pools, restarts := []tidekeeperv1.NodePool{pool}, []tidekeeperv1.ScheduledRestart{restart}
+	pools, restarts := []tidekeeperv1.NodePool{pool}, []tidekeeperv1.ScheduledRestart{restartOfWeb()}
 	return NewFleet([]*Member{
 		aMember(t, "prod", prod, answers, pools, restarts), aMember(t, "edge/1", edge, answers, pools, restarts),
 		aMember(t, "empty", nil, answers, nil, nil), aMember(t, "closed", nil, refuses, nil, nil), aMember(t, "silent", nil, hangs, nil, nil),

@@ -78,7 +78,7 @@ type unservedRow struct {
 func restartsPage(r *request) (*page, error) {
 	now, local, s := r.now(), r.local(), r.snapshot
 	d := &restartsData{
-		Problems: restartProblems(s), NoManager: r.noManager(), Zone: term.Zone(now, local), Filter: r.address.get("q"), Namespace: r.address.get("namespace"),
+		Problems: s.problemsOf(s.forecastKinds()...), NoManager: r.noManager(), Zone: term.Zone(now, local), Filter: r.address.get("q"), Namespace: r.address.get("namespace"),
 		Settings: settingsText(r.settings()), NoRestarts: s.problem(kindRestarts), NoFreezes: s.problem(kindFreezes), Without: s.forecastWithout(),
 	}
 	ahead := r.address.ahead()
@@ -154,15 +154,6 @@ func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]pe
 			d.Unserved = append(d.Unserved, unservedRow{term.Moment(u.Tick, now, local), tickNames(u.Ticks), u.Message, u.Count, u.Outcome})
 		}
 	}
-}
-
-// restartProblems are the problems of the page. Pods are needed only where their age is limited.
-func restartProblems(s *snapshot) []string {
-	kinds := restartsKinds
-	if !s.limitsPodAge() {
-		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == kindPods })
-	}
-	return s.problemsOf(kinds...)
 }
 
 // addMinutes adds the minutes in which restarts start.

@@ -47,16 +47,18 @@ func (s *snapshot) check(kind string) string {
 	return ", as " + s.checks[kind] + " shows"
 }
 
+// forecastKinds returns the kinds that a forecast of the restarts is made from. Pods count only if a
+// ScheduledRestart limits their age, and namespaces only if there are freezes, which select them.
+func (s *snapshot) forecastKinds() []string {
+	return slices.DeleteFunc(slices.Clone(restartsKinds), func(kind string) bool {
+		return kind == kindPods && !s.limitsPodAge() || kind == kindNamespaces && len(s.objects[kindFreezes]) == 0
+	})
+}
+
 // forecastWithout names the kinds that a forecast of the restarts is made without, as they were not
-// read: the freezes, the namespaces that freezes select, and workloads, which count as healthy.
+// read: freezes, namespaces, and workloads, which count as healthy.
 func (s *snapshot) forecastWithout() string {
-	var names []string
-	for _, kind := range restartsKinds {
-		needed := kind != kindRestarts && (kind != kindPods || s.limitsPodAge()) && (kind != kindNamespaces || len(s.objects[kindFreezes]) > 0)
-		if needed && s.problems[kind] != "" {
-			names = append(names, kind)
-		}
-	}
+	names := slices.DeleteFunc(s.forecastKinds(), func(kind string) bool { return kind == kindRestarts || s.problems[kind] == "" })
 	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ", ")
+	return strings.Join(names, ", ")
 }

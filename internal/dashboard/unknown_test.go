@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,22 +23,11 @@ import (
 // some.
 func siteOf(t *testing.T, unread error, refused func(kind string) bool) *Site {
 	t.Helper()
-	restart := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.TargetRef = "0 13 * * *", "UTC", tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
-	restart.Spec.FailureLimit, restart.Spec.StartingDeadlineSeconds = 3, 600
-	next := metav1.NewTime(noon.Add(time.Hour))
-	restart.Status.NextScheduleTime = &next
-	replicas := int32(2)
-	deployment := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
-	deployment.Status = appsv1.DeploymentStatus{Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 2}
-	lists := map[string]struct {
-		object runtime.Object
-		list   runtime.Object
-	}{
+	lists := map[string]struct{ object, list runtime.Object }{
 		kindPools:     {&tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{}},
 		kindNodes:     {&corev1.Node{}, &corev1.NodeList{}},
-		"deployments": {&appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{deployment}}},
-		kindRestarts:  {&tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{restart}}},
+		"deployments": {&appsv1.Deployment{}, &appsv1.DeploymentList{Items: []appsv1.Deployment{healthyWeb()}}},
+		kindRestarts:  {&tidekeeperv1.ScheduledRestart{}, &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{restartOfWeb()}}},
 	}
 	var f fakeKind
 	var kinds []Kind
