@@ -290,12 +290,12 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: lint
-lint: lint-words ## Run the linters on all modules, also if one has findings.
+lint: lint-words lint-pages ## Run the linters on all modules, also if one has findings.
 	failed=; for module in . test hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
 
 .PHONY: lint-words
-lint-words: lint-pages ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.
+lint-words: ## Find words and phrases that this project does not use, as listed in hack/lint/words.go.
 	$(GO) run ./hack/lint
 
 # Every page, but for those that are generated.
@@ -340,6 +340,7 @@ define build-for
 export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),mkdir -p $(BIN)/packing/$(1) && $(MAKE) --no-print-directory -C sandbox build OUT=$(BIN)/packing/$(1),$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/packing/$(1)/ ./cmd/$(word 1,$(2)))
 
 endef
+
 # KEY signs the checksums: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
 .PHONY: release
 release: OUT = $(BIN)/release-$(VERSION)

@@ -65,23 +65,11 @@ func TestPagesNameTheirThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range pageCeilings {
-		words, found := 0, 0
-		for _, file := range files {
-			if !strings.HasSuffix(file, ".md") || isExempt(file) || !hasPrefix(file, c.folders) {
-				continue
-			}
-			source, err := os.ReadFile(filepath.Join(root, file))
-			if os.IsNotExist(err) {
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			prose := proseOfMarkdown(source)
-			words += len(word.FindAll(prose, -1))
-			found += len(inPlaceOfNouns.FindAll(prose, -1))
-		}
-		if density := 1000 * float64(found) / float64(max(words, 1)); words < 5_000 || density > c.most {
+		pages := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+			return !strings.HasSuffix(file, ".md") || !hasPrefix(file, c.folders)
+		})
+		words, density := densityOf(t, root, pages, func(_ string, source []byte) []byte { return proseOfMarkdown(source) })
+		if words < 5_000 || density > c.most {
 			t.Errorf("%v: %.1f of 1,000 words (%d) are in place of nouns (%s), want at most %.1f: name the thing", c.folders, density, words, inPlaceOfNouns, c.most)
 		}
 	}

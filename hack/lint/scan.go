@@ -27,9 +27,8 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: write %s", f.file, f.line, f.text, f.say)
 }
 
-// check returns the phrases in the prose of a file, the sleeps of a test, and what is wrong with the
-// tables and headings of a page, by line. Files that
-// it does not know have no prose.
+// check returns the phrases in the prose of a file, the sleeps of a test, and the wrong cells and
+// headings of a page, by line. Files that it does not know have no prose.
 func check(file string, source []byte) ([]finding, error) {
 	var prose [][]byte // Each as long as source, blank where there is no prose.
 	var findings []finding
