@@ -46,6 +46,9 @@ func flakes(ctx context.Context, args []string) error {
 	if err := o.Parse(args); err != nil {
 		return err
 	}
+	if min(*count, *busy, *fewest) < 0 || *limit < 0 {
+		return errors.New("--rounds, --busy, --fewest and --for are 0 or more")
+	}
 	if o.pattern != "" {
 		*file = "" // Some tests of a suite are not a round of it.
 	}

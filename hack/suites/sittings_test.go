@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,5 +86,17 @@ func TestOtherFileOfSittings(t *testing.T) {
 	}
 	if all, err := readSittings(file + ".none"); err != nil || all != nil {
 		t.Errorf("without a file there is %v, %v", all, err)
+	}
+}
+
+// Numbers below 0 are refused before anything runs. The context has ended, so that nothing would run.
+func TestFlakesRefusesNegativeNumbers(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, flag := range []string{"--rounds=-1", "--busy=-1", "--fewest=-1", "--for=-1s"} {
+		if err := flakes(ctx, []string{flag, "plot"}); err == nil || !strings.Contains(err.Error(), "are 0 or more") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }

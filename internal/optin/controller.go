@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 		if err = client.IgnoreNotFound(err); err != nil && !meta.IsNoMatchError(err) {
 			return ctrl.Result{}, err
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("There is no such workload")
+		logGone(ctx)
 		return ctrl.Result{}, nil
 	}
 	existing, err := r.existing(ctx, request)
@@ -57,8 +57,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 
 	d := decide(request.kind, workload, existing...)
 	if d.look {
-		if stays, err := r.stays(ctx, request, workload); err != nil || !stays {
+		switch stays, err := r.stays(ctx, request, workload); {
+		case err != nil:
 			return ctrl.Result{}, err
+		case !stays:
+			logGone(ctx)
+			return ctrl.Result{}, nil
 		}
 	}
 	err = r.carryOut(ctx, &d)
@@ -96,6 +100,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	}
 	return ctrl.Result{}, nil
 }
+
+// logGone logs that nothing is done for a workload that is gone, whether the cache or, ahead of it, the API
+// server says so.
+func logGone(ctx context.Context) { ctrl.LoggerFrom(ctx).V(1).Info("There is no such workload") }
 
 // existing returns the ScheduledRestarts with the names of [namesFor], and nil for a name that
 // does not exist.

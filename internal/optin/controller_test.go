@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -171,8 +173,13 @@ func TestOnlyForAWorkloadThatStays(t *testing.T) {
 					live.WithObjects(tt.live)
 				}
 				r.live = live.Build()
-				if _, err := r.Reconcile(t.Context(), requestFor(workload.Deployment)); err != nil {
+				var log strings.Builder
+				ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{Verbosity: 1}))
+				if _, err := r.Reconcile(ctx, requestFor(workload.Deployment)); err != nil {
 					t.Fatal(err)
+				}
+				if gone := strings.Contains(log.String(), "There is no such workload"); gone != (tt.want == 0) {
+					t.Errorf("the log says %q", log.String())
 				}
 				if writes != tt.want {
 					t.Errorf("%d writes, want %d", writes, tt.want)
