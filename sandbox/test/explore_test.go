@@ -103,13 +103,13 @@ func TestExploreFindsMistakes(t *testing.T) {
 			}
 			t.Run("again", func(t *testing.T) {
 				t.Parallel()
-				if again := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") || !regexp.MustCompile(`[0-4] of 4 steps ended as they did when it was found`).MatchString(again.stderr) {
+				if again := command(t, "replay", "--quiet", "1500ms", "--patience", "5s", findings[0]); again.code != 2 || !strings.Contains(again.stdout, "it is missing") {
 					t.Errorf("exit code %d\n%s%s", again.code, again.stdout, again.stderr)
 				}
 			})
 			t.Run("fixed", func(t *testing.T) {
 				t.Parallel()
-				if fixed := command(t, "replay", "--quiet", "1500ms", findings[0], "--", shop(t)); fixed.code == 2 || strings.Contains(fixed.stderr, "when it was found") {
+				if fixed := command(t, "replay", "--quiet", "1500ms", findings[0], "--", shop(t)); fixed.code == 2 {
 					t.Errorf("exit code %d\n%s%s", fixed.code, fixed.stdout, fixed.stderr)
 				}
 			})

@@ -20,7 +20,6 @@
 //	explore.go   learns the baseline, plays faults
 //	finding.go   a finding, and the file that replays it
 //	learn.go     plays the baseline runs
-//	learnt.go    what a finding keeps of the baseline runs
 //	queue.go     plays faults side by side, and confirms findings
 //	report.go    reports, by package results, which also keeps the played faults
 //	rest.go      waits in a run until the cluster is quiet

@@ -68,7 +68,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	defer book.Close()
 	book.Opened(p.Progress, tool.Cases)
-	base, a, err := e.learnBaseline(ctx, p.Jobs, nil, p.Progress)
+	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.OneAtATime() {
 		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
-	base, a, err := e.learnBaseline(ctx, 2, e.subject().known(f.Learnt), progress)
+	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
 		return nil, err
 	}

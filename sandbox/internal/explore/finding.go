@@ -42,8 +42,6 @@ type Finding struct {
 	// describes the result of leaving out steps.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
-	// Learnt is how the steps of the baseline runs ended; nil: not known.
-	Learnt *Learnt `json:"learnt,omitempty"`
 }
 
 // Confirmed implements [results.Finding].
@@ -89,6 +87,14 @@ func (f *Finding) Where() string {
 // fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
+// subject is the tested operator with its workload, and makes findings about them.
+type subject struct {
+	command  []string
+	workload *workload.Workload
+	// quiet is the quiet time of baseline runs.
+	quiet time.Duration
+}
+
 // newFinding returns a finding with the problems of a run. The steps after the last step with a
 // problem are left out of the workload.
 func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
@@ -102,7 +108,7 @@ func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Basel
 	}
 	w := *s.workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	found := &Finding{Evidence: results.NewEvidence(s.command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems, Learnt: s.learntFrom(&w, b)}
+	found := &Finding{Evidence: results.NewEvidence(s.command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
 	found.ID = found.id()
 	return found
 }

@@ -22,9 +22,8 @@ import (
 // one job, because faults are played side by side, too. The second run is always a step behind
 // the first: otherwise a value derived from the time of day, in seconds, could be equal in both
 // runs and be taken for constant. If the desired state differs between the runs, a third run is
-// played. The returned outcome has the problems of all runs. known is what is known of these runs from
-// a finding; nil: nothing.
-func (e *Explorer) learnBaseline(ctx context.Context, jobs int, known *Learnt, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
+// played. The returned outcome has the problems of all runs.
+func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
 	}
@@ -36,7 +35,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, known *Learnt, p
 	learning, side := errgroup.WithContext(ctx)
 	learning.SetLimit(max(1, jobs))
 	ahead := make(chan struct{}, len(e.Workload.Steps)+1)
-	for i, in := range []setting{{over: ahead, learnt: known}, {after: ahead, learnt: known}} {
+	for i, in := range []setting{{over: ahead}, {after: ahead}} {
 		learning.Go(func() (err error) {
 			runs[i], err = e.play(side, fmt.Sprintf("learn-%d", i+1), nil, nil, in)
 			return err
@@ -44,9 +43,6 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, known *Learnt, p
 	}
 	if err := learning.Wait(); err != nil {
 		return nil, nil, err
-	}
-	if known != nil {
-		fmt.Fprintf(progress, "%d of %d steps ended as they did when it was found, before --quiet was over.\n", recognizedSteps(runs), len(runs)*(len(e.Workload.Steps)+1))
 	}
 	if asked := lab.Forbidden(runs[0].Requests); len(asked) > 0 {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", lab.MayNot(asked))
@@ -77,19 +73,6 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, known *Learnt, p
 		base.Broken[p.Lines[0]] = true
 	}
 	return base, together, nil
-}
-
-// recognizedSteps returns the number of steps of runs that ended as they did before.
-func recognizedSteps(runs []*judge.Outcome) int {
-	n := 0
-	for _, o := range runs {
-		for i := range o.Steps {
-			if o.Steps[i].Recognized {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // withProblems returns the first run that has a problem, with the problems of the other runs

@@ -27,9 +27,7 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 			at.Gap = max(at.Gap, previous)
 		}
 		previous = quiet
-		enough := r.settler.Enough()
-		at.Recognized = quiet < enough && r.recognized(step, quiet)
-		if (quiet >= enough || at.Recognized) && len(r.settler.Watches()) > 0 {
+		if enough := r.settler.Enough(); quiet >= enough && len(r.settler.Watches()) > 0 {
 			at.Reads, at.Idle = r.settler.RequestsIn(quiet)
 			at.Gap = min(at.Gap, r.Quiet)
 			r.outcome.Habits = append(r.outcome.Habits, r.habits.Learnt(enough)...)

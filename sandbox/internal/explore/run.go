@@ -135,8 +135,6 @@ type setting struct {
 	// has an item. Two runs that share a channel are played a step apart.
 	over  chan<- struct{}
 	after <-chan struct{}
-	// learnt is what is known of the baseline runs from a finding; nil: nothing.
-	learnt *Learnt
 }
 
 // play opens a run and plays the workload in it, with the fault f, or without a fault if f is
@@ -284,9 +282,6 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	}
 	at.To, at.Took = r.settler.Over(), time.Since(at.Began)
 	at.Objects, at.Watches = r.recorder.Objects(), r.settler.Watches()
-	if r.baseline == nil {
-		at.Digest = r.digest()
-	}
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
 }

@@ -81,9 +81,6 @@ type BaseStep struct {
 	Waits bool
 	// Events is the number of versions of each watched resource.
 	Events map[string]int
-	// Digest is the digest of the state at the end of the step; empty if it differs between the two
-	// runs.
-	Digest string
 }
 
 // Learn returns the baseline of two runs without a fault. To shrink a workload, both may be the
@@ -179,9 +176,6 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
 		State: b.Names.State(x.Objects, b.Locks), Mask: state.NewMask(), Took: max(x.Took, y.Took), Reads: max(x.Reads, y.Reads), Idle: max(x.Idle, y.Idle), Waits: x.Waits, Events: map[string]int{},
-	}
-	if x.Digest == y.Digest {
-		s.Digest = x.Digest
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {

@@ -99,18 +99,3 @@ func TestEdits(t *testing.T) {
 
 // An operator that misses what users wanted in between is tried first where they changed the
 // same field twice.
-
-// A list may be stale that asks for whatever a cache has: not one that asks for the present, nor one
-// that is streamed, nor of what is not watched.
-func TestListed(t *testing.T) {
-	b := &Baseline{Watched: []string{"configmaps", "pods", "secrets"}}
-	b.findListed(&observe.Record{Requests: []observe.Request{
-		{Verb: "list", Resource: "configmaps", ResourceVersion: "0", Status: 200}, {Verb: "list", Resource: "configmaps", Status: 200},
-		{Verb: "list", Resource: "pods", Status: 200},
-		{Verb: "list", Resource: "secrets", ResourceVersion: "0", Status: 200}, {Verb: "watchlist", Resource: "secrets", Status: 200},
-		{Verb: "list", Resource: "services", ResourceVersion: "0", Status: 200},
-	}})
-	if !slices.Equal(b.Listed, []string{"configmaps"}) {
-		t.Errorf("lists of %q may be stale", b.Listed)
-	}
-}

@@ -311,35 +311,3 @@ func TestHeartbeat(t *testing.T) {
 func Diff(want, got observe.State, mask *state.Mask) []string {
 	return state.Lines(state.Compare(want, got, mask, state.Rules{}))
 }
-
-// The digest of a state is another if an object of the run is, or if one is missing that was there
-// before; what was there before and is as it was may be another in each installation.
-func TestDigest(t *testing.T) {
-	before := func(data string) observe.Version {
-		v := objects.Version(t, "configmaps", "metadata: {name: ca, namespace: shop}\ndata: {key: "+data+"}")
-		v.Initial = true
-		return v
-	}
-	made := func(uid, data string) observe.Version {
-		return objects.Version(t, "configmaps", "metadata: {name: a, namespace: shop, uid: "+uid+"}\ndata: {key: "+data+"}")
-	}
-	changed := before("one")
-	changed.Initial = false
-	digest := func(all ...observe.Version) string { return observe.Names{}.Digest(all, nil) }
-	same := digest(before("one"), made("1", "x"))
-	for name, tc := range map[string]struct {
-		digest string
-		same   bool
-	}{
-		"in another order":                     {digest(made("1", "x"), before("one")), true},
-		"in another installation":              {digest(before("two"), made("2", "x")), true},
-		"another value":                        {digest(before("one"), made("1", "y")), false},
-		"an object is missing":                 {digest(before("one")), false},
-		"one that was there before is missing": {digest(made("1", "x")), false},
-		"one that was there before changed":    {digest(changed, made("1", "x")), false},
-	} {
-		if (tc.digest == same) != tc.same {
-			t.Errorf("%s: the digest is the same: %t", name, !tc.same)
-		}
-	}
-}

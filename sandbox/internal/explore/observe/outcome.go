@@ -50,10 +50,6 @@ type StepOutcome struct {
 	Reads, Idle int
 	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
-	// Digest is the digest of the state at the end of the step, and Recognized is set if the step
-	// was over because of a digest that was known. Both are for baseline runs.
-	Digest     string
-	Recognized bool
 }
 
 // Beginnings returns the step in which each object first existed (-1: before the run), by key

@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"regexp"
@@ -99,28 +98,6 @@ func (a Names) State(objects []Version, locks map[string]bool) State {
 		s[key] = append(s[key], a.Fields(v))
 	}
 	return s
-}
-
-// Digest returns a hash of the state of all objects. Of an object that is as it was before the run,
-// only the key counts, as its content may differ between installations, such as a certificate.
-func (a Names) Digest(objects []Version, locks map[string]bool) string {
-	var lines []string
-	for i := range objects {
-		v := &objects[i]
-		if LeftOut(v, locks) {
-			continue
-		}
-		line := a.Key(v)
-		if !v.Initial {
-			fields := a.Fields(v)
-			for _, path := range slices.Sorted(maps.Keys(fields)) {
-				line += fmt.Sprintf("\n%q %q", path, fields[path])
-			}
-		}
-		lines = append(lines, line)
-	}
-	slices.Sort(lines)
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n"))))
 }
 
 // Key returns the key of an object. If the name differs from run to run, all objects of the

@@ -84,25 +84,17 @@ func (s *Settler) Quiet(step int) time.Duration {
 
 // lastWriteCame reports whether the operator has sent the last kind of write of this step.
 func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
-	return base.Lasts > 0 && s.sent(base.Last, s.Base.Locks, s.Base.Names.Stable) >= base.Lasts
-}
-
-// Sent returns how often the operator has sent a kind of write in this step of a baseline run, in
-// which no locks and names are known yet.
-func (s *Settler) Sent(call observe.Call) int {
-	stable := map[string]bool{observe.NameKey(call.Resource, call.Namespace, call.Name): call.Name != ""}
-	return s.sent(call, s.Log.LockKeys(), stable)
-}
-
-func (s *Settler) sent(call observe.Call, locks, stable map[string]bool) int {
+	if base.Lasts == 0 {
+		return false
+	}
 	n := 0
 	requests := s.Log.Since(s.first)
 	for i := range requests {
-		if requests[i].Writes(locks) && observe.CallOf(&requests[i], stable) == call {
+		if requests[i].Writes(s.Base.Locks) && observe.CallOf(&requests[i], s.Base.Names.Stable) == base.Last {
 			n++
 		}
 	}
-	return n
+	return n >= base.Lasts
 }
 
 // Enough returns the quiet time for a baseline run: longer while a pod or a claim is not
