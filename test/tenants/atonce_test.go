@@ -48,8 +48,8 @@ func TestTricksAtOnce(t *testing.T) {
 	if !known {
 		t.Fatalf("SIZE=%s: must be one of %q", os.Getenv("SIZE"), slices.Sorted(maps.Keys(worlds)))
 	}
-	w.build(t)
 	limit := limitMemory(t)
+	w.build(t)
 	cluster = *cluster.WithManager(limit.command)
 	cluster.AddNodes(t, "herd", 100, "--allocatable="+herdNode)
 	s := setStage(t)

@@ -158,8 +158,8 @@ func limitMemory(t *testing.T) limit {
 	l := limit{mib: 512, group: filepath.Join(memoryControl, fmt.Sprint("tidekeeper-bench-", os.Getpid())), command: filepath.Join(t.TempDir(), "manager")}
 	if text := os.Getenv("LIMIT"); text != "" {
 		var err error
-		if l.mib, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("LIMIT, in MiB: %v", err)
+		if l.mib, err = strconv.Atoi(text); err != nil || l.mib <= 0 {
+			t.Fatalf("LIMIT=%s: must be a number of MiB", text)
 		}
 	}
 	if err := os.Mkdir(l.group, 0o755); err != nil {
