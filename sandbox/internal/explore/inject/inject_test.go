@@ -143,6 +143,10 @@ func testEvents(t *testing.T, kind faults.Kind) {
 	}
 	began := time.Now()
 	response, err := client.Get(i.Rules.Proxy.URL + "/api/v1/configmaps?watch=true")
+	if err != nil && kind == "CutWatch" { // The cut can come before the header of the answer is read.
+		<-fired
+		return
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
