@@ -5,8 +5,10 @@ package tenants
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -220,15 +222,15 @@ func (s *stage) editedHub(t *testing.T) {
 // sharedConfig: an edit of one of many ConfigMaps that many workloads use does not have each of them
 // read for each of these.
 func (s *stage) sharedConfig(t *testing.T) {
-	const maps, workloads = 20, 40
+	const shared, workloads = 20, 40
 	var all []client.Object
-	for i := range maps {
+	for i := range shared {
 		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: evil[0], Name: fmt.Sprint("shared-", i)}, Data: map[string]string{"a": "a"}})
 	}
 	for i := range workloads {
 		name := fmt.Sprint("user-", i)
 		all = append(all, workload(evil[0], name, 0, func(template *corev1.PodTemplateSpec) {
-			for i := range maps {
+			for i := range shared {
 				template.Spec.Containers[0].EnvFrom = append(template.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{
 					ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint("shared-", i)}},
 				})
@@ -238,21 +240,25 @@ func (s *stage) sharedConfig(t *testing.T) {
 		}))
 	}
 	s.makes(t, all...)
-	audit := cluster.Audit(t, "tidekeeper/")
+	audit, since := cluster.Audit(t, "tidekeeper/"), time.Now()
 	if err := s.mallory.Patch(t.Context(), all[0].DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"b"}}`))); err != nil {
 		t.Fatal(err)
 	}
 	s.servedByManager(t)
-	reads := 0
+	reads := map[string]int{}
 	for _, q := range audit.Requests(t) {
 		if q.Resource == "configmaps" && q.Namespace == evil[0] && q.Verb == "get" {
-			reads++
+			reads[q.Name]++
 		}
 	}
-	if reads > maps*workloads/2 {
-		t.Errorf("%d reads of %d ConfigMaps that %d workloads use", reads, maps, workloads)
+	// Whoever asks within a second of a read shares its answer.
+	most := int(time.Since(since)/time.Second) + 2
+	for name, n := range reads {
+		if n > most {
+			t.Errorf("%d reads of ConfigMap %s in %s, want at most one a second", n, name, time.Since(since))
+		}
 	}
-	t.Logf("%d reads of %d ConfigMaps that %d workloads use", reads, maps, workloads)
+	t.Logf("%v reads of %d ConfigMaps that %d workloads use, in %s", slices.Sorted(maps.Values(reads)), shared, workloads, time.Since(since).Round(time.Second))
 }
 
 // unservedKinds: targets of kinds that no one serves are not asked for again and again.
