@@ -49,23 +49,34 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 	}
 }
 
-// settle waits until the cluster is quiet and its objects match the baseline of the step. After
-// the limit of the step, plus Patience, the differences become problems of the run.
-func (r *run) settle(ctx context.Context, step int, at *observe.StepOutcome) {
+// settle waits until the cluster is quiet and its objects match the baseline of the step, and in the last
+// step until the operator's requests show whether they are a hot loop. After the limit of the step, plus
+// Patience, the differences become problems of the run.
+func (r *run) settle(ctx context.Context, step int) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Patience)
+	rest, counted := judge.NewRest(base, r.baseline.Quiet), time.Time{}
 	for {
 		end := judge.StepEnd{Step: step, Quiet: r.settler.QuietFor() >= r.settler.Quiet(step), Unwatched: r.settler.MissingWatches()}
 		if end.Quiet && len(end.Unwatched) == 0 {
 			end.Differences = r.judge.Differences(base)
 		}
 		if end.AsBaseline() {
-			at.Reads, at.Idle = r.settler.RequestsIn(r.baseline.Quiet)
-			return
+			if time.Since(counted) >= r.baseline.Quiet {
+				rest.Add(r.settler.RequestsIn(r.baseline.Quiet))
+				counted = time.Now()
+			}
+			if step < len(r.baseline.Steps)-1 || !rest.Open() {
+				r.outcome.Rest = rest
+				return
+			}
 		}
 		select {
 		case <-time.After(observe.Look):
 		case <-limit:
+			if end.AsBaseline() {
+				return
+			}
 			end.Differences, end.Unwatched = r.judge.Differences(base), r.settler.MissingWatches()
 			r.outcome.Problems = append(r.outcome.Problems, end.Problems(r.standing, r.restless)...)
 			return

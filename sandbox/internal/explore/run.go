@@ -278,7 +278,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 			return err
 		}
 	default:
-		r.settle(ctx, step, &at)
+		r.settle(ctx, step)
 	}
 	at.To, at.Took = r.settler.Over(), time.Since(at.Began)
 	at.Objects, at.Watches = r.recorder.Objects(), r.settler.Watches()

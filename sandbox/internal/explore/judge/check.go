@@ -114,32 +114,10 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 	if lines := observe.RefusedFast(knowable(j.Fault, o.Requests, o.Versions), j.Base.Locks); len(lines) > 0 {
 		o.Problems = append(o.Problems, Problem{Oracle: NotAtRest, Step: last, Lines: lines})
 	}
-	now := o.Steps[last]
-	o.Problems = append(o.Problems, j.busy(&now, last)...)
-}
-
-// busy returns the problems of an operator that reads, or writes without effect, more often in
-// a quiet cluster than in the baseline.
-func (j *Judge) busy(now *observe.StepOutcome, last int) []Problem {
-	var problems []Problem
-	for _, of := range []struct {
-		what        string
-		now, before int
-	}{
-		{"reads", now.Reads, j.Base.Steps[last].Reads},
-		{"writes that change nothing", now.Idle, j.Base.Steps[last].Idle},
-	} {
-		if of.now > of.before+int(fast*j.Base.Quiet.Seconds()) {
-			problems = append(problems, Problem{Oracle: NotAtRest, Step: last, Lines: []string{
-				fmt.Sprintf("%d %s in %s at rest, and %d undisturbed", of.now, of.what, j.Base.Quiet, of.before),
-			}})
-		}
+	if o.Rest != nil {
+		o.Problems = append(o.Problems, o.Rest.Busy(last)...)
 	}
-	return problems
 }
-
-// fast is the rate of requests per second, above the baseline, that counts as a hot loop.
-const fast = 20
 
 // knowable returns the requests without requests for deleted objects, if a fault may have
 // hidden the deletion: then each event of a dependent rightly makes the operator try again.

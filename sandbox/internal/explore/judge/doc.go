@@ -5,6 +5,7 @@
 //
 //	check.go        compares a run with the baseline
 //	steps.go        the verdict on a step, and on a second run
+//	busy.go         hot loops: requests in a cluster that is at rest
 //	verdict.go      the record of a run, with its problems
 //	invariants.go   rules that must hold for each version
 //	history.go      differences explained by intermediate states that a fault hides

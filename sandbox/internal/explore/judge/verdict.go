@@ -13,6 +13,8 @@ type Outcome struct {
 	// Reached is set if the fault was injected.
 	Reached  bool
 	Problems []Problem
+	// Rest is the pace of the operator at the end of the last step, nil for a baseline run.
+	Rest *Rest
 }
 
 // FirstLines returns the first line of each problem of runs.
