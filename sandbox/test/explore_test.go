@@ -206,6 +206,24 @@ TURN=$((n % 2)) exec "$1" --mistake turns`
 	}
 }
 
+// An undisturbed run that was over before the operator was done, as may happen on a busy machine, is played
+// again with more patience: otherwise all that it lacks would not be judged.
+func TestExploreUndisturbedTooShort(t *testing.T) {
+	t.Parallel()
+	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
+exec "$1" --mistake done-first --pause $(test "$n" = 0 && echo 1m || echo 0s)`
+	text, err := os.ReadFile(shopWorkload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workload, _, _ := strings.Cut(string(text), "- wait:")
+	r := command(t, "explore", "--workload", workloadFile(t, workload), "--quiet", "1500ms", "--patience", "5s", "--dir", t.TempDir(), "--jobs", "1", "--shrink=false",
+		"--only", "CrashAfter at step 1, update configmaps", "--", "sh", "-c", script, filepath.Join(t.TempDir(), "starts"), shop(t))
+	if r.code != 2 || !strings.Contains(r.stderr, "learning again, with a quiet time of 3s") || !strings.Contains(r.stdout, "secrets default/receipt-bread: it is missing") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // What is wrong with the input is said in one line, before anything is started or as soon
 // as it is known.
 func TestExploreInput(t *testing.T) {

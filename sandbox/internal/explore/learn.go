@@ -18,43 +18,66 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// learnBaseline plays the workload twice without a fault, side by side if there is more than
-// one job, because faults are played side by side, too. The second run is always a step behind
-// the first: otherwise a value derived from the time of day, in seconds, could be equal in both
-// runs and be taken for constant. If the desired state differs between the runs, a third run is
-// played. The returned outcome has the problems of all runs.
+// mostLearning is how many times as long as asked for the quiet time of baseline runs may become.
+const mostLearning = 4
+
+// learnBaseline plays the workload twice without a fault, and with a quiet time twice as long if the two
+// runs end with different objects: the machine may be so busy that a run was over before the operator
+// was done. If the desired state differs between the runs, a third run is played. The returned outcome has
+// the problems of all runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
 	}
+	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
+	for quiet := e.Quiet; ; quiet *= 2 {
+		runs, err := e.playPair(ctx, jobs, quiet)
+		if err != nil {
+			return nil, nil, err
+		}
+		base, err := baseline.Learn(&runs[0].Record, &runs[1].Record, judge.FirstLines(runs...), quiet, e.Workload.Unjudged, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < mostLearning*e.Quiet {
+			fmt.Fprintf(progress, "They end with different objects, such as %s: learning again, with a quiet time of %s.\n", others[0], 2*quiet)
+			continue
+		}
+		return e.judgeBaseline(ctx, base, runs, quiet, progress)
+	}
+}
+
+// playPair plays the workload twice without a fault, side by side if there is more than one job,
+// because faults are played side by side, too. The second run is always a step behind the first:
+// otherwise a value derived from the time of day, in seconds, could be equal in both runs and be taken for
+// constant.
+func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) ([]*judge.Outcome, error) {
 	if e.OneAtATime() {
 		jobs = 1
 	}
-	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
 	runs := make([]*judge.Outcome, 2)
 	learning, side := errgroup.WithContext(ctx)
 	learning.SetLimit(max(1, jobs))
 	ahead := make(chan struct{}, len(e.Workload.Steps)+1)
-	for i, in := range []setting{{over: ahead}, {after: ahead}} {
+	for i, in := range []setting{{over: ahead, quiet: quiet}, {after: ahead, quiet: quiet}} {
 		learning.Go(func() (err error) {
 			runs[i], err = e.play(side, fmt.Sprintf("learn-%d", i+1), nil, nil, in)
 			return err
 		})
 	}
-	if err := learning.Wait(); err != nil {
-		return nil, nil, err
-	}
+	return runs, learning.Wait()
+}
+
+// judgeBaseline returns the baseline of two runs with the problems of both, and of a third one if the
+// desired state differs between them.
+func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, runs []*judge.Outcome, quiet time.Duration, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if asked := lab.Forbidden(runs[0].Requests); len(asked) > 0 {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", lab.MayNot(asked))
-	}
-	base, err := baseline.Learn(&runs[0].Record, &runs[1].Record, judge.FirstLines(runs...), e.Quiet, e.Workload.Unjudged, nil)
-	if err != nil {
-		return nil, nil, err
 	}
 	var ends []judge.Problem
 	if wanted := base.OtherWants(&runs[0].Record, &runs[1].Record); len(wanted) > 0 {
 		fmt.Fprintf(progress, "They differ in what is wanted, such as %s: learning from a third one.\n", wanted[0].Line())
-		third, err := e.play(ctx, "learn-3", nil, nil, setting{})
+		third, err := e.play(ctx, "learn-3", nil, nil, setting{quiet: quiet})
 		if err != nil {
 			return nil, nil, err
 		}

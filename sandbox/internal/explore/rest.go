@@ -29,7 +29,7 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 		previous = quiet
 		if enough := r.settler.Enough(); quiet >= enough && len(r.settler.Watches()) > 0 {
 			at.Reads, at.Idle = r.settler.RequestsIn(quiet)
-			at.Gap = min(at.Gap, r.Quiet)
+			at.Gap = min(at.Gap, r.settler.Most)
 			r.outcome.Habits = append(r.outcome.Habits, r.habits.Learnt(enough)...)
 			return nil
 		}

@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func (r *run) divide() {
 		r.user.limit += r.Patience
 	}
 	r.settler = &settle.Settler{
-		Recorder: r.recorder, Log: r.log, Habits: r.habits, Proxy: r.proxy, Base: r.baseline, Fault: r.fault, Most: r.Quiet, Say: r.Unjudge,
+		Recorder: r.recorder, Log: r.log, Habits: r.habits, Proxy: r.proxy, Base: r.baseline, Fault: r.fault, Most: cmp.Or(r.quiet, r.Quiet), Say: r.Unjudge,
 	}
 	other := &inject.Rival{Recorder: r.recorder, Notes: r.notes}
 	r.injector = inject.New(inject.Parts{
@@ -135,6 +136,8 @@ type setting struct {
 	// has an item. Two runs that share a channel are played a step apart.
 	over  chan<- struct{}
 	after <-chan struct{}
+	// quiet replaces the quiet time of a baseline run, unless it is 0.
+	quiet time.Duration
 }
 
 // play opens a run and plays the workload in it, with the fault f, or without a fault if f is

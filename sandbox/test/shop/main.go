@@ -35,6 +35,8 @@ var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks 
 // dated is not the default, as explore learns from one run more if undisturbed runs differ.
 var dated = flag.Bool("dated", false, "write to each receipt when it was printed")
 
+var pause = flag.Duration("pause", 0, "wait before an order is served")
+
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the API server")
 	webhook := flag.Bool("webhook", false, "serve a webhook")
@@ -136,6 +138,7 @@ func serve(ctx context.Context, client kubernetes.Interface, orders listers.Conf
 	if err != nil {
 		return err
 	}
+	time.Sleep(*pause)
 	if *mistake == "done-first" {
 		if err := markDone(ctx, client, order); err != nil {
 			return err

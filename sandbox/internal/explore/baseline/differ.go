@@ -47,6 +47,22 @@ func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	return all
 }
 
+// OtherObjects returns a line for each object of the operator that one baseline run ends a step with and
+// the other does not, or not as often, and for each field of such an object that only one of them has.
+// On a busy machine it is the sign of a run that was taken to be at rest before the operator was done.
+func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
+	var lines []string
+	for i := range b.Steps {
+		got := b.Names.State(two.Steps[i].Objects, b.Locks)
+		for _, d := range state.Compare(b.Steps[i].State, got, nil, state.Rules{}) {
+			if (d.Path == "" || (d.Want == "") != (d.Got == "")) && (one.Touched(d.Object) || two.Touched(d.Object)) {
+				lines = append(lines, d.String())
+			}
+		}
+	}
+	return lines
+}
+
 // LearnMore adds a third run to the baseline, and returns a line for each problem by step. A
 // field of wants that has a value of the first two runs again has several possible outcomes,
 // chosen by chance: that is a problem. A field that differs in each run is meant to, like a

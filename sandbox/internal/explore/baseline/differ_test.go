@@ -14,9 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// undisturbedRun is one of one step, after which there is an object that the operator has written.
+// undisturbedRun is one of one step, after which there is an object that the operator has written, or
+// nothing if the object is empty.
 func undisturbedRun(t *testing.T, resource, object string) *observe.Record {
 	t.Helper()
+	if object == "" {
+		return &observe.Record{Took: time.Hour, Steps: make([]observe.StepOutcome, 1)}
+	}
 	v := objects.Version(t, resource, object)
 	v.Time = time.Now()
 	return &observe.Record{
@@ -76,6 +80,35 @@ func TestDifferentEnds(t *testing.T) {
 			}
 			if lines := state.Lines(state.Compare(b.Steps[0].State, b.Names.State(two.Steps[0].Objects, nil), b.Steps[0].Mask, state.Rules{})); len(lines) > 0 {
 				t.Errorf("judged by %q", lines)
+			}
+		})
+	}
+}
+
+// Baseline runs of which one lacks something of the operator's are played again; not if it is of others, or
+// has another value.
+func TestOtherObjects(t *testing.T) {
+	const shop = "metadata: {name: bread, namespace: default}\n"
+	for name, tc := range map[string]struct {
+		resource, one, two string
+		lines              int
+	}{
+		"the same":          {"shops", shop + "spec: {size: 2}", shop + "spec: {size: 2}", 0},
+		"another value":     {"shops", shop + "spec: {size: 2}", shop + "spec: {size: 3}", 0},
+		"an object less":    {"shops", shop + "spec: {size: 2}", "", 1},
+		"an object more":    {"shops", "", shop + "spec: {size: 2}", 1},
+		"a status less":     {"shops", shop + "status: {ready: true}", shop, 1},
+		"a status more":     {"shops", shop, shop + "status: {ready: true}", 1},
+		"an object, others": {"towns", shop + "spec: {size: 2}", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, two := undisturbedRun(t, tc.resource, tc.one), undisturbedRun(t, tc.resource, tc.two)
+			b, err := Learn(one, two, nil, time.Second, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := b.OtherObjects(one, two); len(lines) != tc.lines {
+				t.Errorf("the runs differ in %q, want %d", lines, tc.lines)
 			}
 		})
 	}

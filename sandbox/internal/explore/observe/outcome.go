@@ -142,13 +142,19 @@ func (v *Version) Managers() []string {
 
 // Wrote reports whether the operator has written to the object with a key, or to an object that
 // a general key (with *) covers.
-func (o *Record) Wrote(key string) bool {
+func (o *Record) Wrote(key string) bool { return o.writes(key, false) }
+
+// Touched is Wrote, or that the operator wrote a subresource, such as the status.
+func (o *Record) Touched(key string) bool { return o.writes(key, true) }
+
+func (o *Record) writes(key string, subresources bool) bool {
 	beginning, several := strings.CutSuffix(key, "*")
 	return slices.ContainsFunc(o.Requests, func(r Request) bool {
-		if !r.Writes(nil) || !r.Succeeded() || r.Verb == "delete" || strings.Contains(r.Resource, "/") {
+		resource, _, sub := strings.Cut(r.Resource, "/")
+		if !r.Writes(nil) || !r.Succeeded() || r.Verb == "delete" || sub && !subresources {
 			return false
 		}
-		written := NameKey(r.Resource, r.Namespace, r.Name)
+		written := NameKey(resource, r.Namespace, r.Name)
 		return written == key || several && (strings.HasPrefix(written, beginning) || r.Name == "" && strings.HasPrefix(beginning, written))
 	})
 }
