@@ -89,6 +89,7 @@ func TestDifferentEnds(t *testing.T) {
 // has another value.
 func TestOtherObjects(t *testing.T) {
 	const shop = "metadata: {name: bread, namespace: default}\n"
+	const owned = "metadata: {name: bread, namespace: default, ownerReferences: [{kind: Town, name: a, uid: u, apiVersion: v1, controller: true}]}\n"
 	for name, tc := range map[string]struct {
 		resource, one, two string
 		lines              int
@@ -97,6 +98,7 @@ func TestOtherObjects(t *testing.T) {
 		"another value":     {"shops", shop + "spec: {size: 2}", shop + "spec: {size: 3}", 0},
 		"an object less":    {"shops", shop + "spec: {size: 2}", "", 1},
 		"an object more":    {"shops", "", shop + "spec: {size: 2}", 1},
+		"a child less":      {"shops", owned, "", 1},
 		"a status less":     {"shops", shop + "status: {ready: true}", shop, 1},
 		"a status more":     {"shops", shop, shop + "status: {ready: true}", 1},
 		"an object, others": {"towns", shop + "spec: {size: 2}", "", 0},

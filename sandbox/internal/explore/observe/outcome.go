@@ -148,7 +148,7 @@ func (o *Record) Wrote(key string) bool { return o.writes(key, false) }
 func (o *Record) Touched(key string) bool { return o.writes(key, true) }
 
 func (o *Record) writes(key string, subresources bool) bool {
-	beginning, several := strings.CutSuffix(key, "*")
+	beginning, _, several := strings.Cut(key, "*") // Such as "secrets default/a-*", or "secrets default/* of ConfigMap a".
 	return slices.ContainsFunc(o.Requests, func(r Request) bool {
 		resource, _, sub := strings.Cut(r.Resource, "/")
 		if !r.Writes(nil) || !r.Succeeded() || r.Verb == "delete" || sub && !subresources {
