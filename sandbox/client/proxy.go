@@ -38,7 +38,7 @@ type ProxyOptions struct {
 	Kubeconfig string
 }
 
-// Proxy is a running fault proxy. docs/fault-proxy.md describes its rules.
+// Proxy is a running fault proxy. docs/fault-proxy-rules.md describes its rules.
 type Proxy struct {
 	*Process
 	// Kubeconfig is the path of its clients' kubeconfig.

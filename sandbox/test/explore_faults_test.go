@@ -40,7 +40,7 @@ var occasions = map[string][]string{
 // survives it.
 func TestEachFaultIsReached(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "docs", "explore.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "faults.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ var aboutThePlugin = []string{"a calendar of millions"}
 // Plays all tricks at the same time, round after round, in a cluster of a size, against a manager whose
 // memory is limited like that of a container. The manager must neither end nor be killed, and the
 // neighbour is served meanwhile, within the same numbers of turns and requests as beside each trick
-// alone. The rows of the log are the source of "Sizing" in docs/concepts/manager.md.
+// alone. The rows of the log are the source of "Hostile tenants" in test/attacks.md.
 func TestTricksAtOnce(t *testing.T) {
 	if os.Getenv("DURATION") == "" {
 		t.Skip("a benchmark: make bench-tenants")

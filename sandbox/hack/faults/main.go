@@ -3,7 +3,7 @@
 
 // Faults writes the table of the faults of explore and fuzz into pages:
 //
-//	go run ./hack/faults docs/explore.md docs/fuzz.md
+//	go run ./hack/faults docs/faults.md docs/fuzz.md
 package main
 
 import (

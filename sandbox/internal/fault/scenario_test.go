@@ -117,7 +117,7 @@ func checkMistakes(t *testing.T, err error, want []string) {
 
 // TestPage: what the manual shows can be used.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fault-proxy.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fault-proxy-rules.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

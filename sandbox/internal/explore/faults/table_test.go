@@ -78,7 +78,7 @@ func TestDuration(t *testing.T) {
 
 // The pages have the table as it is.
 func TestPagesAreInStep(t *testing.T) {
-	for page, kind := range map[string]Kind{"explore.md": "StaleStart", "fuzz.md": "CrashAfter"} {
+	for page, kind := range map[string]Kind{"faults.md": "StaleStart", "fuzz.md": "CrashAfter"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command score explores published versions of operators, some with known mistakes, and prints a
-// Markdown table of the findings for docs/explore.md.
+// Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
 //

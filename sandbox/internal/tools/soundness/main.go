@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command soundness plays small operators with a known mistake each, and their twins without it,
-// and prints a Markdown table of the findings of explore and fuzz for docs/explore.md, the wrong
+// and prints a Markdown table of the findings of explore and fuzz for test/findings.md, the wrong
 // verdicts first.
 //
 //	soundness [--jobs N] DIR [PAIR...]
