@@ -251,7 +251,7 @@ func (s *stage) sharedConfig(t *testing.T) {
 			reads[q.Name]++
 		}
 	}
-	// Whoever asks within a second of a read shares its answer.
+	// Restarts that ask within a second of a read share its answer.
 	most := int(time.Since(since)/time.Second) + 2
 	for name, n := range reads {
 		if n > most {

@@ -138,7 +138,7 @@ func serve(ctx context.Context, client kubernetes.Interface, orders listers.Conf
 	if err != nil {
 		return err
 	}
-	time.Sleep(*pause)
+	time.Sleep(*pause) // sleep: an operator that is slow, as on a busy machine.
 	if *mistake == "done-first" {
 		if err := markDone(ctx, client, order); err != nil {
 			return err

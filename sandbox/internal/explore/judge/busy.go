@@ -17,7 +17,7 @@ const (
 	// mostPeriods is the maximum number of quiet times in which requests are counted: a busy machine
 	// slows a hot loop down.
 	mostPeriods = 6
-	// fewRequests is the number of requests of a period, above the baseline, that is no loop.
+	// fewRequests is the number of requests of a period, above the baseline, above which they may be a hot loop.
 	fewRequests = 3
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A hot loop is told by the number of its requests, however long a busy machine takes for them; what
-// is sent less and less often, or was sent in the baseline, is none.
+// A hot loop is known by the number of its requests, however long a busy machine takes for them. Requests that
+// become fewer, or are as frequent in the baseline, are no hot loop.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before int
