@@ -9,77 +9,65 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// progress follows the restart in progress.
-type progress struct {
-	state    *state
-	triggers *triggers
-	budget   *budgetGate
-	rollout  *rollout
-	eviction *eviction
-	resender *resender
-	ending   *ending
-	wake     *alarm
-	// live, unreadable and sent are Live, Unreadable and Sent of the input.
-	live       bool
-	unreadable string
-	sent       time.Time
+// activeRestart writes status.active, the restart in progress. Each of its methods is a transition: a
+// restart is claimed, sent or begun by evictions, and ends. Nothing else writes to status.active or its fields.
+type activeRestart struct{ state *state }
+
+// claim claims a tick for the target of the spec. The restart starts when it is due, or now if that is
+// later. hash is that of the content of ConfigMaps and Secrets which its pods start with.
+func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
+	starts = later(c.due, a.state.now)
+	ref := a.state.spec.TargetRef
+	a.state.status.Active = &tidekeeperv1.ActiveRestart{
+		ScheduledTime: metav1.Time{Time: c.tick}, StartedTime: metav1.Time{Time: starts}, Trigger: c.trigger,
+		TargetUID: string(a.state.target.UID), TargetRef: &ref, ConfigHash: hash,
+	}
+	return starts
 }
 
-// follow follows the restart in progress, and returns the fact that its decision depends on.
-func (p *progress) follow() Need {
-	active, now := p.state.status.Active, p.state.now
-	tick := active.ScheduledTime.Time
-	at, restarted := p.rollout.began(tick)
-	if active.Eviction != nil {
-		restarted = false
+// send takes in that the tick is sent now. If that is later than planned by the given duration, the restart
+// counts as started only now: nothing could progress before. It reports whether that is so.
+func (a *activeRestart) send(late time.Duration) (restarted bool) {
+	active := a.state.status.Active
+	if a.state.now.Sub(active.StartedTime.Time) < late {
+		return false
 	}
-	// Windows that were edited meanwhile may open only much later, and it has a slot.
-	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
-	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
-		// Another process claimed it ahead of its time, or its clock was ahead of this process.
-		p.wake.set(due)
-		return NeedNothing
-	}
-	if active.StartedTime.After(now) {
-		// The clock by which it was started was ahead of this process, or was set back.
-		// Otherwise the restart would end before it began, and its deadline would be too
-		// late.
-		active.StartedTime = metav1.Time{Time: now}
-	}
-	p.budget.follow(active.StartedTime.Time, now, p.wake)
-	t := p.state.target
-	switch {
-	case t == nil || string(t.UID) != active.TargetUID:
-		return p.targetLost(tick)
-	case active.Eviction != nil:
-		return p.eviction.follow()
-	case !restarted:
-		return p.resender.resend(tick)
-	case t.Deleting:
-		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
-		return NeedNothing
-	default:
-		return p.rollout.follow(tick, at)
+	active.StartedTime = metav1.Time{Time: a.state.now}
+	return true
+}
+
+// correct has the restart start now if it starts later by another clock, or by this clock before it was
+// set back. Otherwise the restart would end before it began, and its deadline would be too late.
+func (a *activeRestart) correct() {
+	if active := a.state.status.Active; active.StartedTime.After(a.state.now) {
+		active.StartedTime = metav1.Time{Time: a.state.now}
 	}
 }
 
-// deletedMeanwhile is the message for a workload that was deleted.
-const deletedMeanwhile = "the workload was deleted during the restart"
-
-// targetLost ends a restart whose target no longer exists, or is another workload of
-// the same name.
-func (p *progress) targetLost(tick time.Time) Need {
-	switch {
-	case !p.live:
-		return NeedLiveTarget
-	case p.unreadable != "":
-		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "during the restart: "+p.unreadable)
-	case p.sent.Equal(tick):
-		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
-	default:
-		p.ending.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted before it was known to be restarted")
-	}
-	return NeedNothing
+// evict has the restart evict the pods that were created before a time.
+func (a *activeRestart) evict(createdBefore time.Time) {
+	a.state.status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: metav1.Time{Time: createdBefore}}
 }
+
+// noteRefusal notes why the last eviction was refused, or that it was accepted.
+func (a *activeRestart) noteRefusal(last Attempts) {
+	eviction := a.state.status.Active.Eviction
+	if last.Refusal != "" {
+		eviction.Refused = text.Shorten(last.Refusal, tidekeeperv1.MaxRefusalLength)
+	} else if last.Evicted {
+		eviction.Refused = ""
+	}
+}
+
+// end ends the restart, and returns it.
+func (a *activeRestart) end() *tidekeeperv1.ActiveRestart {
+	ended := a.state.status.Active
+	a.takeBack()
+	return ended
+}
+
+// takeBack takes back a claim that was not sent, as if it had never been made.
+func (a *activeRestart) takeBack() { a.state.status.Active = nil }

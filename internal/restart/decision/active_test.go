@@ -8,254 +8,92 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/google/go-cmp/cmp"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// While a restart is in progress.
-func TestTrack(t *testing.T) {
-	check(t, []row{
-		{
-			name: "a restart of another client with a clock that is minutes ahead is a success too",
-			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
-				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("03:06:00"))
-			}), noPods, now("03:02:00")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "and one with a clock that is hours ahead, after ours",
-			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
-				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("09:00:00"))
-			}), noPods, now("03:02:00")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "a tick that is due when a restart completes starts in the next reconcile, with a slot of its own",
-			in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
-				in.Restart.Status.NextScheduleTime = metaAt("03:00:00")
-			}),
-			ready: "True/Scheduled", next: at("03:00:00"), wake: at("03:02:00"), records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "a rollout in progress is waited for", in: makeInputs(active, withTarget(sentTo), now("03:01:00")),
-			ready: "True/Restarting", active: true, next: tomorrow, wake: at("03:30:01"),
-		},
-		{
-			name: "a complete rollout needs the startups of its pods", in: makeInputs(active, withTarget(sentTo), withTarget(complete), now("03:02:00")),
-			ready: "True/Restarting", active: true, next: tomorrow, asks: true,
-		},
-		{
-			name: "a complete rollout is a success", in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "a complete rollout of another client's restart is a success too",
-			in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) {
-				t.Rollout, t.RestartedAt = workload.Progress{Available: true}, formatTime(at("03:01:00"))
-			}), noPods, now("03:02:00")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "the Deployment's own deadline is looked up, as the cache may be stale", in: makeInputs(active, withTarget(sentTo), withTarget(func(t *workload.State) { t.Rollout.Exceeded = true }), now("03:02:00")),
-			ready: "True/Restarting", active: true, next: tomorrow, live: true,
-		},
-		{
-			name: "the Deployment's own deadline is a failure", in: makeInputs(active, sentHere, withTarget(sentTo), withTarget(func(t *workload.State) { t.Rollout.Exceeded = true }), now("03:02:00")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed ProgressDeadlineExceeded 03:00:00"},
-		},
-		{
-			name: "at our own deadline the API server is asked, as the cache may be stale", in: makeInputs(active, withTarget(sentTo), now("03:30:01")),
-			ready: "True/Restarting", active: true, next: tomorrow, live: true,
-		},
-		{
-			name: "our own deadline is a failure", in: makeInputs(active, sentHere, withTarget(sentTo), now("03:30:01")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Timeout 03:00:00"},
-		},
-		{
-			name: "a deleted target is a failure", in: makeInputs(active, sentHere, func(in *Input) { in.Target = nil }),
-			ready: "False/TargetNotFound", next: tomorrow, wake: tomorrow, records: []string{"Failed TargetNotFound 03:00:00"},
-		},
-		{
-			name: "a target that is deleted before it is known to be restarted is not a failure", in: makeInputs(active, unsent, func(in *Input) { in.Target = nil }),
-			ready: "False/TargetNotFound", next: tomorrow, wake: tomorrow, records: []string{"Skipped TargetNotFound 03:00:00"},
-		},
-		{
-			name: "another target of that name is a failure, and not restarted", in: makeInputs(active, sentHere, withTarget(func(t *workload.State) { t.UID = "other" })),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed TargetNotFound 03:00:00"},
-		},
-		{
-			name: "suspending leaves a restart alone", in: makeInputs(active, withTarget(sentTo), edited(suspended), now("03:01:00")),
-			ready: "True/Restarting", active: true, wake: at("03:30:01"),
-		},
-	})
-}
-
-// After a crash between the status and the patch.
-func TestResend(t *testing.T) {
-	check(t, []row{
-		{
-			name: "a started tick that was not sent is sent", in: makeInputs(active, unsent, now("03:01:00")),
-			send: at("03:00:00"), ready: "True/Restarting", active: true, next: tomorrow,
-		},
-		{
-			name: "a started tick that was not sent waits for its target", in: makeInputs(active, unsent, now("03:01:00"), withTarget(func(t *workload.State) { t.Paused = true })),
-			ready: "True/TargetPaused", active: true, next: tomorrow, wake: at("03:15:01"),
-		},
-		{
-			name: "a started tick is not given up because of a stale cache", in: makeInputs(active, now("03:15:01")),
-			live: true, ready: "True/Restarting", active: true, next: tomorrow,
-		},
-		{
-			name: "without a slot it waits for one", in: makeInputs(active, unsent, noSlot, now("03:01:00")),
-			ready: "True/BudgetExhausted", active: true, next: tomorrow, wake: at("03:15:01"), slot: true,
-		},
-		{
-			name: "what it waits for is why it is missed", in: makeInputs(active, unsent, now("03:15:01"), withTarget(func(t *workload.State) { t.Paused = true })),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed TargetPaused 03:00:00"},
-		},
-		{
-			name: "also if that is gone", in: makeInputs(active, unsent, now("03:15:01"), waited(tidekeeperv1.ReasonFrozen)),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed Frozen 03:00:00"},
-		},
-		{
-			name: "a started tick that was not sent before its deadline is missed", in: makeInputs(active, unsent, now("03:15:01")),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Missed DeadlineExceeded 03:00:00"},
-		},
-		{
-			name: "a restart that was reverted is not sent again", in: makeInputs(active, now("03:01:00"), withTarget(func(t *workload.State) { t.LastTick = formatTime(at("03:00:00")) }), func(in *Input) { in.Live = true }),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
-		},
-		{
-			name: "nor if only a revision shows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Live, in.RolledOut = true, new(true) }),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
-		},
-		{
-			name:   "one that was not sent is sent although a later tick was, before the clock was set back",
-			in:     makeInputs(active, unsent, now("03:01:00"), withTarget(func(t *workload.State) { t.LastTick = formatTime(at("03:01:00")) })),
-			active: true, ready: "True/Restarting", next: tomorrow, send: at("03:00:00"),
-		},
-		{
-			name: "a started tick that was not sent is no longer sent when the schedule is suspended", in: makeInputs(active, unsent, edited(suspended), now("03:01:00")),
-			ready: "True/Suspended", records: []string{"Skipped Suspended 03:00:00"},
-		},
-		{
-			name: "nor when the schedule no longer has it", in: makeInputs(active, unsent, now("03:01:00"), edited(func(*tidekeeperv1.ScheduledRestartSpec) {}), sunday),
-			ready: "True/Scheduled", next: nextSunday, wake: nextSunday, records: []string{"Skipped Edited 03:00:00"},
-		},
-		{
-			name: "nor when the target was changed; the next reconcile decides what is due then",
-			in: makeInputs(active, unsent, now("03:01:00"), func(in *Input) {
-				in.Restart.Status.Active.TargetRef = &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
-			}, edited(func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "api" })),
-			ready: "True/Scheduled", next: tomorrow, wake: at("03:01:00"), records: []string{"Skipped Edited 03:00:00"},
-		},
-		{
-			name: "a restart that was sent is followed until completion although the target was changed",
-			in: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
-				in.Restart.Status.Active.TargetRef = &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
-			}, edited(func(s *tidekeeperv1.ScheduledRestartSpec) { s.TargetRef.Name = "api" })),
-			ready: "True/Scheduled", next: tomorrow, wake: at("03:02:00"), records: []string{"Succeeded  03:00:00"},
-		},
-		{
-			name: "a restart that was reverted is not sent again if only this process knows that it was sent", in: makeInputs(active, now("03:01:00"), func(in *Input) { in.Sent, in.Live = at("03:00:00"), true }),
-			ready: "True/Scheduled", next: tomorrow, wake: tomorrow, records: []string{"Failed Reverted 03:00:00"},
-		},
-	})
-}
-
-// A restart that was started long before it is sent, by a manager that died, starts when it is
-// sent: it has as long as any other.
-func TestStartsWhenItIsSent(t *testing.T) {
-	in := makeInputs(active, unsent, now("03:12:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.ProgressDeadlineSeconds = 60 }),
-		func(in *Input) { in.SlotAge = 10 * time.Minute })
-	d := Decide(in)
-	if d.Send.IsZero() || d.Outlived || !d.Status.Active.StartedTime.Time.Equal(in.Now) {
-		t.Fatalf("sends %s, outlived: %t, started at %s; want that it is sent, with a slot, and starts now", d.Send, d.Outlived, d.Status.Active.StartedTime)
-	}
-	in.Restart.Status, in.Now = d.Status, in.Now.Add(40*time.Millisecond)
-	sentTo(in.Target)
-	if d = Decide(in); d.Status.Active == nil || !d.Wake.Equal(at("03:13:00")) {
-		t.Errorf("after 40 ms: records %+v, wakes at %s; want that it is followed for a minute", d.Records, d.Wake)
-	}
-	late := makeInputs(claimed, now("03:12:00"))
-	if d := Decide(late); d.Unchanged || !d.Status.Active.StartedTime.Time.Equal(late.Now) || d.Send.IsZero() {
-		t.Errorf("a claim that is sent late: unchanged %t, %+v", d.Unchanged, d.Status.Active)
-	}
-	refused := makeInputs(active, unsent, now("03:15:01"), func(in *Input) { in.Refused = "a policy says no" })
-	if d := Decide(refused); len(d.Records) != 1 || d.Records[0].Message != "not sent before the deadline: the API server refused it: a policy says no" {
-		t.Errorf("the API server refused it: %+v", d.Records)
-	}
-}
-
-// A clock that is set back by hours during a restart neither ends the restart before it began,
-// nor moves its deadline by as much.
-func TestClockSetBack(t *testing.T) {
-	in := makeInputs(active, withTarget(sentTo), now("00:10:00"))
-	d := Decide(in)
-	if !d.Status.Active.StartedTime.Time.Equal(in.Now) || !d.Wake.Equal(in.Now.Add(30*time.Minute)) {
-		t.Errorf("started at %s, wakes at %s; want now, and after the half hour that it may take", d.Status.Active.StartedTime, d.Wake)
-	}
-	complete(in.Target)
-	noPods(&in)
-	last := Decide(in).Status.History[0]
-	if last.Outcome != tidekeeperv1.OutcomeSucceeded || last.CompletedTime.Before(last.StartedTime) {
-		t.Errorf("record %+v; want that it succeeded, and did not complete before it started", last)
-	}
-}
-
-// The pods of a record are those that were replaced: not those below the partition of a StatefulSet,
-// which a roll-out leaves, and an eviction does not.
-func TestPodsOfARecord(t *testing.T) {
-	partitioned := withTarget(func(t *workload.State) { t.Kind, t.Pods, t.Updates = "StatefulSet", 4, 1 })
-	for want, in := range map[int32]Input{
-		1: makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, partitioned, now("03:02:00")),
-		4: makeInputs(evicting, havingPods("a+", "b+", "c+", "d+"), partitioned, now("03:02:00")),
-	} {
-		if record := Decide(in).Status.History[0]; record.Pods != want || record.Outcome != tidekeeperv1.OutcomeSucceeded {
-			t.Errorf("%s with %d pods, want %d", record.Outcome, record.Pods, want)
+// A claim names the tick, the target and the content, and the restart starts when it is due.
+func TestClaimTransition(t *testing.T) {
+	c := &candidate{tick: at("03:00:00"), trigger: tidekeeperv1.TriggerSchedule, due: at("03:05:00")}
+	for now, starts := range map[string]string{"03:04:00": "03:05:00", "03:06:00": "03:06:00"} {
+		s := stateAt(now, func(s *state) {
+			s.spec.TargetRef, s.target.UID = tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, "u1"
+		})
+		got := (&activeRestart{s}).claim(c, "c1-1")
+		want := &tidekeeperv1.ActiveRestart{
+			ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt(starts), Trigger: tidekeeperv1.TriggerSchedule,
+			TargetUID: "u1", TargetRef: &tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}, ConfigHash: "c1-1",
+		}
+		if diff := cmp.Diff(want, s.status.Active); diff != "" || !got.Equal(at(starts)) {
+			t.Errorf("claimed at %s, it starts at %s (-want +got):\n%s", now, got, diff)
+		}
+		s.spec.TargetRef.Name = "api"
+		if s.status.Active.TargetRef.Name != "web" {
+			t.Error("an edit of the target changes the restart in progress")
 		}
 	}
 }
 
-// A request that succeeds does not resume a schedule that failures have stopped.
-func TestStoppedStaysStopped(t *testing.T) {
-	in := makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
-		in.Restart.Status.Active.Trigger = tidekeeperv1.TriggerRequest
-		in.Restart.Status.ConsecutiveFailures, in.Restart.Status.NextScheduleTime = 3, nil
-	})
-	status := Decide(in).Status
-	if ready := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionReady); ready.Reason != tidekeeperv1.ReasonFailureLimit || status.NextScheduleTime != nil {
-		t.Errorf("after a successful request it is %s, with the next tick at %v; want that it stays stopped", ready.Reason, status.NextScheduleTime)
+// claimedAt is a restart that was claimed, and is planned for a time.
+func claimedAt(starts, now string) (*activeRestart, *tidekeeperv1.ScheduledRestartStatus) {
+	s := stateAt(now)
+	s.status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt(starts), Trigger: tidekeeperv1.TriggerSchedule}
+	return &activeRestart{s}, s.status
+}
+
+// A restart whose tick is sent late starts only then, and no restart starts in the future by this clock.
+func TestStartTransitions(t *testing.T) {
+	for _, tt := range []struct{ now, sent, corrected string }{
+		{"02:59:59", "03:00:00", "02:59:59"},
+		{"03:00:00", "03:00:00", "03:00:00"},
+		{"03:00:09", "03:00:00", "03:00:00"},
+		{"03:00:10", "03:00:10", "03:00:00"},
+	} {
+		a, status := claimedAt("03:00:00", tt.now)
+		if moved := a.send(10 * time.Second); moved != (tt.sent != "03:00:00") || !status.Active.StartedTime.Equal(metaAt(tt.sent)) {
+			t.Errorf("sent at %s, it starts at %s, another time: %t; want %s", tt.now, status.Active.StartedTime, moved, tt.sent)
+		}
+		a, status = claimedAt("03:00:00", tt.now)
+		if a.correct(); !status.Active.StartedTime.Equal(metaAt(tt.corrected)) {
+			t.Errorf("corrected at %s, it starts at %s, want %s", tt.now, status.Active.StartedTime, tt.corrected)
+		}
 	}
 }
 
-// A restart that outlives its slot is still followed, and its condition says so.
-func TestSlotAge(t *testing.T) {
-	in := makeInputs(active, withTarget(sentTo), now("03:01:00"), func(in *Input) { in.SlotAge = 10 * time.Minute })
-	if d := Decide(in); d.Outlived || !d.Wake.Equal(at("03:10:01")) {
-		t.Errorf("after a minute: outlived %v, wakes at %s", d.Outlived, d.Wake)
+// A refusal stays until an eviction is accepted, and fits into the status.
+func TestEvictionTransitions(t *testing.T) {
+	a, status := claimedAt("03:00:00", "03:00:00")
+	a.evict(at("02:59:00"))
+	if !status.Active.Eviction.CreatedBefore.Equal(metaAt("02:59:00")) {
+		t.Errorf("it evicts pods created before %s", status.Active.Eviction.CreatedBefore)
 	}
-	in.Now = at("03:10:01")
-	d := Decide(in)
-	ready := meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionReady)
-	if !d.Outlived || !d.Wake.Equal(at("03:30:01")) || d.Status.Active == nil || !strings.Contains(ready.Message, "takes longer than 10m0s") {
-		t.Errorf("after ten minutes: outlived %v, wakes at %s, message %q", d.Outlived, d.Wake, ready.Message)
+	for _, step := range []struct {
+		last Attempts
+		want string
+	}{
+		{Attempts{}, ""},
+		{Attempts{Refusal: "budget b"}, "budget b"},
+		{Attempts{}, "budget b"},
+		{Attempts{Evicted: true}, ""},
+	} {
+		if a.noteRefusal(step.last); status.Active.Eviction.Refused != step.want {
+			t.Errorf("after %+v the refusal is %q, want %q", step.last, status.Active.Eviction.Refused, step.want)
+		}
+	}
+	if a.noteRefusal(Attempts{Refusal: strings.Repeat("b", 5000)}); len(status.Active.Eviction.Refused) != tidekeeperv1.MaxRefusalLength {
+		t.Errorf("a refusal has %d bytes, want %d", len(status.Active.Eviction.Refused), tidekeeperv1.MaxRefusalLength)
 	}
 }
 
-// The history has the latest record first, and no more than historyLimit.
-func TestHistory(t *testing.T) {
-	in := makeInputs(now("03:20:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit = 2 }))
-	for day := range 3 {
-		in.Restart.Status.History = append(in.Restart.Status.History, tidekeeperv1.RestartRecord{
-			ScheduledTime: metav1.Time{Time: at("03:00:00").AddDate(0, 0, -1-day)}, Outcome: tidekeeperv1.OutcomeSucceeded,
-		})
+// A restart that ends, or is taken back, is in progress no more.
+func TestEndTransitions(t *testing.T) {
+	a, status := claimedAt("03:00:00", "03:10:00")
+	if ended := a.end(); status.Active != nil || !ended.ScheduledTime.Equal(metaAt("03:00:00")) {
+		t.Errorf("%+v ended, and %+v is in progress", ended, status.Active)
 	}
-	history := Decide(in).Status.History
-	if len(history) != 2 || history[0].Outcome != tidekeeperv1.OutcomeMissed || history[1].Outcome != tidekeeperv1.OutcomeSucceeded {
-		t.Errorf("history: %+v, want the missed tick, then the earlier success", history)
+	a, status = claimedAt("03:00:00", "03:10:00")
+	if a.takeBack(); status.Active != nil {
+		t.Errorf("%+v was taken back, and is in progress", status.Active)
 	}
 }

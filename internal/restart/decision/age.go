@@ -38,7 +38,6 @@ type ageTrigger struct {
 	// ages is as in the input.
 	ages    *PodAges
 	history *history
-	gates   gates
 	wake    *alarm
 	// tooOld is the tick, if it is due.
 	tooOld *candidate
@@ -78,8 +77,8 @@ func (t *ageTrigger) edited(retargeted bool) {
 }
 
 // observe finds out when a restart for the age of the pods is due. It returns the fact that this
-// depends on. ended says that a restart has ended just now.
-func (t *ageTrigger) observe(ended bool) Need {
+// depends on. ended says that a restart has ended just now, and rolling that the pods are being replaced.
+func (t *ageTrigger) observe(ended, rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	if !t.limits() || t.state.target.Pods == 0 {
 		status.NextAgeTime = nil
@@ -90,8 +89,8 @@ func (t *ageTrigger) observe(ended bool) Need {
 	case next != nil && !ended && !open && next.After(now):
 		t.wake.set(next.Time)
 		return NeedNothing
-	case next != nil && !ended && t.gates.block(now, tidekeeperv1.ReasonTargetRolling):
-		// Its pods are being replaced, and change all the time.
+	case next != nil && !ended && rolling:
+		// The pods change all the time.
 		t.tooOld = newCandidate(t, tidekeeperv1.TriggerAge, next.UTC())
 		return NeedNothing
 	case t.ages == nil:

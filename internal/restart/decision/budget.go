@@ -33,7 +33,7 @@ type budgetGate struct {
 	outlived bool
 }
 
-func (g *budgetGate) blocks(time.Time) *blocker {
+func (g *budgetGate) blocks() *blocker {
 	if g.hasSlot {
 		return nil
 	}

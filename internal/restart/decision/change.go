@@ -63,7 +63,6 @@ type changeTrigger struct {
 	settle  time.Duration
 	ages    *PodAges
 	history *history
-	gates   gates
 	wake    *alarm
 	// changed is the tick, if it is due.
 	changed *candidate
@@ -112,8 +111,8 @@ func (t *changeTrigger) edited(retargeted bool) {
 }
 
 // observe finds out whether a restart is due because the content changed. It returns the fact that
-// this depends on.
-func (t *changeTrigger) observe() Need {
+// this depends on. rolling says that the pods are being replaced.
+func (t *changeTrigger) observe(rolling bool) Need {
 	status, c := t.state.status, t.config
 	switch {
 	case t.state.spec.OnConfigChange == "":
@@ -137,13 +136,13 @@ func (t *changeTrigger) observe() Need {
 	case status.ConfigHash == c.Hash:
 		return t.observeBack()
 	default:
-		return t.observeChanged()
+		return t.observeChanged(rolling)
 	}
 }
 
 // observeChanged finds out when the restart for new content is due: content that the pods were not
 // started with.
-func (t *changeTrigger) observeChanged() Need {
+func (t *changeTrigger) observeChanged(rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()
 	if status.NextChangeTime == nil && t.interval.ends().After(now) {
@@ -158,7 +157,7 @@ func (t *changeTrigger) observeChanged() Need {
 		return NeedNothing
 	}
 	// The pods change all the time while they are being replaced.
-	if !t.gates.block(now, tidekeeperv1.ReasonTargetRolling) {
+	if !rolling {
 		if done, need := t.observePods(); done || need != NeedNothing {
 			return need
 		}

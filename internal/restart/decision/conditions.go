@@ -127,7 +127,7 @@ func (c *conditions) set() {
 
 // diagnose returns the content of the conditions: the first reason that a person needs to know.
 func (c *conditions) diagnose() diagnosis {
-	status, missing := c.state.status, c.misses.cause(c.triggers.schedule.ticks.Offset, c.gates.inOrder())
+	status, missing := c.state.status, c.missing()
 	switch {
 	case c.state.invalid != nil:
 		return stalled(tidekeeperv1.ReasonInvalidSchedule, c.state.invalid.Error())
@@ -147,10 +147,23 @@ func (c *conditions) diagnose() diagnosis {
 	case c.state.target == nil || c.state.target.Deleting:
 		return stalled(tidekeeperv1.ReasonTargetNotFound, c.gates.target.notFound())
 	}
-	if b := c.gates.target.blocks(c.state.now); b != nil {
+	if b := c.gates.target.blocks(c.state.now, time.Time{}); b != nil {
 		return stalled(b.reason, b.message)
 	}
 	return c.diagnoseTriggers()
+}
+
+// missing returns the blocker for which tick after tick is missed, or nil. The condition names it all the
+// time, and not only between two writes for each tick.
+func (c *conditions) missing() *blocker {
+	if !c.misses.goOn(c.triggers.schedule.ticks.Offset) {
+		return nil
+	}
+	blocked := c.gates.inOrder().first(c.state.now, c.triggers.lastDue(c.state.now))
+	if blocked == nil || blocked.permanent || blocked.reason == tidekeeperv1.ReasonTargetNotFound {
+		return nil
+	}
+	return blocked
 }
 
 // diagnoseWait says why a due tick waits.

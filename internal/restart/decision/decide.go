@@ -15,6 +15,7 @@ type decider struct {
 	out Output
 
 	state    state
+	active   activeRestart
 	wake     alarm
 	waiting  waiting
 	history  history
@@ -78,33 +79,34 @@ func (d *decider) prepare(in Input) {
 		restart: in.Restart, spec: &in.Restart.Spec, status: &d.out.Status, target: in.Target, polled: in.Polled, now: in.Now,
 		invalid: in.Invalid, orphaned: in.Orphaned(),
 	}
+	d.active = activeRestart{&d.state}
 	d.history = history{past: in.Restart.Status.History, now: in.Now}
 	d.misses = misses{state: &d.state, history: &d.history, leadingSince: in.LeadingSince}
 	d.interval = interval{state: &d.state, history: &d.history}
-	d.gates.open(&in, &d.history, &d.triggers)
+	d.gates.open(&in, &d.history)
 	d.budget = budgetGate{hasSlot: in.HasSlot, slots: in.Slots, age: in.SlotAge}
 	d.triggers = triggers{
 		state:    &d.state,
 		schedule: scheduleTrigger{state: &d.state, ticks: in.InWindows(), history: &d.history},
 		request:  requestTrigger{state: &d.state, windows: in.Windows, history: &d.history, wake: &d.wake},
-		age:      ageTrigger{state: &d.state, windows: in.Windows, ages: in.PodAges, history: &d.history, gates: d.gates.inOrder(), wake: &d.wake},
+		age:      ageTrigger{state: &d.state, windows: in.Windows, ages: in.PodAges, history: &d.history, wake: &d.wake},
 		change: changeTrigger{
 			state: &d.state, windows: in.Windows, interval: &d.interval, config: in.Config, settle: in.ChangeSettle, ages: in.PodAges,
-			history: &d.history, gates: d.gates.inOrder(), wake: &d.wake,
+			history: &d.history, wake: &d.wake,
 		},
 	}
 	d.sending = sending{query: &d.gates.query, freezesLive: in.FreezesLive}
-	d.ending = ending{state: &d.state, history: &d.history, age: &d.triggers.age, change: &d.triggers.change, budget: &d.budget, startups: in.PodStartups}
-	d.eviction = eviction{state: &d.state, sending: &d.sending, ending: &d.ending, wake: &d.wake, live: in.Live, pods: in.Pods, attempts: in.Attempts}
-	d.launcher = launcher{state: &d.state, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: &d.wake, slotAge: in.SlotAge}
+	d.ending = ending{state: &d.state, active: &d.active, history: &d.history, age: &d.triggers.age, change: &d.triggers.change, budget: &d.budget, startups: in.PodStartups}
+	d.eviction = eviction{state: &d.state, active: &d.active, sending: &d.sending, ending: &d.ending, wake: &d.wake, live: in.Live, pods: in.Pods, attempts: in.Attempts}
+	d.launcher = launcher{state: &d.state, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: &d.wake, slotAge: in.SlotAge}
 }
 
 // earlyClaim returns the claim of the restart in progress. How long the last restart took was weighed
 // against the window when the tick was claimed.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
-	set.open(&d.in, &history{now: d.in.Now}, &d.triggers)
-	return &earlyClaim{state: &d.state, triggers: &d.triggers, gates: set.inOrder(), ahead: d.in.ClaimAhead, launcher: &d.launcher, wake: &d.wake}
+	set.open(&d.in, &history{now: d.in.Now})
+	return &earlyClaim{state: &d.state, active: &d.active, triggers: &d.triggers, gates: set.inOrder(), ahead: d.in.ClaimAhead, launcher: &d.launcher, wake: &d.wake}
 }
 
 // decide decides step by step, and returns the fact that the decision depends on.
@@ -120,10 +122,10 @@ func (d *decider) decide() Need {
 	d.triggers.schedule.find(base)
 	same := wasActive == nil || !d.state.retargeted(wasActive)
 	if status.Active == nil && same {
-		if n := d.triggers.age.observe(wasActive != nil); n != NeedNothing {
+		if n := d.triggers.age.observe(wasActive != nil, d.rolling()); n != NeedNothing {
 			return n
 		}
-		if n := d.triggers.change.observe(); n != NeedNothing {
+		if n := d.triggers.change.observe(d.rolling()); n != NeedNothing {
 			return n
 		}
 	}
@@ -149,15 +151,20 @@ func (d *decider) decide() Need {
 	return need
 }
 
+// rolling reports whether the pods of the target are being replaced.
+func (d *decider) rolling() bool {
+	return d.gates.rolling(d.state.now, d.triggers.lastDue(d.state.now))
+}
+
 // follow follows the restart in progress.
 func (d *decider) follow() Need {
 	in := &d.in
 	resender := resender{
-		state: &d.state, triggers: &d.triggers, gates: d.gates.inOrder(), budget: &d.budget, sending: &d.sending, ending: &d.ending, wake: &d.wake, waiting: &d.waiting,
+		state: &d.state, active: &d.active, triggers: &d.triggers, gates: d.gates.inOrder(), budget: &d.budget, sending: &d.sending, ending: &d.ending, wake: &d.wake, waiting: &d.waiting,
 		live: in.Live, rolledOut: in.RolledOut, sent: in.Sent, refused: in.Refused,
 	}
 	progress := progress{
-		state: &d.state, triggers: &d.triggers, budget: &d.budget, eviction: &d.eviction, resender: &resender, ending: &d.ending, wake: &d.wake,
+		state: &d.state, active: &d.active, triggers: &d.triggers, budget: &d.budget, eviction: &d.eviction, resender: &resender, ending: &d.ending, wake: &d.wake,
 		rollout: &rollout{state: &d.state, ending: &d.ending, wake: &d.wake, live: in.Live},
 		live:    in.Live, unreadable: in.Unreadable, sent: in.Sent,
 	}

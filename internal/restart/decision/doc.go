@@ -11,8 +11,8 @@
 //
 // A gate is a condition that must hold before a restart is started:
 //
-//	blocker.go         gates and their blockers
-//	gates.go           the gates as people see them
+//	gate.go            gates and their blockers
+//	describe.go        the gates as people see them
 //	schedule_gate.go   the schedule runs
 //	orphan.go          the workload of its opt-in exists
 //	target.go          the workload exists, and a restart replaces its pods
@@ -37,9 +37,12 @@
 //
 //	spec.go            edits of the spec
 //	start.go           which tick a restart is started for
-//	claim.go           ticks that are claimed, perhaps before they are due, and sent
+//	launch.go          the start of a restart: its tick is claimed
+//	early_claim.go     ticks that are claimed before they are due
+//	sending.go         the tick that is sent
 //	spread.go          how long after its tick a restart starts
-//	active.go          the restart in progress
+//	active.go          the restart in progress in the status, and its transitions
+//	progress.go        how the restart in progress is followed
 //	rollout.go         its rollout
 //	evict.go           its evictions
 //	resend.go          a tick that was claimed and not sent

@@ -14,6 +14,7 @@ import (
 // ending ends the restart in progress, and counts failures in a row.
 type ending struct {
 	state   *state
+	active  *activeRestart
 	history *history
 	age     *ageTrigger
 	change  *changeTrigger
@@ -24,9 +25,7 @@ type ending struct {
 
 // complete ends the restart in progress. A restart that is skipped or missed was never sent.
 func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) {
-	status := e.state.status
-	active := status.Active
-	e.takeBack()
+	status, active := e.state.status, e.active.end()
 	e.budget.renew()
 	if active.Trigger == tidekeeperv1.TriggerAge {
 		e.age.ended(active, reason)
@@ -43,7 +42,7 @@ func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) 
 	}
 	if sent {
 		e.change.serve(active, reason)
-		record.StartedTime = &active.StartedTime
+		record.StartedTime = new(active.StartedTime)
 	}
 	switch outcome {
 	case tidekeeperv1.OutcomeSucceeded:
@@ -63,9 +62,6 @@ func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) 
 	}
 	e.history.record(record)
 }
-
-// takeBack takes back the start of a restart that was not sent, as if it had never been started.
-func (e *ending) takeBack() { e.state.status.Active = nil }
 
 // forgetFailures resets the number of consecutive failures.
 func (e *ending) forgetFailures() { e.state.status.ConsecutiveFailures = 0 }

@@ -8,11 +8,8 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
-	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -69,6 +66,7 @@ func Evicts(restart *tidekeeperv1.ScheduledRestart) bool {
 // eviction starts and follows restarts that evict pods.
 type eviction struct {
 	state   *state
+	active  *activeRestart
 	sending *sending
 	ending  *ending
 	wake    *alarm
@@ -122,16 +120,14 @@ func (e *eviction) replaces(c *candidate) bool {
 // start makes the restart that was claimed just now a restart by eviction. The pods are looked
 // at again once the claim is written.
 func (e *eviction) start() {
-	active := e.state.status.Active
-	before := evict.CreatedBefore(active.ScheduledTime.Time, e.pods.Active)
-	active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: metav1.Time{Time: before}}
+	e.active.evict(evict.CreatedBefore(e.state.status.Active.ScheduledTime.Time, e.pods.Active))
 }
 
 // follow evicts the next pods of the restart in progress, or waits for the successors of pods that are
 // gone. It returns the fact that this depends on.
 func (e *eviction) follow() Need {
 	active, t, now := e.state.status.Active, e.state.target, e.state.now
-	e.noteRefusal(active.Eviction)
+	e.active.noteRefusal(e.attempts)
 	deadline := active.StartedTime.Add(seconds(e.state.spec.ProgressDeadlineSeconds))
 	late := !now.Before(deadline)
 	rolling := t.Rollout.Updating && !t.Rollout.Exceeded && !t.OnDelete
@@ -176,15 +172,6 @@ func (e *eviction) evictNext(deadline time.Time) {
 		}
 		e.next = plan.Next
 		e.wake.set(now.Add(lookInterval))
-	}
-}
-
-// noteRefusal writes down why the last eviction was refused.
-func (e *eviction) noteRefusal(active *tidekeeperv1.ActiveEviction) {
-	if e.attempts.Refusal != "" {
-		active.Refused = text.Shorten(e.attempts.Refusal, tidekeeperv1.MaxRefusalLength)
-	} else if e.attempts.Evicted {
-		active.Refused = ""
 	}
 }
 

@@ -11,12 +11,9 @@ import (
 )
 
 // freezeGate is closed while a freeze is in force.
-type freezeGate struct {
-	freezes []period.Period
-	now     time.Time
-}
+type freezeGate struct{ freezes []period.Period }
 
-func (g *freezeGate) blocks(at time.Time) *blocker {
+func (g *freezeGate) blocks(at, _ time.Time) *blocker {
 	p := period.InForce(g.freezes, at)
 	if p == nil {
 		return nil
@@ -24,8 +21,8 @@ func (g *freezeGate) blocks(at time.Time) *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonFrozen, message: p.String(), until: p.Until}
 }
 
-func (g *freezeGate) describe() Gate {
-	return describeAs(GateFreeze, g.blocks(g.now), "no Freeze is in force")
+func (g *freezeGate) describe(at, due time.Time) Gate {
+	return describeAs(GateFreeze, g.blocks(at, due), "no Freeze is in force")
 }
 
 // freezeWatch is how soon to decide again because of freezes that may be lifted without an event.

@@ -19,7 +19,7 @@ type healthGate struct {
 	precondition tidekeeperv1.Precondition
 }
 
-func (g *healthGate) blocks(time.Time) *blocker {
+func (g *healthGate) blocks(_, _ time.Time) *blocker {
 	if g.target == nil {
 		return nil
 	}
@@ -39,14 +39,14 @@ func (g *healthGate) blocks(time.Time) *blocker {
 	}
 }
 
-func (g *healthGate) describe() Gate {
+func (g *healthGate) describe(at, due time.Time) Gate {
 	switch {
 	case g.target == nil:
 		return Gate{Name: GateHealth, Reason: tidekeeperv1.ReasonTargetNotFound, Message: "there is no workload to look at"}
 	case g.precondition == tidekeeperv1.PreconditionNone:
-		return describeAs(GateHealth, g.blocks(time.Time{}), "it need not be healthy, as the precondition is None")
+		return describeAs(GateHealth, g.blocks(at, due), "it need not be healthy, as the precondition is None")
 	default:
-		return describeAs(GateHealth, g.blocks(time.Time{}), "all its pods are available")
+		return describeAs(GateHealth, g.blocks(at, due), "all its pods are available")
 	}
 }
 

@@ -95,20 +95,12 @@ func (m *misses) quietUntil() time.Time {
 	return until
 }
 
-// cause returns the blocker for which tick after tick is missed, or nil, if the next tick comes before
-// misses are recorded again. The condition then names it all the time, and not only between two writes
-// for each tick. offset is the time from a tick to the start of its restart.
-func (m *misses) cause(offset time.Duration, gates gates) *blocker {
+// goOn reports whether the next tick comes before misses are recorded again, so that it is not recorded
+// either if it is missed. offset is the time from a tick to the start of its restart.
+func (m *misses) goOn(offset time.Duration) bool {
 	status := m.state.status
 	next, quiet := status.NextScheduleTime, m.quietUntil()
-	if status.Active != nil || next == nil || quiet.IsZero() || !next.Add(offset).Before(quiet) {
-		return nil
-	}
-	blocked := gates.first(m.state.now)
-	if blocked == nil || blocked.permanent || blocked.reason == tidekeeperv1.ReasonTargetNotFound {
-		return nil
-	}
-	return blocked
+	return status.Active == nil && next != nil && !quiet.IsZero() && next.Add(offset).Before(quiet)
 }
 
 // recordOf returns the record of a candidate.

@@ -23,29 +23,22 @@ type Predecessor struct {
 	Changed bool
 }
 
-// lastDue returns when the restart was due that would be started at a time.
-type lastDue interface {
-	lastDue(at time.Time) time.Time
-}
-
 // orderGate is closed while a ScheduledRestart that comes first has not finished.
 type orderGate struct {
 	// names are the names in spec.after, predecessors the objects, and cycle as in the input.
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
-	due          lastDue
 	now          time.Time
 }
 
-func (g *orderGate) blocks(at time.Time) *blocker {
+func (g *orderGate) blocks(_, due time.Time) *blocker {
 	if len(g.names) == 0 {
 		return nil
 	}
 	if len(g.cycle) > 0 {
 		return &blocker{reason: tidekeeperv1.ReasonOrderCycle, message: cycleMessage(g.cycle), permanent: true}
 	}
-	due := g.due.lastDue(at)
 	for _, p := range g.predecessors {
 		if b := p.blocks(due, g.now); b != nil {
 			return b
@@ -54,12 +47,12 @@ func (g *orderGate) blocks(at time.Time) *blocker {
 	return nil
 }
 
-func (g *orderGate) describe() Gate {
+func (g *orderGate) describe(at, due time.Time) Gate {
 	open := "it comes after no other"
 	if len(g.names) > 0 {
 		open = "those that it comes after have finished"
 	}
-	return describeAs(GateOrder, g.blocks(g.now), open)
+	return describeAs(GateOrder, g.blocks(at, due), open)
 }
 
 // missing says which predecessor does not exist.

@@ -4,11 +4,14 @@
 package decision
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
-	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,66 +20,150 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// shared are the fields of the status with more owners than one: a restart is claimed, and ends.
-var shared = map[string][]string{"Active": {"ending", "launcher"}}
+// sources has the files that are parsed.
+var sources = token.NewFileSet()
 
-// Each field of the status is written by the methods of one type. So a type can be read, and tested,
-// without the others.
+// Each field of the status is written by the methods of one type, and so is each field of the restart in
+// progress. So a type can be read, and tested, without the others.
 func TestOwnersOfStatusFields(t *testing.T) {
-	owners := map[string]map[string]bool{}
-	for _, file := range productFiles(t) {
-		for _, declaration := range file.Decls {
-			method, ok := declaration.(*ast.FuncDecl)
-			if !ok || method.Recv == nil {
-				continue
-			}
-			star, ok := method.Recv.List[0].Type.(*ast.StarExpr)
-			if !ok {
-				continue
-			}
-			owner := star.X.(*ast.Ident).Name
-			for _, field := range writtenFields(method.Body) {
-				if owners[field] == nil {
-					owners[field] = map[string]bool{}
-				}
-				owners[field][owner] = true
-			}
+	owners := writersOf(t, parsePackage(t, "."))
+	for field := range reflect.TypeFor[tidekeeperv1.ScheduledRestartStatus]().Fields() {
+		if got := owners["ScheduledRestartStatus."+field.Name]; len(got) != 1 {
+			t.Errorf("status.%s is written by %v, want one type", field.Name, got)
 		}
 	}
-	for field := range reflect.TypeFor[tidekeeperv1.ScheduledRestartStatus]().Fields() {
-		want, got := shared[field.Name], slices.Sorted(maps.Keys(owners[field.Name]))
-		if want == nil && len(got) != 1 || want != nil && !slices.Equal(got, want) {
-			t.Errorf("status.%s is written by %v, want one type", field.Name, got)
+	for _, of := range []reflect.Type{reflect.TypeFor[tidekeeperv1.ActiveRestart](), reflect.TypeFor[tidekeeperv1.ActiveEviction]()} {
+		for field := range of.Fields() {
+			// A restart is claimed as a whole, so that some fields are not written afterwards.
+			if got := owners[of.Name()+"."+field.Name]; len(got) > 0 && !slices.Equal(got, owners["ScheduledRestartStatus.Active"]) {
+				t.Errorf("%s of the %s in the status is written by %v, want %v alone", field.Name, of.Name(), got, owners["ScheduledRestartStatus.Active"])
+			}
 		}
 	}
 }
 
-// productFiles parses the package without its tests.
-func productFiles(t *testing.T) (files []*ast.File) {
-	t.Helper()
-	entries, err := os.ReadDir(".")
+// A write is seen however the restart in progress is reached, and a copy is not the status.
+func TestOwnersAreSeen(t *testing.T) {
+	bodies := map[string]string{
+		"e.state.status.Active = nil":                                        "ScheduledRestartStatus.Active",
+		"status := e.state.status; status.Active = nil":                      "ScheduledRestartStatus.Active",
+		"active := e.state.status.Active; active.ConfigHash = \"\"":          "ActiveRestart.ConfigHash",
+		"e.state.status.Active.Eviction.Refused = \"\"":                      "ActiveEviction.Refused",
+		"n := &e.state.status.ConsecutiveMisses; *n = 0":                     "ScheduledRestartStatus.ConsecutiveMisses",
+		"e.state.status.ConsecutiveMisses++":                                 "ScheduledRestartStatus.ConsecutiveMisses",
+		"*e.state.status.Active = tidekeeperv1.ActiveRestart{}":              "ActiveRestart.*",
+		"e.state.status.Active.StartedTime.Time = e.state.now":               "ActiveRestart.StartedTime",
+		"status := *e.state.status; status.Active = nil; _ = e.state.status": "",
+		"_ = e.state.status.Active.ConfigHash":                               "",
+	}
+	source, bodyOf := "package decision\n\nimport tidekeeperv1 \"tidekeeper.dev/tidekeeper/api/v1\"\n", map[string]string{}
+	for body := range bodies {
+		name := fmt.Sprintf("second%d", len(bodyOf))
+		bodyOf[name] = body
+		source += "type " + name + " struct{ state *state }\nfunc (e *" + name + ") write() { " + body + " }\n"
+	}
+	file, err := parser.ParseFile(sources, "second.go", source, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range entries {
-		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, file)
+	written := map[string][]string{}
+	for field, owners := range writersOf(t, append(parsePackage(t, "."), file)) {
+		for _, owner := range owners {
+			written[owner] = append(written[owner], field)
 		}
+	}
+	for name, body := range bodyOf {
+		if got := strings.Join(written[name], " "); got != bodies[body] {
+			t.Errorf("%s: writes to %q are seen, want %q", body, got, bodies[body])
+		}
+	}
+}
+
+// parsePackage parses the package in a folder without its tests.
+func parsePackage(t *testing.T, folder string) (files []*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(sources, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		t.Fatalf("no package in %s", folder)
 	}
 	return files
 }
 
-// writtenFields returns the fields of the status that a function writes, or takes the address of.
-func writtenFields(body *ast.BlockStmt) (fields []string) {
-	note := func(e ast.Expr) {
-		if selector, ok := e.(*ast.SelectorExpr); ok && isStatus(selector.X) {
-			fields = append(fields, selector.Sel.Name)
+// apiOnly imports the package of the API, and none that it or the decision imports besides: writes to the
+// status have types of the API alone.
+type apiOnly struct{ api *types.Package }
+
+func (i apiOnly) Import(path string) (*types.Package, error) {
+	if i.api != nil && path == i.api.Path() {
+		return i.api, nil
+	}
+	return nil, errors.New("not imported")
+}
+
+// typesOf finds out the types of a package, as far as its imports are known.
+func typesOf(path string, importer types.Importer, files []*ast.File, info *types.Info) *types.Package {
+	config := types.Config{Importer: importer, Error: func(error) {}}
+	pkg, _ := config.Check(path, sources, files, info)
+	return pkg
+}
+
+// writersOf returns which types write to each field of the status in their methods, or take the address of it. A
+// function that is no method counts as a type of its name.
+func writersOf(t *testing.T, files []*ast.File) map[string][]string {
+	t.Helper()
+	api := reflect.TypeFor[tidekeeperv1.ScheduledRestart]().PkgPath()
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	typesOf("decision", apiOnly{typesOf(api, apiOnly{}, parsePackage(t, "../../../api/v1"), nil)}, files, info)
+	found := map[string]map[string]bool{}
+	for _, file := range files {
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			for _, field := range writtenFields(info, function.Body) {
+				if found[field] == nil {
+					found[field] = map[string]bool{}
+				}
+				found[field][ownerOf(function)] = true
+			}
 		}
 	}
+	owners := map[string][]string{}
+	for field, names := range found {
+		owners[field] = slices.Sorted(maps.Keys(names))
+	}
+	return owners
+}
+
+// ownerOf returns the type of a method, or the name of another function.
+func ownerOf(function *ast.FuncDecl) string {
+	if function.Recv == nil {
+		return function.Name.Name
+	}
+	receiver := function.Recv.List[0].Type
+	if star, ok := receiver.(*ast.StarExpr); ok {
+		receiver = star.X
+	}
+	return receiver.(*ast.Ident).Name
+}
+
+// writtenFields returns the fields of the status that a function writes, or takes the address of.
+func writtenFields(info *types.Info, body *ast.BlockStmt) (fields []string) {
+	note := func(e ast.Expr) { fields = append(fields, fieldsIn(info, e)...) }
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
@@ -95,14 +182,43 @@ func writtenFields(body *ast.BlockStmt) (fields []string) {
 	return fields
 }
 
-// isStatus reports whether an expression is the next status: status, or x.state.status.
-func isStatus(e ast.Expr) bool {
+// fieldsIn returns the field of the status that an expression is, or is a part of.
+func fieldsIn(info *types.Info, e ast.Expr) []string {
 	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name == "status"
+	case *ast.StarExpr:
+		if name := tracked(info.Types[e].Type); name != "" {
+			return []string{name + ".*"}
+		}
 	case *ast.SelectorExpr:
-		return e.Sel.Name == "status"
-	default:
+		if name := tracked(info.Types[e.X].Type); name != "" && !isCopy(info, e.X) {
+			return []string{name + "." + e.Sel.Name}
+		}
+		if _, pointer := info.Types[e.X].Type.(*types.Pointer); !pointer {
+			return fieldsIn(info, e.X)
+		}
+	}
+	return nil
+}
+
+// tracked returns the name of a type of the status, or "".
+func tracked(of types.Type) string {
+	if pointer, ok := of.(*types.Pointer); ok {
+		of = pointer.Elem()
+	}
+	named, ok := of.(*types.Named)
+	if !ok || !slices.Contains([]string{"ScheduledRestartStatus", "ActiveRestart", "ActiveEviction"}, named.Obj().Name()) {
+		return ""
+	}
+	return named.Obj().Name()
+}
+
+// isCopy reports whether an expression is a variable that has a value of its own.
+func isCopy(info *types.Info, e ast.Expr) bool {
+	name, ok := e.(*ast.Ident)
+	if !ok {
 		return false
 	}
+	_, pointer := info.Types[e].Type.(*types.Pointer)
+	variable, isVariable := info.Uses[name].(*types.Var)
+	return isVariable && !pointer && !variable.IsField()
 }

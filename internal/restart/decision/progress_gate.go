@@ -13,7 +13,7 @@ import (
 // progressGate is closed while a restart is in progress: a request waits for its end.
 type progressGate struct{ active *tidekeeperv1.ActiveRestart }
 
-func (g *progressGate) blocks(time.Time) *blocker {
+func (g *progressGate) blocks(_, _ time.Time) *blocker {
 	if g.active == nil {
 		return nil
 	}
@@ -24,6 +24,6 @@ func (g *progressGate) blocks(time.Time) *blocker {
 	return b
 }
 
-func (g *progressGate) describe() Gate {
-	return describeAs(GateProgress, g.blocks(time.Time{}), "no restart is in progress")
+func (g *progressGate) describe(at, due time.Time) Gate {
+	return describeAs(GateProgress, g.blocks(at, due), "no restart is in progress")
 }

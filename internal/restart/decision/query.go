@@ -33,7 +33,7 @@ type queryGate struct {
 	now   time.Time
 }
 
-func (g *queryGate) blocks(time.Time) *blocker {
+func (g *queryGate) blocks(_, _ time.Time) *blocker {
 	if b := g.last(time.Time{}); b != nil && g.counts() {
 		b.again = g.answer.At.Add(answerLasts)
 		return b
@@ -42,7 +42,7 @@ func (g *queryGate) blocks(time.Time) *blocker {
 }
 
 // describe takes the answer from the condition, as only the manager can ask the queries.
-func (g *queryGate) describe() Gate {
+func (g *queryGate) describe(_, _ time.Time) Gate {
 	if g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonClosedByQuery {
 		return Gate{Name: GateQuery, Reason: g.ready.Reason, Message: g.ready.Message}
 	}

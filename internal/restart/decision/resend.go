@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
@@ -17,6 +15,7 @@ import (
 // or the restart was reverted.
 type resender struct {
 	state    *state
+	active   *activeRestart
 	triggers *triggers
 	gates    gates
 	budget   *budgetGate
@@ -59,14 +58,14 @@ func (r *resender) resend(tick time.Time) Need {
 func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	active := r.state.status.Active
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
-	blocked := r.gates.first(r.state.now)
+	blocked := r.gates.first(r.state.now, r.triggers.lastDue(r.state.now))
 	if outcome, reason, message := r.obsolete(active, blocked); outcome != "" {
 		r.ending.complete(outcome, reason, message)
 		return NeedNothing
 	}
 	need := NeedNothing
 	if blocked == nil && !r.budget.take(active.StartedTime.Time) {
-		blocked, need = r.budget.blocks(r.state.now), NeedSlot
+		blocked, need = r.budget.blocks(), NeedSlot
 	}
 	if blocked != nil {
 		*r.waiting = waiting{blocked, deadline}
@@ -110,12 +109,12 @@ func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker
 func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	active := r.state.status.Active
 	due, _ := trigger.times(tick)
-	if !trigger.possible() || r.state.retargeted(active) || r.state.now.Before(due) || r.gates.first(r.state.now) != nil {
-		r.ending.takeBack()
+	if !trigger.possible() || r.state.retargeted(active) || r.state.now.Before(due) || r.gates.first(r.state.now, r.triggers.lastDue(r.state.now)) != nil {
+		r.active.takeBack()
 		return NeedNothing
 	}
 	if !r.budget.take(active.StartedTime.Time) {
-		r.ending.takeBack()
+		r.active.takeBack()
 		return NeedSlot
 	}
 	lasts, need := trigger.lasts(active)
@@ -123,19 +122,16 @@ func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	case need != NeedNothing:
 		return need
 	case !lasts:
-		r.ending.takeBack()
+		r.active.takeBack()
 		return NeedNothing
 	default:
 		return r.sendLate(tick, due)
 	}
 }
 
-// sendLate sends a tick that was started but not sent. Its restart starts now: so long as it was
-// not sent, nothing could progress.
+// sendLate sends a tick that was started but not sent.
 func (r *resender) sendLate(tick, due time.Time) Need {
-	if active := r.state.status.Active; r.state.now.Sub(active.StartedTime.Time) >= time.Second {
-		active.StartedTime = metav1.Time{Time: r.state.now}
-	}
+	r.active.send(time.Second)
 	r.budget.renew()
 	return r.sending.send(tick, due)
 }

@@ -18,7 +18,7 @@ type scheduleGate struct {
 	triggers  func() string
 }
 
-func (g *scheduleGate) blocks(time.Time) *blocker {
+func (g *scheduleGate) blocks(_, _ time.Time) *blocker {
 	reason, message := g.state.stopped(), ""
 	switch reason {
 	case "":
@@ -35,7 +35,7 @@ func (g *scheduleGate) blocks(time.Time) *blocker {
 	return &blocker{reason: reason, message: message}
 }
 
-func (g *scheduleGate) describe() Gate {
+func (g *scheduleGate) describe(at, due time.Time) Gate {
 	open, triggers := "it has no upcoming tick", g.triggers()
 	switch next := g.state.status.NextScheduleTime; {
 	case next != nil:
@@ -46,5 +46,5 @@ func (g *scheduleGate) describe() Gate {
 	if triggers != "" {
 		open += "; " + triggers
 	}
-	return describeAs(GateSchedule, g.blocks(g.state.now), open)
+	return describeAs(GateSchedule, g.blocks(at, due), open)
 }

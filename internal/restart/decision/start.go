@@ -38,7 +38,7 @@ type choice struct {
 // them. If both a request and a tick of the schedule are due, a single restart serves both; until then each
 // waits on its own.
 func (s *starter) choose() choice {
-	blocked := s.gates.first(s.state.now)
+	blocked := s.gates.first(s.state.now, s.triggers.lastDue(s.state.now))
 	var due []*candidate
 	for _, c := range []*candidate{s.triggers.request.candidate(), s.triggers.schedule.candidate()} {
 		if c != nil && !s.resolved(c, blocked) {
@@ -59,7 +59,7 @@ func (s *starter) choose() choice {
 	needs := NeedNothing
 	if blocked == nil && !s.budget.take(s.waitingSince(due)) {
 		if blocked = s.query.last(firstDue(due)); blocked == nil {
-			blocked = s.budget.blocks(s.state.now)
+			blocked = s.budget.blocks()
 		}
 		needs = NeedSlot
 	}
@@ -156,7 +156,7 @@ func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, messa
 	}
 	if quiet := s.misses.quietUntil(); !quiet.IsZero() {
 		s.wake.set(quiet)
-		if next, ok := s.triggers.schedule.ticks.Next(c.tick); ok && s.gates.first(s.state.now) == nil {
+		if next, ok := s.triggers.schedule.ticks.Next(c.tick); ok && s.gates.first(s.state.now, s.triggers.lastDue(s.state.now)) == nil {
 			due, _ := s.triggers.schedule.times(next)
 			s.wake.set(due)
 		}

@@ -74,7 +74,7 @@ func TestEndingCountsFailures(t *testing.T) {
 			s.status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt("03:00:00"), Trigger: tidekeeperv1.TriggerSchedule}
 		})
 		past := &history{now: s.now}
-		e := &ending{state: s, history: past, change: &changeTrigger{state: s}, budget: &budgetGate{outlived: true}}
+		e := &ending{state: s, active: &activeRestart{s}, history: past, change: &changeTrigger{state: s}, budget: &budgetGate{outlived: true}}
 		e.complete(tt.outcome, "", "")
 		if s.status.ConsecutiveFailures != tt.want || s.status.Active != nil || e.budget.outlived || len(past.added) != 1 {
 			t.Errorf("%s after %d failures: %+v with %d records, want %d failures", tt.outcome, tt.before, s.status, len(past.added), tt.want)

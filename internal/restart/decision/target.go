@@ -22,7 +22,7 @@ type targetGate struct {
 	unreadable string
 }
 
-func (g *targetGate) blocks(time.Time) *blocker {
+func (g *targetGate) blocks(_, _ time.Time) *blocker {
 	t := g.target
 	switch {
 	case t == nil:
@@ -41,8 +41,8 @@ func (g *targetGate) blocks(time.Time) *blocker {
 	}
 }
 
-func (g *targetGate) describe() Gate {
-	return describeAs(GateTarget, g.blocks(time.Time{}), fmt.Sprintf("%s %s exists", g.ref.Kind, g.ref.Name))
+func (g *targetGate) describe(at, due time.Time) Gate {
+	return describeAs(GateTarget, g.blocks(at, due), fmt.Sprintf("%s %s exists", g.ref.Kind, g.ref.Name))
 }
 
 // notFound returns the message for a target that does not exist.

@@ -96,9 +96,9 @@ func (t *triggers) noteTarget() {
 }
 
 // lastDue returns when the restart was due that would be started at a time: the latest, as a restart
-// serves all triggers.
+// serves all triggers. Only a restart that comes after others depends on it.
 func (t *triggers) lastDue(at time.Time) time.Time {
-	if at.After(t.state.now) {
+	if at.After(t.state.now) || len(t.state.spec.After) == 0 {
 		return at
 	}
 	if active := t.state.restart.Status.Active; active != nil {

@@ -134,14 +134,14 @@ func TestAgeTrigger(t *testing.T) {
 	created := at("02:00:00")
 	ages := &PodAges{Oldest: created}
 	for _, tt := range []struct {
-		name   string
-		now    string
-		ages   *PodAges
-		gates  gates
-		change func(*state)
-		need   Need
-		want   string
-		wake   time.Time
+		name    string
+		now     string
+		ages    *PodAges
+		rolling bool
+		change  func(*state)
+		need    Need
+		want    string
+		wake    time.Time
 	}{
 		{name: "no limit", now: "03:00:00", change: func(s *state) { s.spec.MaxPodAgeSeconds = 0 }},
 		{name: "suspended", now: "03:00:00", change: func(s *state) { s.spec.Suspend = true }},
@@ -151,7 +151,7 @@ func TestAgeTrigger(t *testing.T) {
 		{name: "known to be young", now: "02:00:00", change: func(s *state) { s.status.NextAgeTime = metaAt("03:00:00") }, wake: at("03:00:00")},
 		{
 			name: "old, and being replaced", now: "03:30:00", change: func(s *state) { s.status.NextAgeTime = metaAt("03:00:00") },
-			gates: gates{&healthGate{target: &workload.State{Rollout: workload.Progress{Updating: true}}}}, want: "03:00 due 03:00",
+			rolling: true, want: "03:00 due 03:00",
 		},
 		{name: "restarted since", now: "03:00:00", ages: ages, change: func(s *state) { s.target.RestartedAt = formatTime(at("02:30:00")) }, wake: at("03:30:00")},
 	} {
@@ -160,8 +160,8 @@ func TestAgeTrigger(t *testing.T) {
 		if tt.change != nil {
 			tt.change(s)
 		}
-		trigger := &ageTrigger{state: s, ages: tt.ages, history: &history{}, gates: tt.gates, wake: wake}
-		need := trigger.observe(false)
+		trigger := &ageTrigger{state: s, ages: tt.ages, history: &history{}, wake: wake}
+		need := trigger.observe(false, tt.rolling)
 		if got := show(trigger.candidate()); need != tt.need || got != tt.want || !wake.at.Equal(tt.wake) {
 			t.Errorf("%s: needs %d, %q, waking at %s; want %d, %q, %s", tt.name, need, got, wake.at, tt.need, tt.want, tt.wake)
 		}
@@ -197,7 +197,7 @@ func TestChangeTrigger(t *testing.T) {
 		if tt.oldest != "" {
 			trigger.ages = &PodAges{Oldest: at(tt.oldest), Live: true}
 		}
-		need := trigger.observe()
+		need := trigger.observe(false)
 		if got := show(trigger.candidate()); need != tt.need || got != tt.want || s.status.ConfigHash != tt.hash {
 			t.Errorf("%s: needs %d, %q with the hash %q; want %d, %q, %q", tt.name, need, got, s.status.ConfigHash, tt.need, tt.want, tt.hash)
 		}

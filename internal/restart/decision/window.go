@@ -54,10 +54,9 @@ type windowGate struct {
 	wanted  bool
 	invalid error
 	history *history
-	now     time.Time
 }
 
-func (g *windowGate) blocks(at time.Time) *blocker {
+func (g *windowGate) blocks(at, _ time.Time) *blocker {
 	switch {
 	case g.invalid != nil && g.wanted:
 		return &blocker{reason: tidekeeperv1.ReasonInvalidSchedule, message: g.invalid.Error()}
@@ -83,11 +82,11 @@ func (g *windowGate) blocks(at time.Time) *blocker {
 	return b
 }
 
-func (g *windowGate) describe() Gate {
+func (g *windowGate) describe(at, due time.Time) Gate {
 	open := "there are no windows: at any time"
 	if len(g.windows) > 0 {
-		closes, _ := g.windows.ClosesAt(g.now)
+		closes, _ := g.windows.ClosesAt(at)
 		open = "a window is open until " + formatTime(closes)
 	}
-	return describeAs(GateWindow, g.blocks(g.now), open)
+	return describeAs(GateWindow, g.blocks(at, due), open)
 }

@@ -128,7 +128,7 @@ var safeguards = []safeguard{
 		name: "the tick as the identity of a restart",
 		out: []framework.Mistake{
 			{File: "internal/workload/template.go", Old: `RestartedAtAnnotation: FormatTime(at)`, New: `RestartedAtAnnotation: FormatTime(time.Now().Add(-3 * time.Second))`},
-			{File: "internal/restart/decision/active.go", Old: `case !restarted:`, New: `case !restarted && !d.in.Sent.Equal(tick):`},
+			{File: "internal/restart/decision/progress.go", Old: `case !restarted:`, New: `case !restarted && !p.sent.Equal(tick):`},
 		},
 		workload: "restart",
 		noticed:  []string{broken + "a Deployment is restarted for a tick whose start is on record"},

@@ -48,8 +48,9 @@ func Gates(in Input) []Gate {
 	all := append(gates{&scheduleGate{state: &d.state, scheduled: in.Ticks != nil, triggers: d.triggers.message}}, d.gates.inOrder()...)
 	d.gates.query.ready = meta.FindStatusCondition(in.Restart.Status.Conditions, tidekeeperv1.ConditionReady)
 	described := make([]Gate, 0, len(all)+1)
+	due := d.triggers.lastDue(in.Now)
 	for _, gate := range append(all, &progressGate{in.Restart.Status.Active}) {
-		described = append(described, gate.describe())
+		described = append(described, gate.describe(in.Now, due))
 	}
 	return described
 }

@@ -5,6 +5,8 @@ package decision
 
 import (
 	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
 // blocker is the reason for which a restart cannot be started now.
@@ -22,29 +24,24 @@ type blocker struct {
 // gate is a condition that must hold before a restart is started. A gate knows nothing but the facts
 // that it depends on.
 type gate interface {
-	// blocks returns the reason for which the gate is closed at a time, nil if it is open.
-	blocks(at time.Time) *blocker
-	// describe returns the gate as people see it.
-	describe() Gate
+	// blocks returns the reason for which the gate is closed at a time, nil if it is open. due is when the
+	// restart was due that would be started then, see [triggers.lastDue].
+	blocks(at, due time.Time) *blocker
+	// describe returns the gate as people see it, for the same times.
+	describe(at, due time.Time) Gate
 }
 
 // gates are asked in their order.
 type gates []gate
 
 // first returns the blocker of the first gate that is closed at a time, or nil.
-func (g gates) first(at time.Time) *blocker {
+func (g gates) first(at, due time.Time) *blocker {
 	for _, gate := range g {
-		if b := gate.blocks(at); b != nil {
+		if b := gate.blocks(at, due); b != nil {
 			return b
 		}
 	}
 	return nil
-}
-
-// block reports whether a reason is the first that keeps the target from being restarted at a time.
-func (g gates) block(at time.Time, reason string) bool {
-	b := g.first(at)
-	return b != nil && b.reason == reason
 }
 
 // gateSet has a gate of each type, as far as a decision is made by gates in a row. The gates of the
@@ -59,14 +56,13 @@ type gateSet struct {
 	all    [6]gate
 }
 
-// open sets the gates for an input. past has the duration of the last restart, and due returns when
-// the restart was due that would be started at a time.
-func (g *gateSet) open(in *Input, past *history, due lastDue) {
+// open sets the gates for an input. past has the duration of the last restart.
+func (g *gateSet) open(in *Input, past *history) {
 	spec := &in.Restart.Spec
 	g.target = targetGate{ref: spec.TargetRef, target: in.Target, evicts: evicts(spec), unserved: in.Unserved, unreadable: in.Unreadable}
-	g.freeze = freezeGate{freezes: in.Freezes, now: in.Now}
-	g.window = windowGate{windows: in.Windows, wanted: len(spec.Windows) > 0, invalid: in.Invalid, history: past, now: in.Now}
-	g.order = orderGate{names: spec.After, predecessors: in.After, cycle: in.Cycle, due: due, now: in.Now}
+	g.freeze = freezeGate{freezes: in.Freezes}
+	g.window = windowGate{windows: in.Windows, wanted: len(spec.Windows) > 0, invalid: in.Invalid, history: past}
+	g.order = orderGate{names: spec.After, predecessors: in.After, cycle: in.Cycle, now: in.Now}
 	g.health = healthGate{target: in.Target, evicts: evicts(spec), precondition: spec.Precondition}
 	g.query = queryGate{queried: in.Queried, answer: in.Answer, now: in.Now}
 	g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
@@ -75,3 +71,11 @@ func (g *gateSet) open(in *Input, past *history, due lastDue) {
 // inOrder returns the gates in the order in which people have to solve their blockers: the health of
 // a workload does not matter while its pods cannot be replaced anyway.
 func (g *gateSet) inOrder() gates { return g.all[:] }
+
+// rolling reports whether the pods of the target are being replaced, and no gate before that is closed.
+func (g *gateSet) rolling(at, due time.Time) bool {
+	if b := g.health.blocks(at, due); b == nil || b.reason != tidekeeperv1.ReasonTargetRolling {
+		return false // That takes less time than to ask all gates.
+	}
+	return g.inOrder().first(at, due).reason == tidekeeperv1.ReasonTargetRolling
+}

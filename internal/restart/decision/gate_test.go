@@ -17,10 +17,6 @@ import (
 )
 
 // fixedDue is a restart that was due at a time.
-type fixedDue struct{ at time.Time }
-
-func (f fixedDue) lastDue(time.Time) time.Time { return f.at }
-
 // window is open from 02:00 to 04:00.
 func window() schedule.Windows {
 	opens, err := schedule.Parse("0 2 * * *", "UTC")
@@ -49,7 +45,7 @@ func TestEachGate(t *testing.T) {
 		p := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: "db", Generation: 1}}
 		p.Status.ObservedGeneration = 1
 		change(p)
-		return &orderGate{names: []string{"db"}, predecessors: []Predecessor{{Name: "db", Restart: p}}, due: fixedDue{at("03:00:00")}, now: at("03:00:01")}
+		return &orderGate{names: []string{"db"}, predecessors: []Predecessor{{Name: "db", Restart: p}}, now: at("03:00:01")}
 	}
 	q4 := []period.Period{{Name: "q4", From: at("02:00:00"), Until: at("05:00:00")}}
 	for _, tt := range []struct {
@@ -80,7 +76,7 @@ func TestEachGate(t *testing.T) {
 		{"order: first has nothing to do", predecessor(func(*tidekeeperv1.ScheduledRestart) {}), "03:00:01", ""},
 		{"order: first is due", predecessor(func(p *tidekeeperv1.ScheduledRestart) { p.Status.NextScheduleTime = metaAt("03:00:00") }), "03:00:01", tidekeeperv1.ReasonOutOfOrder},
 		{"order: first is due later", predecessor(func(p *tidekeeperv1.ScheduledRestart) { p.Status.NextScheduleTime = metaAt("03:00:01") }), "03:00:01", ""},
-		{"order: first does not exist", &orderGate{names: []string{"db"}, predecessors: []Predecessor{{Name: "db"}}, due: fixedDue{}}, "03:00:01", tidekeeperv1.ReasonPredecessorNotFound},
+		{"order: first does not exist", &orderGate{names: []string{"db"}, predecessors: []Predecessor{{Name: "db"}}}, "03:00:01", tidekeeperv1.ReasonPredecessorNotFound},
 		{"order: a cycle", &orderGate{names: []string{"db"}, cycle: []string{"web", "db", "web"}}, "03:00:01", tidekeeperv1.ReasonOrderCycle},
 
 		{"health: no workload, which another gate says", &healthGate{}, "03:00:00", ""},
@@ -102,7 +98,7 @@ func TestEachGate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if b := tt.gate.blocks(at(tt.at)); b != nil {
+			if b := tt.gate.blocks(at(tt.at), at("03:00:00")); b != nil {
 				got = b.reason
 			}
 			if got != tt.want {
@@ -124,11 +120,36 @@ func TestFirstGate(t *testing.T) {
 		{gates{open, closed, paused}, tidekeeperv1.ReasonWindowClosed},
 		{gates{open, paused, closed}, tidekeeperv1.ReasonTargetPaused},
 	} {
-		if b := tt.gates.first(at("05:00:00")); (b == nil) != (tt.want == "") || b != nil && b.reason != tt.want {
+		if b := tt.gates.first(at("05:00:00"), at("05:00:00")); (b == nil) != (tt.want == "") || b != nil && b.reason != tt.want {
 			t.Errorf("the first blocker is %+v, want %q", b, tt.want)
 		}
-		if tt.gates.block(at("05:00:00"), tidekeeperv1.ReasonTargetPaused) != (tt.want == tidekeeperv1.ReasonTargetPaused) {
-			t.Errorf("a paused target blocks, where the reason is %q", tt.want)
+	}
+}
+
+// Pods that are being replaced matter only if no gate before that is closed.
+func TestRolling(t *testing.T) {
+	rolling := &workload.State{Kind: "Deployment", Name: "web", Rollout: workload.Progress{Updating: true}}
+	for _, tt := range []struct {
+		name   string
+		change func(*Input)
+		want   bool
+	}{
+		{"rolling", func(*Input) {}, true},
+		{"not rolling", func(in *Input) { in.Target = &workload.State{} }, false},
+		{"no workload", func(in *Input) { in.Target = nil }, false},
+		{"rolling, and frozen", func(in *Input) {
+			in.Freezes = []period.Period{{Name: "q4", From: at("02:00:00"), Until: at("05:00:00")}}
+		}, false},
+		{"rolling, and comes after none that is there", func(in *Input) {
+			in.Restart.Spec.After, in.After = []string{"db"}, []Predecessor{{Name: "db"}}
+		}, false},
+	} {
+		in := Input{Restart: &tidekeeperv1.ScheduledRestart{}, Target: rolling, Now: at("03:00:00")}
+		tt.change(&in)
+		set := &gateSet{}
+		set.open(&in, &history{})
+		if got := set.rolling(in.Now, in.Now); got != tt.want {
+			t.Errorf("%s: its pods are being replaced: %t, want %t", tt.name, got, tt.want)
 		}
 	}
 }
@@ -149,7 +170,7 @@ func TestScheduleGate(t *testing.T) {
 		s := &state{spec: &tidekeeperv1.ScheduledRestartSpec{FailureLimit: 3}, status: &tidekeeperv1.ScheduledRestartStatus{}}
 		tt.change(s)
 		g := &scheduleGate{state: s, triggers: func() string { return "" }}
-		if got := g.describe(); got.Reason != tt.want || got.Open != (tt.want == "") || got.Message == "" {
+		if got := g.describe(s.now, s.now); got.Reason != tt.want || got.Open != (tt.want == "") || got.Message == "" {
 			t.Errorf("%s: %+v, want the reason %q", tt.name, got, tt.want)
 		}
 	}
@@ -159,7 +180,7 @@ func TestScheduleGate(t *testing.T) {
 // time is over.
 func TestBudgetGate(t *testing.T) {
 	g, wake := &budgetGate{age: 10 * time.Minute}, &alarm{}
-	if b := g.blocks(at("03:00:00")); b == nil || b.reason != tidekeeperv1.ReasonBudgetExhausted || g.take(at("02:00:00")) || !g.waitingSince.Equal(at("02:00:00")) {
+	if b := g.blocks(); b == nil || b.reason != tidekeeperv1.ReasonBudgetExhausted || g.take(at("02:00:00")) || !g.waitingSince.Equal(at("02:00:00")) {
 		t.Errorf("without a slot: %+v, waiting since %s", b, g.waitingSince)
 	}
 	g.follow(at("03:00:00"), at("03:09:59"), wake)
@@ -172,7 +193,7 @@ func TestBudgetGate(t *testing.T) {
 	if g.renew(); g.outlived {
 		t.Error("a restart that has ended has outlived its slot")
 	}
-	if g := (&budgetGate{hasSlot: true}); g.blocks(at("03:00:00")) != nil || !g.take(at("02:00:00")) || !g.waitingSince.IsZero() {
+	if g := (&budgetGate{hasSlot: true}); g.blocks() != nil || !g.take(at("02:00:00")) || !g.waitingSince.IsZero() {
 		t.Errorf("with a slot it waits: %+v", g)
 	}
 }

@@ -1,0 +1,53 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// launcher starts restarts: first the status claims the tick, then the tick is sent.
+// After a crash in between, [resender] sends the tick. A tick that is not due yet is sent by [earlyClaim].
+type launcher struct {
+	state    *state
+	active   *activeRestart
+	triggers *triggers
+	misses   *misses
+	eviction *eviction
+	sending  *sending
+	wake     *alarm
+	slotAge  time.Duration
+}
+
+// launch starts the restart for a tick. It returns the fact that sending the tick depends on.
+func (l *launcher) launch(c *candidate) Need {
+	l.misses.recordEarlier(c)
+	starts := l.active.claim(c, l.triggers.change.start())
+	l.state.status.LastScheduleTime = &metav1.Time{Time: c.tick}
+	l.misses.end()
+	l.triggers.pass(c)
+	if starts.After(l.state.now) {
+		l.wake.set(starts)
+		return NeedNothing
+	}
+	if evicts(l.state.spec) {
+		l.eviction.start()
+		l.sending.begin(c.tick, c.due)
+		l.wake.set(l.state.now)
+		return NeedNothing
+	}
+	return l.send(c.due)
+}
+
+// send sends the tick of the restart in progress.
+func (l *launcher) send(due time.Time) Need {
+	active := l.state.status.Active
+	l.wake.set(active.StartedTime.Add(seconds(l.state.spec.ProgressDeadlineSeconds)))
+	if l.slotAge > 0 {
+		l.wake.set(active.StartedTime.Add(l.slotAge))
+	}
+	return l.sending.send(active.ScheduledTime.Time, due)
+}

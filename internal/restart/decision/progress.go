@@ -1,0 +1,79 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"time"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// progress follows the restart in progress.
+type progress struct {
+	state    *state
+	active   *activeRestart
+	triggers *triggers
+	budget   *budgetGate
+	rollout  *rollout
+	eviction *eviction
+	resender *resender
+	ending   *ending
+	wake     *alarm
+	// live, unreadable and sent are Live, Unreadable and Sent of the input.
+	live       bool
+	unreadable string
+	sent       time.Time
+}
+
+// follow follows the restart in progress, and returns the fact that its decision depends on.
+func (p *progress) follow() Need {
+	active, now := p.state.status.Active, p.state.now
+	tick := active.ScheduledTime.Time
+	at, restarted := p.rollout.began(tick)
+	if active.Eviction != nil {
+		restarted = false
+	}
+	// Windows that were edited meanwhile may open only much later, and it has a slot.
+	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
+	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
+		// Another process claimed it ahead of its time, or its clock was ahead of this process.
+		p.wake.set(due)
+		return NeedNothing
+	}
+	p.active.correct()
+	p.budget.follow(active.StartedTime.Time, now, p.wake)
+	t := p.state.target
+	switch {
+	case t == nil || string(t.UID) != active.TargetUID:
+		return p.targetLost(tick)
+	case active.Eviction != nil:
+		return p.eviction.follow()
+	case !restarted:
+		return p.resender.resend(tick)
+	case t.Deleting:
+		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
+		return NeedNothing
+	default:
+		return p.rollout.follow(tick, at)
+	}
+}
+
+// deletedMeanwhile is the message for a workload that was deleted.
+const deletedMeanwhile = "the workload was deleted during the restart"
+
+// targetLost ends a restart whose target no longer exists, or is another workload of
+// the same name.
+func (p *progress) targetLost(tick time.Time) Need {
+	switch {
+	case !p.live:
+		return NeedLiveTarget
+	case p.unreadable != "":
+		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, "during the restart: "+p.unreadable)
+	case p.sent.Equal(tick):
+		p.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonTargetNotFound, deletedMeanwhile)
+	default:
+		p.ending.complete(tidekeeperv1.OutcomeSkipped, tidekeeperv1.ReasonTargetNotFound, "the workload was deleted before it was known to be restarted")
+	}
+	return NeedNothing
+}
