@@ -121,7 +121,7 @@ func typesOf(path string, importer types.Importer, files []*ast.File, info *type
 }
 
 // writersOf returns which types write to each field of the status in their methods, or take the address of it. A
-// function that is no method counts as a type of its name.
+// function without a receiver counts as a type of its name.
 func writersOf(t *testing.T, files []*ast.File) map[string][]string {
 	t.Helper()
 	api := reflect.TypeFor[tidekeeperv1.ScheduledRestart]().PkgPath()
