@@ -5,6 +5,7 @@ package restart
 
 import (
 	"hash/maphash"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,9 @@ type claims struct {
 	seed   maphash.Seed
 
 	memories *memories
-	// namespaces has the claims of each namespace that has any. The lock of the memories guards it.
+
+	mu sync.Mutex
+	// namespaces has the claims of each namespace that has any.
 	namespaces map[string]*namespaceClaims
 }
 
@@ -55,7 +58,7 @@ func newClaims(budget int, memories *memories) *claims {
 		memories:   memories,
 		namespaces: map[string]*namespaceClaims{},
 	}
-	memories.cleanups = append(memories.cleanups, c.drop)
+	memories.onForget(c.drop)
 	return c
 }
 
@@ -75,15 +78,20 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 	}
 	c.memories.with(key, func(m *memory) {
 		if m.claim == nil {
-			n := c.namespaces[key.Namespace]
-			if n == nil {
-				n = &namespaceClaims{}
-				c.namespaces[key.Namespace] = n
-			}
-			n.count++
+			c.add(key.Namespace)
 		}
 		m.claim = &claim{tickInProgress(restart), before}
 	})
+}
+
+// add counts a claim in a namespace.
+func (c *claims) add(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.namespaces[namespace] == nil {
+		c.namespaces[namespace] = &namespaceClaims{}
+	}
+	c.namespaces[namespace].count++
 }
 
 // before returns the status before the tick of the restart in progress was claimed, or nil
@@ -110,6 +118,8 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 	if m.claim == nil {
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	n := c.namespaces[key.Namespace]
 	if n.count--; n.count == 0 {
 		delete(c.namespaces, key.Namespace)
@@ -120,8 +130,8 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 // later; nil if the namespace has too few claims to read several objects. The caller
 // has to fill the list if it is new.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
-	c.memories.mu.Lock()
-	defer c.memories.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	n := c.namespaces[namespace]
 	switch {
 	case n == nil:

@@ -51,7 +51,7 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	server := &configServer{}
 	server.value.Store("1")
-	r := &configReader{configs: newConfigs(newMemories(), nil), apiReader: server}
+	r := &configReader{configs: newConfigs(newMemories(), 0, nil), apiReader: server}
 	var uses []string
 	for i := range objects {
 		uses = append(uses, fmt.Sprintf("c/c%d", i))
@@ -118,7 +118,7 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 func TestConfigThatCannotBeRead(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	server := &configServer{}
-	r := &configReader{configs: newConfigs(newMemories(), nil), apiReader: server}
+	r := &configReader{configs: newConfigs(newMemories(), 0, nil), apiReader: server}
 	target := &workload.State{Kind: "Deployment", Name: "web", Config: "c/one"}
 	restart := &tidekeeperv1.ScheduledRestart{}
 	restart.Namespace, restart.Spec.OnConfigChange = "shop", tidekeeperv1.ConfigMapsOnly

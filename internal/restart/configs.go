@@ -6,6 +6,7 @@ package restart
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,15 +19,16 @@ import (
 // which ScheduledRestarts it matters to. So an event costs a look at the ScheduledRestarts that use its object,
 // however many others there are.
 type configs struct {
-	// The lock of the memories guards all fields.
 	memories *memories
-	records  map[podconfig.ID]*podconfig.Record
-	// users are the ScheduledRestarts that an object matters to.
-	users map[podconfig.ID]map[types.NamespacedName]struct{}
-	// changed is called with the ScheduledRestarts that an event matters to.
-	changed func([]types.NamespacedName)
 	// settle is how long content must not have changed: changes within that time belong together.
 	settle time.Duration
+	// changed is called with the ScheduledRestarts that an event matters to.
+	changed func([]types.NamespacedName)
+
+	mu      sync.Mutex
+	records map[podconfig.ID]*podconfig.Record
+	// users are the ScheduledRestarts that an object matters to.
+	users map[podconfig.ID]map[types.NamespacedName]struct{}
 }
 
 // configUse is the content that a ScheduledRestart was last decided about.
@@ -49,37 +51,43 @@ type configUse struct {
 // noted with a later time counts from when it was seen.
 const clockAhead = 5 * time.Minute
 
-func newConfigs(memories *memories, changed func([]types.NamespacedName)) *configs {
+func newConfigs(memories *memories, settle time.Duration, changed func([]types.NamespacedName)) *configs {
 	c := &configs{
-		memories: memories, records: map[podconfig.ID]*podconfig.Record{}, users: map[podconfig.ID]map[types.NamespacedName]struct{}{}, changed: changed,
+		memories: memories, settle: settle, changed: changed,
+		records: map[podconfig.ID]*podconfig.Record{}, users: map[podconfig.ID]map[types.NamespacedName]struct{}{},
 	}
-	memories.cleanups = append(memories.cleanups, c.drop)
+	memories.onForget(c.drop)
 	return c
 }
 
 // set takes in an object that appeared or changed.
 func (c *configs) set(r *podconfig.Record) {
-	c.memories.mu.Lock()
+	if users, changed := c.put(r); changed {
+		c.changed(users)
+	}
+}
+
+// put stores an object. It returns the ScheduledRestarts that the object matters to, and whether its content
+// has changed, and not something else of it.
+func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	old := c.records[r.ID]
 	c.records[r.ID] = r
 	if old != nil && old != r {
 		if r.Follow(old); old.SameContent(r) {
-			// Something else of it was modified.
-			c.memories.mu.Unlock()
-			return
+			return nil, false
 		}
 	}
-	users := c.usersOf(r.ID)
-	c.memories.mu.Unlock()
-	c.changed(users)
+	return c.usersOf(r.ID), true
 }
 
 // remove takes in that an object is gone.
 func (c *configs) remove(id podconfig.ID) {
-	c.memories.mu.Lock()
+	c.mu.Lock()
 	delete(c.records, id)
 	users := c.usersOf(id)
-	c.memories.mu.Unlock()
+	c.mu.Unlock()
 	c.changed(users)
 }
 
@@ -89,11 +97,21 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 
 // content returns the content that the target of a ScheduledRestart uses, when it became that,
 // or later, and the object that has changed. From then on changes of the content matter to it.
-func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
-	c.memories.mu.Lock()
-	defer c.memories.mu.Unlock()
+func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) (content *decision.Config) {
+	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, now) })
+	return content
+}
+
+// contentOf returns the content of a ScheduledRestart with the given memory.
+func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	uses, _ := podconfig.Parse(encoded)
-	use := c.use(key, encoded, secrets, uses)
+	if m.config == nil || m.config.encoded != encoded || m.config.secrets != secrets {
+		c.leave(key, m)
+		m.config = c.use(key, encoded, secrets, uses)
+	}
+	use := m.config
 	content := podconfig.ContentOf(key.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return c.records[id] })
 	if use.hash != content.Hash {
 		use.note(content, func(id podconfig.ID) *podconfig.Record { return c.records[id] }, changedAt(content, now), c.settle)
@@ -105,23 +123,17 @@ func (c *configs) content(key types.NamespacedName, encoded string, secrets bool
 	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source}
 }
 
-// use returns the use of a ScheduledRestart, which begins if its target did not use the same before.
-func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, uses []podconfig.Use) (use *configUse) {
-	c.memories.withLocked(key, func(m *memory) {
-		if m.config == nil || m.config.encoded != encoded || m.config.secrets != secrets {
-			c.drop(key, m)
-			m.config = &configUse{encoded: encoded, secrets: secrets}
-			for _, u := range podconfig.Scope(uses, secrets) {
-				id := podconfig.ID{Kind: u.Kind, Namespace: key.Namespace, Name: u.Name}
-				m.config.ids = append(m.config.ids, id)
-				if c.users[id] == nil {
-					c.users[id] = map[types.NamespacedName]struct{}{}
-				}
-				c.users[id][key] = struct{}{}
-			}
+// use begins a use by a ScheduledRestart.
+func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, uses []podconfig.Use) *configUse {
+	use := &configUse{encoded: encoded, secrets: secrets}
+	for _, u := range podconfig.Scope(uses, secrets) {
+		id := podconfig.ID{Kind: u.Kind, Namespace: key.Namespace, Name: u.Name}
+		use.ids = append(use.ids, id)
+		if c.users[id] == nil {
+			c.users[id] = map[types.NamespacedName]struct{}{}
 		}
-		use = m.config
-	})
+		c.users[id][key] = struct{}{}
+	}
 	return use
 }
 
@@ -161,6 +173,13 @@ func (c *configs) forget(key types.NamespacedName) {
 
 // drop drops the users of the objects in a memory.
 func (c *configs) drop(key types.NamespacedName, m *memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leave(key, m)
+}
+
+// leave is drop, under the lock.
+func (c *configs) leave(key types.NamespacedName, m *memory) {
 	if m.config == nil {
 		return
 	}

@@ -33,7 +33,7 @@ func configRecord(t testing.TB, namespace, name, value string, modified time.Tim
 func TestConfigs(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	var told []types.NamespacedName
-	c := newConfigs(newMemories(), func(keys []types.NamespacedName) { told = append(told, keys...) })
+	c := newConfigs(newMemories(), 0, func(keys []types.NamespacedName) { told = append(told, keys...) })
 	web, api := types.NamespacedName{Namespace: "shop", Name: "web"}, types.NamespacedName{Namespace: "shop", Name: "api"}
 	c.set(configRecord(t, "shop", "one", "1", noon))
 	c.set(configRecord(t, "shop", "two", "1", noon))
@@ -96,8 +96,7 @@ func TestConfigs(t *testing.T) {
 // since when there has been no pause.
 func TestConfigSource(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
-	c := newConfigs(newMemories(), func([]types.NamespacedName) {})
-	c.settle = 10 * time.Second
+	c := newConfigs(newMemories(), 10*time.Second, func([]types.NamespacedName) {})
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	write := func(name, value, unused, writer string, after time.Duration) {
 		at := noon.Add(after)
@@ -165,7 +164,7 @@ func TestConfigMemory(t *testing.T) {
 		return stats.HeapAlloc
 	}
 	before := heap()
-	c := newConfigs(newMemories(), func([]types.NamespacedName) {})
+	c := newConfigs(newMemories(), 0, func([]types.NamespacedName) {})
 	store := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	for i := range manyConfigMaps {
 		object := &corev1.ConfigMap{
@@ -197,7 +196,7 @@ func TestConfigMemory(t *testing.T) {
 func BenchmarkConfigEvent(b *testing.B) {
 	for _, others := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			c := newConfigs(newMemories(), func([]types.NamespacedName) {})
+			c := newConfigs(newMemories(), 0, func([]types.NamespacedName) {})
 			for i := range others {
 				name := fmt.Sprint("other-", i)
 				c.set(configRecord(b, "shop", name, "1", time.Unix(1, 0)))

@@ -71,7 +71,7 @@ type connections struct {
 	wakeups          *wakeup.Wakeups[reconcile.Request]
 }
 
-// newReconciler returns a reconciler without queries, which follows no ConfigMaps and Secrets.
+// newReconciler returns a reconciler that follows no ConfigMaps and Secrets yet.
 func newReconciler(c connections, o Options) (*reconciler, error) {
 	b, m := budget.New(o.MaxConcurrent, o.NamespaceShare), newMemories()
 	metrics, err := newMetrics(c.registry, b, m, c.clock)
@@ -84,17 +84,21 @@ func newReconciler(c connections, o Options) (*reconciler, error) {
 		defaults: &defaults{client: c.client, recorder: c.recorder, clock: c.clock, memories: m},
 		reporter: &reporter{recorder: c.recorder, metrics: metrics, clock: c.clock, memories: m},
 	}
+	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }
+	if r.queries, err = query.New(o.Queries, metrics.queries, c.clock, answered); err != nil {
+		return nil, fmt.Errorf("--restart-queries: %w", err)
+	}
 	r.slots = &slots{budget: b, apiReader: c.apiReader, clock: c.clock, age: o.SlotAge, enqueue: r.enqueue}
 	r.sender = &sender{client: c.client, apiReader: c.apiReader, claims: r.claims, clock: c.clock}
 	attempts := &evictionAttempts{m}
 	r.evictor = &evictor{client: c.client, apiReader: c.apiReader, clock: c.clock, attempts: attempts, metrics: metrics.evictions, enqueue: r.enqueue}
 	r.gatherer = &gatherer{
-		client: c.client, clock: c.clock, freezes: c.freezes, order: &order.Graph{}, configs: &configReader{configs: newConfigs(m, r.enqueue), apiReader: c.apiReader},
+		client: c.client, clock: c.clock, freezes: c.freezes, order: &order.Graph{}, configs: &configReader{configs: newConfigs(m, o.ChangeSettle, r.enqueue), apiReader: c.apiReader},
+		queries:  r.queries,
 		targets:  &targets{client: c.client, apiReader: c.apiReader, cache: c.cache, pods: c.pods, scales: c.scales},
 		pods:     &podReader{apiReader: c.apiReader, cache: c.cache, pods: c.pods},
 		memories: m, claims: r.claims, evictions: attempts, refusals: r.refusals, slots: r.slots, overdue: metrics.overdue, storms: metrics.storms, changeSettle: o.ChangeSettle,
 	}
-	r.gatherer.configs.settle = o.ChangeSettle
 	return r, nil
 }
 

@@ -33,25 +33,28 @@ type memory struct {
 	reportedRequest string
 }
 
-// memories has the memory of each ScheduledRestart.
+// memories has the memory of each ScheduledRestart. Its methods alone take its lock; the functions that they
+// call may take the lock of another type, and must not call memories again.
 type memories struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]*memory
-	// cleanups are called with a memory that is dropped, by types that count or find memories otherwise.
+	mu       sync.Mutex
+	all      map[types.NamespacedName]*memory
 	cleanups []func(types.NamespacedName, *memory)
 }
 
 func newMemories() *memories { return &memories{all: map[types.NamespacedName]*memory{}} }
 
+// onForget has a function called with each memory that is dropped, for a type that counts or finds memories
+// otherwise.
+func (m *memories) onForget(cleanup func(types.NamespacedName, *memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cleanups = append(m.cleanups, cleanup)
+}
+
 // with looks at the memory of a ScheduledRestart, and changes it. An empty memory is not kept.
 func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.withLocked(key, do)
-}
-
-// withLocked is with, for callers that hold the lock.
-func (m *memories) withLocked(key types.NamespacedName, do func(*memory)) {
 	of := m.all[key]
 	if of == nil {
 		of = &memory{}

@@ -5,8 +5,14 @@ package restart
 
 import (
 	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +21,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
 // mapsIn finds all maps in a value, however deep, whose keys are ScheduledRestarts, and returns
@@ -96,5 +103,76 @@ func TestForget(t *testing.T) {
 		if remembers {
 			t.Errorf("%s remembers a ScheduledRestart that was deleted", owner)
 		}
+	}
+}
+
+// The lock of a type is taken by its own methods only.
+func TestLocksAreOfTheirOwners(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range file.Decls {
+			ast.Inspect(declaration, func(n ast.Node) bool {
+				mu, ok := n.(*ast.SelectorExpr)
+				if !ok || mu.Sel.Name != "mu" {
+					return true
+				}
+				locks++
+				method, _ := declaration.(*ast.FuncDecl)
+				owner, _ := mu.X.(*ast.Ident)
+				if method == nil || method.Recv == nil || owner == nil || method.Recv.List[0].Names[0].Name != owner.Name {
+					t.Errorf("%s takes a lock that is not its own", name)
+				}
+				return true
+			})
+		}
+	}
+	if locks == 0 {
+		t.Error("no lock was found")
+	}
+}
+
+// Types with locks of their own remember something of the same ScheduledRestarts at the same time: none waits
+// for another forever, and nothing is left when all are forgotten.
+func TestRememberTogether(t *testing.T) {
+	m := newMemories()
+	held, used := newClaims(100, m), newConfigs(m, 0, func([]types.NamespacedName) {})
+	now := time.Unix(1, 0)
+	records := []*podconfig.Record{configRecord(t, "shop", "one", "1", now), configRecord(t, "shop", "one", "2", now.Add(time.Second))}
+	var all sync.WaitGroup
+	for i := range 8 {
+		key := types.NamespacedName{Namespace: "shop", Name: fmt.Sprint("web-", i%4)}
+		restart := &tidekeeperv1.ScheduledRestart{Status: tidekeeperv1.ScheduledRestartStatus{Active: &tidekeeperv1.ActiveRestart{}}}
+		all.Go(func() {
+			for n := range 200 {
+				held.note(key, restart, &restart.Status)
+				used.content(key, fmt.Sprint("c/one c/other-", n%3), false, now)
+				used.set(records[n%2])
+				held.listSince("shop", now, now)
+				switch n % 3 {
+				case 0:
+					held.forget(key)
+				case 1:
+					used.forget(key)
+				default:
+					m.forget(key)
+				}
+			}
+			m.forget(key)
+		})
+	}
+	all.Wait()
+	if len(m.all) != 0 || len(held.namespaces) != 0 || len(used.users) != 0 {
+		t.Errorf("left are the memories %v, the claims %v and the users %v", m.all, held.namespaces, used.users)
 	}
 }

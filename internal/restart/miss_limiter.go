@@ -4,6 +4,7 @@
 package restart
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -24,7 +25,9 @@ const (
 // missLimiter limits how many missed and skipped ticks of a namespace are reported.
 type missLimiter struct {
 	memories *memories
-	// limiters has a limiter for each namespace. The lock of the memories guards it.
+
+	mu sync.Mutex
+	// limiters has a limiter for each namespace.
 	limiters map[string]*rate.Limiter
 }
 
@@ -56,6 +59,8 @@ func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now tim
 
 // limiter returns the limiter of a namespace.
 func (l *missLimiter) limiter(namespace string, now time.Time) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	limiter := l.limiters[namespace]
 	if limiter == nil {
 		l.dropIdle(now)
@@ -66,7 +71,7 @@ func (l *missLimiter) limiter(namespace string, now time.Time) *rate.Limiter {
 }
 
 // dropIdle drops the limiters of namespaces that have been quiet, so that there are not
-// many more than have reported something recently.
+// many more than have reported something recently. The caller holds the lock.
 func (l *missLimiter) dropIdle(now time.Time) {
 	for namespace, limiter := range l.limiters {
 		if limiter.TokensAt(now) >= missesBurst {

@@ -24,7 +24,7 @@ func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleG
 		gauge.WithLabelValues(reason)
 	}
 	s := &scheduleGauge{gauge, memories}
-	memories.cleanups = append(memories.cleanups, s.drop)
+	memories.onForget(s.drop)
 	return s
 }
 

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,7 +32,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
-	"tidekeeper.dev/tidekeeper/internal/restart/query"
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
@@ -59,11 +57,6 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	if err := r.gatherer.configs.follow(mgr); err != nil {
 		return fmt.Errorf("scheduled restarts: %w", err)
 	}
-	answered := func(key types.NamespacedName) { r.enqueue([]types.NamespacedName{key}) }
-	if r.queries, err = query.New(options.Queries, r.metrics.queries, c, answered); err != nil {
-		return fmt.Errorf("scheduled restarts: --restart-queries: %w", err)
-	}
-	r.gatherer.queries = r.queries
 	builder := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		Watches(&tidekeeperv1.ScheduledRestart{}, follow(r.gatherer.order)).

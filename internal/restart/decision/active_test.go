@@ -35,10 +35,10 @@ func TestClaimTransition(t *testing.T) {
 	}
 }
 
-// claimedAt is a restart that was claimed, and is planned for a time.
-func claimedAt(starts, now string) (*activeRestart, *tidekeeperv1.ScheduledRestartStatus) {
+// planned is a restart that was claimed, and is planned for 03:00.
+func planned(now string) (*activeRestart, *tidekeeperv1.ScheduledRestartStatus) {
 	s := stateAt(now)
-	s.status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt(starts), Trigger: tidekeeperv1.TriggerSchedule}
+	s.status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt("03:00:00"), Trigger: tidekeeperv1.TriggerSchedule}
 	return &activeRestart{s}, s.status
 }
 
@@ -50,11 +50,11 @@ func TestStartTransitions(t *testing.T) {
 		{"03:00:09", "03:00:00", "03:00:00"},
 		{"03:00:10", "03:00:10", "03:00:00"},
 	} {
-		a, status := claimedAt("03:00:00", tt.now)
+		a, status := planned(tt.now)
 		if moved := a.send(10 * time.Second); moved != (tt.sent != "03:00:00") || !status.Active.StartedTime.Equal(metaAt(tt.sent)) {
 			t.Errorf("sent at %s, it starts at %s, another time: %t; want %s", tt.now, status.Active.StartedTime, moved, tt.sent)
 		}
-		a, status = claimedAt("03:00:00", tt.now)
+		a, status = planned(tt.now)
 		if a.correct(); !status.Active.StartedTime.Equal(metaAt(tt.corrected)) {
 			t.Errorf("corrected at %s, it starts at %s, want %s", tt.now, status.Active.StartedTime, tt.corrected)
 		}
@@ -63,7 +63,7 @@ func TestStartTransitions(t *testing.T) {
 
 // A refusal stays until an eviction is accepted, and fits into the status.
 func TestEvictionTransitions(t *testing.T) {
-	a, status := claimedAt("03:00:00", "03:00:00")
+	a, status := planned("03:00:00")
 	a.evict(at("02:59:00"))
 	if !status.Active.Eviction.CreatedBefore.Equal(metaAt("02:59:00")) {
 		t.Errorf("it evicts pods created before %s", status.Active.Eviction.CreatedBefore)
@@ -88,11 +88,11 @@ func TestEvictionTransitions(t *testing.T) {
 
 // A restart that ends, or is taken back, is in progress no more.
 func TestEndTransitions(t *testing.T) {
-	a, status := claimedAt("03:00:00", "03:10:00")
+	a, status := planned("03:10:00")
 	if ended := a.end(); status.Active != nil || !ended.ScheduledTime.Equal(metaAt("03:00:00")) {
 		t.Errorf("%+v ended, and %+v is in progress", ended, status.Active)
 	}
-	a, status = claimedAt("03:00:00", "03:10:00")
+	a, status = planned("03:10:00")
 	if a.takeBack(); status.Active != nil {
 		t.Errorf("%+v was taken back, and is in progress", status.Active)
 	}
