@@ -85,7 +85,7 @@ var tiers = map[string][]suite{
 		blackBox("fault/fuzz", 450, suite{}),
 		blackBox("capacity", 220, suite{}),
 		blackBox("tenants", 240, suite{}),
-		blackBox("readme", 170, suite{needs: []string{"build-helm"}}),
+		blackBox("readme", 150, suite{needs: []string{"build-helm"}}),
 		blackBox("argo", 80, suite{needs: []string{"build-argo-rollouts"}}),
 		blackBox("monitoring", 60, suite{needs: []string{"build-prometheus"}}),
 		blackBox("page", 240, suite{requires: browser}),

@@ -30,5 +30,6 @@
 //	other.go     the same on other systems than Linux, where there is none
 //	proxy.go     start the fault proxy and control it while it runs
 //	log.go       read the fault proxy's log
+//	console      run the commands of a page in a shell, and compare their output with the page
 //	child        start a command that ends with the process that started it
 package client

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tidekeeper.dev/tidekeeper/sandbox/client/console"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -72,8 +73,8 @@ func TestTasks(t *testing.T) {
 	alerts := startAlerts(t)
 	write(t, dir, "web.yaml", web)
 	write(t, dir, "queries.yaml", fmt.Sprintf("prometheus: {url: %q}\nqueries:\n- name: alerts\n  query: ALERTS{namespace=$namespace}\n", alerts.url))
-	sh := startShell(t, dir)
-	sh.must(t, `export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`, "sandbox up --nodes 5 --detach --kubeconfig kubeconfig")
+	sh := console.Start(t, dir)
+	sh.Must(t, `export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`, "sandbox up --nodes 5 --detach --kubeconfig kubeconfig")
 	manager := "tidekeeper --leader-elect --leader-elect-resource-namespace tidekeeper-system --controllers '*,configmap-change'" +
 		" --restart-change-settle 1s --no-execute-interval 1s --restart-queries queries.yaml 2> tidekeeper.log &"
 	started := false
@@ -91,7 +92,7 @@ func TestTasks(t *testing.T) {
 			followWith(t, page, 1, sh, func(command string) {
 				switch {
 				case !started && strings.HasPrefix(command, "kubectl tide check"):
-					sh.must(t, manager)
+					sh.Must(t, manager)
 					started = true
 				case strings.HasPrefix(command, "kubectl wait srestart"):
 					// The page waits for the end of the alert.
@@ -106,9 +107,9 @@ func TestTasks(t *testing.T) {
 }
 
 // prepare brings a sandbox to where a page begins: no objects of Tidekeeper, and the Deployment.
-func prepare(t *testing.T, sh *shell) {
+func prepare(t *testing.T, sh *console.Shell) {
 	t.Helper()
-	sh.must(t,
+	sh.Must(t,
 		"kubectl delete nodepools,freezes --all --timeout=120s",
 		"kubectl delete namespace shop --ignore-not-found",
 		"kubectl label node --all node-role.kubernetes.io/worker- topology.kubernetes.io/zone-",
@@ -116,16 +117,6 @@ func prepare(t *testing.T, sh *shell) {
 		"kubectl apply -f web.yaml",
 		"kubectl rollout status deployment web -n shop",
 	)
-}
-
-// must runs commands that have to succeed.
-func (s *shell) must(t *testing.T, commands ...string) {
-	t.Helper()
-	for _, command := range commands {
-		if out, code := s.run(t, command); code != 0 {
-			t.Fatalf("%s: exit code %d\n%s", command, code, strings.Join(out, "\n"))
-		}
-	}
 }
 
 var manifest = regexp.MustCompile("(?ms)^```yaml\n# ([\\w-]+\\.yaml)\n(.*?)^```$")

@@ -1,0 +1,162 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package console tests documentation: it reads the commands of a page's console blocks, runs them in
+// one shell, and compares their output with the output that the page shows.
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client/child"
+)
+
+// elided is written on a page instead of any number of lines, or instead of the end of a line.
+const elided = "…"
+
+// Step is a command of a page, at a line of it, with the lines that the command prints.
+type Step struct {
+	Line    int
+	Command string
+	Want    []string
+}
+
+// Steps returns the commands in the console blocks of a page.
+func Steps(page string) []Step {
+	var all []Step
+	console := false
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			console = line == "```console"
+		case !console:
+		case strings.HasPrefix(line, "$ "):
+			all = append(all, Step{Line: i + 1, Command: strings.TrimPrefix(line, "$ ")})
+		case len(all) > 0:
+			all[len(all)-1].Want = append(all[len(all)-1].Want, line)
+		}
+	}
+	return all
+}
+
+// varying are the parts of a line that differ from run to run, with the text that replaces them before
+// lines are compared.
+var varying = []struct {
+	find *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d( UTC|Z)`), "TIME"},
+	{regexp.MustCompile(`\bv\d+\.\d+\.\d+\b`), "VERSION"},
+	{regexp.MustCompile(`(?:/[\w.-]+)*/\.local/state/tidekeeper-sandbox`), "DIR"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? s\b`), "SECONDS"},
+	{regexp.MustCompile(`(?m)\b\d+m?s(?: \([+-]\d+s\))?$|\b(?:\d+m)?\d+s(?: \([+-]\d+s\))?\b`), "DURATION"},
+	{regexp.MustCompile(` +`), " "}, // The widths of columns follow from the other parts.
+}
+
+// Constant replaces the parts of a line that differ from run to run: times, durations, versions, the
+// folder of a sandbox.
+func Constant(line string) string {
+	for _, v := range varying {
+		line = v.find.ReplaceAllString(line, v.as)
+	}
+	return strings.TrimSpace(line)
+}
+
+// Shows reports whether a page shows these lines of output, compared after the function constant, such
+// as [Constant], has replaced the parts that differ from run to run.
+func Shows(got, want []string, constant func(line string) string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == elided {
+		for i := range len(got) + 1 {
+			if Shows(got[i:], want[1:], constant) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(got) > 0 && showsLine(got[0], want[0], constant) && Shows(got[1:], want[1:], constant)
+}
+
+func showsLine(got, want string, constant func(line string) string) bool {
+	if begin, ok := strings.CutSuffix(want, elided); ok {
+		return strings.HasPrefix(constant(got), constant(begin))
+	}
+	return constant(got) == constant(want)
+}
+
+// Shell is a bash that runs one command after the other. It ends with its test, together with the
+// commands in its background.
+type Shell struct {
+	in     io.Writer
+	out    *bufio.Scanner
+	marker string
+}
+
+// Start starts a shell in a folder.
+func Start(t testing.TB, dir string) *Shell {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TZ=UTC", "BASH_ENV=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait()
+	})
+	return &Shell{in: in, out: bufio.NewScanner(out), marker: fmt.Sprintf("done-%d", os.Getpid())}
+}
+
+// Run runs a command, and returns the lines that it printed and its exit code.
+func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
+	t.Helper()
+	if _, err := fmt.Fprintf(s.in, "%s\necho %s $?\n", command, s.marker); err != nil {
+		t.Fatal(err)
+	}
+	for s.out.Scan() {
+		line := s.out.Text()
+		if rest, ok := strings.CutPrefix(line, s.marker+" "); ok {
+			_, _ = fmt.Sscan(rest, &code)
+			return lines, code
+		}
+		lines = append(lines, line)
+	}
+	t.Fatalf("the shell has ended after: %s\n%s", command, strings.Join(lines, "\n"))
+	return nil, 0
+}
+
+// Must runs commands, each of which has to succeed.
+func (s *Shell) Must(t testing.TB, commands ...string) {
+	t.Helper()
+	for _, command := range commands {
+		if out, code := s.Run(t, command); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", command, code, strings.Join(out, "\n"))
+		}
+	}
+}

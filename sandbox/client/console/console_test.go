@@ -1,0 +1,63 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package console_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/sandbox/client/console"
+)
+
+// A comparison that accepts any output would find nothing.
+func TestShows(t *testing.T) {
+	lines := func(text string) []string { return strings.Split(text, "\n") }
+	for _, tt := range []struct {
+		name, got, want string
+		shows           bool
+	}{
+		{"the same", "a\nb", "a\nb", true},
+		{"another", "a\nc", "a\nb", false},
+		{"more", "a\nb\nc", "a\nb", false},
+		{"more, left out", "a\nb\nc", "a\n…", true},
+		{"in the middle", "a\nb\nc\nd", "a\n…\nd", true},
+		{"none left out", "a\nd", "a\n…\nd", true},
+		{"the wrong end", "a\nb\nc", "a\n…\nd", false},
+		{"another time", "at 2026-11-22T07:24:57Z, 7s", "at 2027-01-02T00:00:00Z, 12s", true},
+		{"the end of a line left out", "a bc\nd", "a b…\nd", true},
+		{"the start of a line is another", "a cc", "a b…", false},
+		{"another percentage", "worker  18%", "worker  19%", false},
+	} {
+		if got := console.Shows(lines(tt.got), lines(tt.want), console.Constant); got != tt.shows {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+// A shell keeps its variables and its folder from command to command, and a page's commands are those
+// of its console blocks.
+func TestPageInShell(t *testing.T) {
+	const page = "# Page\n\n```console\n$ cd inner && name=world\n$ echo hello $name; pwd | grep -o inner\nhello world\ninner\n```\n\n```sh\n$ false\n```\n\n```console\n$ (exit 3)\n```\n"
+	dir := t.TempDir()
+	sh := console.Start(t, dir)
+	sh.Must(t, "mkdir inner")
+	steps := console.Steps(page)
+	if len(steps) != 3 || steps[1].Line != 5 {
+		t.Fatalf("the page has the commands %+v", steps)
+	}
+	var codes []int
+	for _, step := range steps {
+		got, code := sh.Run(t, step.Command)
+		if !console.Shows(got, step.Want, console.Constant) {
+			t.Errorf("$ %s\n%s\nthe page shows:\n%s", step.Command, strings.Join(got, "\n"), strings.Join(step.Want, "\n"))
+		}
+		codes = append(codes, code)
+	}
+	if !slices.Equal(codes, []int{0, 0, 3}) {
+		t.Errorf("the commands have ended with %v", codes)
+	}
+}
