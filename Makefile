@@ -286,8 +286,14 @@ verify: generate ## Check that generated code, go.mod files and formatting are a
 		echo "Generated files are not as committed. Commit what make generate wrote:"; \
 		echo "$$changed"; git --no-pager diff -- $(GENERATED); exit 1; fi
 	@for module in $(MODULES); do (cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run go mod tidy there"; exit 1; }; done
+	@$(GO) run ./hack/compat
 	@$(KIT) verify
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+
+# Once a version is released, what its users depend on is not written again.
+.PHONY: baseline
+baseline: ## Record what users of a version depend on, before it is released, in test/compat: make verify compares with the latest. VERSION=v0.1.0.
+	$(GO) run ./hack/compat --write $(VERSION)
 
 .PHONY: lint
 lint: lint-words lint-pages ## Run the linters on all modules, also if one has findings.

@@ -64,7 +64,7 @@ To check the manager's own rights, run tidekeeper check, as helm test does.`,
 		RunE: cmdutil.RunE(o),
 	}
 	cmd.Flags().Var(&o.timeout, "timeout", "how long to wait for a manager to lead, such as 1m")
-	o.output.AddTo(cmd)
+	o.output.Shows([]result{}).AddTo(cmd)
 	return cmd
 }
 

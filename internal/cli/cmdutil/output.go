@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -113,14 +114,42 @@ func (o *ObjectOutput) Table(t *term.Table) *term.Table {
 type DataOutput struct {
 	Format  string
 	formats []string
+	shown   []reflect.Type
+}
+
+// Shows declares what the command prints as JSON: values of the types of these. Programs depend on
+// its fields, and hack/compat compares them with those of earlier releases.
+func (o *DataOutput) Shows(values ...any) *DataOutput {
+	for _, v := range values {
+		o.shown = append(o.shown, reflect.TypeOf(v))
+	}
+	return o
 }
 
 // AddTo adds the flag to a command.
 func (o *DataOutput) AddTo(cmd *cobra.Command, more ...string) {
 	o.formats = append([]string{"json", "yaml"}, more...)
-	cmd.Flags().StringVarP(&o.Format, "output", "o", "", strings.Join(o.formats, "|"))
+	cmd.Flags().VarP(FormatFlag{Format: &o.Format, Shown: o.shown}, "output", "o", strings.Join(o.formats, "|"))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// FormatFlag is the value of a flag -o, with the types that its command prints as JSON.
+type FormatFlag struct {
+	Format *string
+	Shown  []reflect.Type
+}
+
+// String is part of [pflag.Value].
+func (f FormatFlag) String() string { return *f.Format }
+
+// Set is part of [pflag.Value].
+func (f FormatFlag) Set(format string) error {
+	*f.Format = format
+	return nil
+}
+
+// Type is part of [pflag.Value].
+func (FormatFlag) Type() string { return "string" }
 
 // Wide reports whether the table has all columns.
 func (o *DataOutput) Wide() bool { return o.Format == wideFormat }
@@ -134,8 +163,11 @@ func (o *DataOutput) Validate() error {
 }
 
 // Print prints a value for programs, and reports whether it did: not if a table
-// is asked for.
+// is asked for. Its type must be declared by Shows.
 func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
+	if (o.Format == "json" || o.Format == "yaml") && !slices.Contains(o.shown, reflect.TypeOf(value)) {
+		return true, fmt.Errorf("-o %s: the command does not declare that it shows a %T", o.Format, value)
+	}
 	var text []byte
 	var err error
 	switch o.Format {

@@ -60,7 +60,7 @@ record, are left out.`,
 	cmd.Flags().IntVar(&o.top, "top", 20, "number of pods to list")
 	cmd.Flags().BoolVar(&o.byStage, "by-stage", false, "show the durations of each stage over all pods, instead of the slowest pods")
 	cmd.Flags().Var(&o.since, "since", "only pods created within this time, such as 1h or 7d")
-	o.output.AddTo(cmd, "name", "wide")
+	o.output.Shows([]view.Startup{}, []view.StageSummary{}).AddTo(cmd, "name", "wide")
 	return cmd
 }
 

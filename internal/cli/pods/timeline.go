@@ -48,7 +48,7 @@ is shown.`,
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
-	o.output.AddTo(cmd)
+	o.output.Shows([]view.Startup{}).AddTo(cmd)
 	return cmd
 }
 

@@ -54,7 +54,7 @@ request. It is a lower bound if some nodes have no metrics of the last ten minut
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "show all nodes of a large pool, not only the fullest")
-	o.output.AddTo(cmd)
+	o.output.Shows(view.PoolDetail{}, []view.PoolDetail{}).AddTo(cmd)
 	return cmd
 }
 

@@ -74,7 +74,7 @@ number is then "at most". Nothing is reserved: pods scheduled in the meantime ta
 	cmd.Flags().StringSliceVar(&o.more, "request", nil, "other resources that a copy requests, such as ephemeral-storage=10Gi")
 	cmd.Flags().StringVar(&o.like, "like", "", "the workload or pod to copy, such as deployment/web")
 	o.files.AddFlags(cmd.Flags())
-	o.output.AddTo(cmd)
+	o.output.Shows([]view.PoolFit{}).AddTo(cmd)
 	return cmd
 }
 

@@ -54,7 +54,7 @@ kubectl tide --help.`,
 	}
 	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
-	o.output.AddTo(cmd)
+	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
 

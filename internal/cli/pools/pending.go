@@ -35,7 +35,7 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	o.output.AddTo(cmd)
+	o.output.Shows([]view.PendingGroup{}).AddTo(cmd)
 	return cmd
 }
 

@@ -64,7 +64,7 @@ for that), 1 an error, or those of kubectl tide --help.`,
 	cmd.Flags().Lookup("recursive").Usage = "also read the subdirectories of -f"
 	cmd.Flags().Lookup("kustomize").Usage = "a kustomization directory"
 	cmd.Flags().StringSliceVar(&o.deleted, "delete", nil, "preview the deletion of these pools")
-	o.output.AddTo(cmd, "wide")
+	o.output.Shows(&view.Plan{}).AddTo(cmd, "wide")
 	_ = cmd.RegisterFlagCompletionFunc("delete", e.Kubeconfig.CompleteNames(emptyList))
 	return cmd
 }

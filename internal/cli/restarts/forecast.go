@@ -85,7 +85,7 @@ kubectl tide --help.`,
 	f.Var(&o.ahead, "for", "how far to look ahead, such as 24h or 2d; at most 7d")
 	f.Var(&o.assume, "assume-duration", "assumed duration of restarts that have never succeeded")
 	o.budget.addTo(f)
-	o.output.AddTo(cmd)
+	o.output.Shows(forecastOutput{}).AddTo(cmd)
 	return cmd
 }
 

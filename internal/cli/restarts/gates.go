@@ -48,7 +48,7 @@ Exit codes: 0 the restart would start, 2 it would not, 1 an error, or those of k
 		RunE:              cmdutil.RunE(o),
 	}
 	o.budget.addTo(cmd.Flags())
-	o.output.AddTo(cmd)
+	o.output.Shows(view.Gates{}).AddTo(cmd)
 	return cmd
 }
 

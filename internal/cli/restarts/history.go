@@ -41,7 +41,7 @@ slowest pod, with the difference to the previous restart in parentheses.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteOne(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	o.output.AddTo(cmd)
+	o.output.Shows([]tidekeeperv1.RestartRecord{}).AddTo(cmd)
 	return cmd
 }
 

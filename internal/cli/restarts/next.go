@@ -60,7 +60,7 @@ reason, and the exit code is 1.`,
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show restarts in all namespaces")
 	cmd.Flags().Var(&o.ahead, "for", "how far to look ahead, such as 24h or 7d; at most 31d")
 	o.contexts.AddTo(e, cmd)
-	o.output.AddTo(cmd)
+	o.output.Shows([]view.Minute{}).AddTo(cmd)
 	return cmd
 }
 

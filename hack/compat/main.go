@@ -1,0 +1,192 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	kept = "test/compat"
+	crds = "config/crd/bases"
+)
+
+func main() {
+	write := flag.String("write", "", "record this tree as a version, such as v0.1.0, that is not released yet")
+	flag.Parse()
+	var err error
+	if *write != "" {
+		err = record(*write)
+	} else {
+		err = check()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// check compares this tree with the latest version that is kept.
+func check() error {
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return err
+	}
+	versions, err := keptVersions()
+	if err != nil {
+		return err
+	}
+	for _, released := range releasedVersions(string(changelog)) {
+		if !slices.Contains(versions, released) {
+			return fmt.Errorf("CHANGELOG.md has a section for %s, which is not in %s: run make baseline VERSION=%s before its section is written", released, kept, released)
+		}
+	}
+	latest := versions[len(versions)-1]
+	dir := filepath.Join(kept, latest)
+	before, after := surface{}, surface{}
+	text, err := os.ReadFile(filepath.Join(dir, "surface.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &before); err != nil {
+		return err
+	}
+	if after, err = collect(); err != nil {
+		return err
+	}
+	kindsBefore, errBefore := kinds(filepath.Join(dir, "crds"))
+	kindsAfter, errAfter := kinds(crds)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return err
+	}
+	return unnamed(append(compareKinds(kindsBefore, kindsAfter), compareSurfaces(before, after)...), string(changelog), latest)
+}
+
+// unnamed returns an error with the breaks that the changelog does not name.
+func unnamed(found []breach, changelog, latest string) error {
+	named := namedBreaks(changelog, latest)
+	var lines []string
+	for _, b := range found {
+		if !named[b.name] {
+			lines = append(lines, fmt.Sprintf("  %s: %s", b.name, b.change))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	advice := "Keep it working; docs/reference/policy.md says for how long. If it must break, name it in CHANGELOG.md in an item such as\n  - **Breaking**: `" +
+		strings.TrimSpace(strings.SplitN(lines[0], ":", 2)[0]) + "`: what to do instead."
+	if !slices.Contains(releasedVersions(changelog), latest) {
+		advice = latest + " is not released yet: if the change is meant, run make baseline VERSION=" + latest + "."
+	}
+	return fmt.Errorf("this breaks users of %s:\n%s\n%s", latest, strings.Join(lines, "\n"), advice)
+}
+
+// keptVersions returns the versions that are kept, the oldest first.
+func keptVersions() ([]string, error) {
+	entries, err := os.ReadDir(kept)
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, entry := range entries {
+		if _, err := version.ParseSemantic(entry.Name()); err == nil && entry.IsDir() {
+			versions = append(versions, entry.Name())
+		}
+	}
+	if len(versions) == 0 {
+		return nil, fmt.Errorf("%s has no version: run make baseline VERSION=v0.1.0", kept)
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		if version.MustParseSemantic(a).LessThan(version.MustParseSemantic(b)) {
+			return -1
+		}
+		return 1
+	})
+	return versions, nil
+}
+
+// kinds reads the CRDs of a folder, by their names.
+func kinds(dir string) (map[string]*crd, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no CRDs in %s", dir)
+	}
+	all := map[string]*crd{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		c := &crd{}
+		if err := yaml.Unmarshal(text, c); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all[c.Name] = c
+	}
+	return all, nil
+}
+
+// record keeps this tree as a version.
+func record(name string) error {
+	if _, err := version.ParseSemantic(name); err != nil || !strings.HasPrefix(name, "v") {
+		return fmt.Errorf("%q is no version such as v0.1.0", name)
+	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return err
+	}
+	if slices.Contains(releasedVersions(string(changelog)), name) {
+		return fmt.Errorf("%s is released: what its users depend on is not written again", name)
+	}
+	s, err := collect()
+	if err != nil {
+		return err
+	}
+	text, err := s.encode()
+	if err != nil {
+		return err
+	}
+	manifest, err := objects()
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"surface.json": text, "objects.yaml": []byte(manifest)}
+	bases, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, base := range bases {
+		if files["crds/"+filepath.Base(base)], err = os.ReadFile(base); err != nil {
+			return err
+		}
+	}
+	dir := filepath.Join(kept, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "crds"), 0o755); err != nil {
+		return err
+	}
+	for path, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, path), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
