@@ -62,6 +62,9 @@ type ahead struct {
 	time.Duration
 }
 
+// words is the length for a sentence.
+func (a ahead) words() string { return strings.NewReplacer("h", " h", "d", " days").Replace(a.text) }
+
 var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
 // ahead returns how far the address looks ahead.

@@ -19,6 +19,7 @@
 //   - page.go, request.go, address.go, links.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
 //   - restart_table.go, freezes.go: rows of restarts and freezes
+//   - names.go: names and times in the form that all pages have
 //   - like.go: a workload in the form of the page about capacity
 //   - draw.go, strip.go, lanes.go, stages.go: the measures of bars, maps, strips, lanes and
 //     histograms

@@ -31,7 +31,7 @@ func newFleet(members []*Member, o Options) *fleet {
 		m.frame.setContext(m.frame.about.Context)
 		m.world.onChange = f.changes.notify
 	}
-	f.frame = newFrame(About{Context: strings.Join(f.contexts(), ", "), Namespace: o.About.Namespace}, o.Local)
+	f.frame = newFrame(About{Context: strings.Join(f.contexts(), ", "), Namespace: o.About.Namespace}, o.Local, o.Now)
 	return f
 }
 

@@ -115,10 +115,10 @@ func (a *fleetPages) overview() *page {
 		data.Items = append(data.Items, fleetPool{row.Context, row.Pool})
 	}
 	f, freezes := mergeForecasts(a.parts, a.kinds, a.now, 24*time.Hour)
-	d.Strip, d.Herd = stripOf(&f, freezes, a.local), herdOf(&f, a.local)
+	d.Strip, d.Herd, d.Missed = stripOf(&f, freezes, a.local), herdOf(&f, a.local), missedText(&f)
 	d.NoForecast = !anyPlayed(a.parts)
 	if silent := len(a.parts) - read; len(noRestarts)+silent == len(a.parts) {
-		d.Strip, d.Herd, d.NoHerd = nil, nil, "no restarts can be read"
+		d.Strip, d.Herd, d.Missed, d.NoHerd = nil, nil, "", "no restarts can be read"
 	}
 	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(a.contexts, ",")}}
 }
@@ -194,7 +194,7 @@ func (a *fleetPages) restarts() *page {
 	}
 	f, freezes := mergeForecasts(a.parts, a.kinds, a.now, ahead.Duration)
 	if d.NoForecast = !anyPlayed(a.parts); !d.NoForecast {
-		d.addForecast(&f, freezes, a.now, local)
+		d.addForecast(&f, freezes, ahead, a.now, local)
 	}
 	slices.SortStableFunc(d.Rows, compareRestarts)
 	d.More += max(0, len(d.Rows)-mostRestartRows)

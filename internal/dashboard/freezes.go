@@ -17,7 +17,7 @@ type freezeRow struct {
 	view.Freeze
 	State       string
 	Is          view.Severity
-	Begin, End  string
+	Begin, End  shownTime
 	HeldBackNow string
 	Actions     []action
 }
@@ -27,7 +27,7 @@ type freezeRow struct {
 func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
 	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {
-		row := freezeRow{Freeze: f, State: "coming", End: term.Coming(f.Until, s.now, local), Begin: term.Moment(f.From, s.now, local), Actions: b.thaw(&f)}
+		row := freezeRow{Freeze: f, State: "coming", End: timeText(f.Until, local, term.Coming(f.Until, s.now, local)), Begin: moment(f.From, s.now, local), Actions: b.thaw(&f)}
 		if f.InForce {
 			row.State, row.Is = "in force", view.Warning
 		}

@@ -73,7 +73,7 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 		if e.Waited != nil {
 			start = e.Tick.Add(*e.Waited)
 			end = start.Add(*e.Took)
-			b.Title += fmt.Sprintf(", waited %s, took %s", *e.Waited, *e.Took)
+			b.Title += fmt.Sprintf(", waited %s, took %s", view.FormatLength(*e.Waited), view.FormatLength(*e.Took))
 			b.Is = "done"
 			if e.Outcome.Severity == view.Bad {
 				b.Is = "failed"

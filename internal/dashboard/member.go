@@ -18,7 +18,7 @@ type Member struct {
 
 // NewMember returns the pages of a cluster.
 func NewMember(world *World, cluster Cluster, o Options) *Member {
-	m := &Member{frame: newFrame(o.About, o.Local), world: world, models: newModels(cluster, o.Now)}
+	m := &Member{frame: newFrame(o.About, o.Local, o.Now), world: world, models: newModels(cluster, o.Now)}
 	m.models.forecasts.made = world.tell
 	return m
 }

@@ -60,6 +60,8 @@ type overview struct {
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
+	// Missed says how many ticks will be missed, and of which restarts.
+	Missed string
 	// OldForecast says that the forecast is old, and why.
 	OldForecast string
 	NoForecast  bool
@@ -116,7 +118,7 @@ func overviewPage(r *request) (*page, error) {
 		d.OldForecast = r.played.note(r.now(), local)
 		d.NoForecast, d.Without = !r.played.Known, s.forecastWithout()
 		if f := &r.played.Forecast; !d.NoForecast {
-			d.Strip, d.Herd = stripOf(f, s.freezes(), local), herdOf(f, local)
+			d.Strip, d.Herd, d.Missed = stripOf(f, s.freezes(), local), herdOf(f, local), missedText(f)
 		}
 		for _, row := range r.restartTable().rows(s.restarts()) {
 			if row.Status.Severity == view.Bad || row.Outcome.Severity == view.Bad || row.Failures > 0 {

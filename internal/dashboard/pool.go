@@ -18,7 +18,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/resources"
-	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -56,7 +55,7 @@ type poolData struct {
 // eventRow is an event of the pool, and when it was last seen.
 type eventRow struct {
 	view.Event
-	Seen string
+	Seen shownTime
 }
 
 // fact is a name with a text.
@@ -102,7 +101,7 @@ func poolPage(r *request) (*page, error) {
 	detail.Events = view.Events(r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
 	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes, kindPods), NoNodes: s.problem(kindNodes), NoPods: s.problem(kindNodes, kindPods), Used: detail.UsedLine()}
 	for _, e := range detail.Events {
-		d.Events = append(d.Events, eventRow{e, term.Ago(e.LastSeen, r.now()) + " ago"})
+		d.Events = append(d.Events, eventRow{e, ago(e.LastSeen, r.now(), r.local())})
 	}
 	d.addLevels()
 	room := r.room()

@@ -41,6 +41,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"plural": plural,
 	"stage":  stageText,
 	"dict":   dict,
+	"named":  nameOf,
+	"worded": (&frame{}).worded,
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // sign is the glyph of a severity, so that no color is needed to see it.
@@ -79,13 +81,20 @@ type pageContext struct {
 type frame struct {
 	about     About
 	local     *time.Location
+	now       func() time.Time
 	links     links
 	templates *template.Template
 }
 
-func newFrame(about About, local *time.Location) *frame {
-	return &frame{about: about, local: local, templates: template.Must(templates.Clone())}
+func newFrame(about About, local *time.Location, now func() time.Time) *frame {
+	f := &frame{about: about, local: local, now: now, templates: template.Must(templates.Clone())}
+	f.templates.Funcs(template.FuncMap{"worded": f.worded})
+	return f
 }
+
+// worded returns a message with its times in words, as pages have them: the manager writes them for
+// programs.
+func (f *frame) worded(message string) []shownTime { return wordedTimes(message, f.now(), f.local) }
 
 // setContext names the cluster in all links, on a site of several.
 func (f *frame) setContext(name string) {

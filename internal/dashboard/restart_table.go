@@ -25,13 +25,15 @@ type restartTable struct {
 // restartRow is a ScheduledRestart in the table.
 type restartRow struct {
 	view.Restart
-	Key    string // namespace/name
-	Href   string
-	Last   string
-	Never  bool
-	Next   string
-	Lane   *lane
-	Chosen bool
+	Key  string // namespace/name
+	Href string
+	// Of is the target: its kind, if it has the name of the restart.
+	Of string
+	// Zone is that of the schedule, if it is not that of the page.
+	Zone       string
+	Last, Next shownTime
+	Lane       *lane
+	Chosen     bool
 	// Closed names the gates that are closed now, "" if all are open, and ClosedWhy says why.
 	Closed, ClosedWhy string
 	object            *tidekeeperv1.ScheduledRestart
@@ -49,22 +51,26 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	for _, object := range list {
 		shown := view.RestartOf(object, shared)
 		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)
-		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Next: "-", Last: "-"}
+		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Of: shown.Target, Zone: zoneBeside(shown.TimeZone, t.now, t.local), Next: shownTime{Text: "–"}}
 		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target+" "+row.Status.Reason) {
 			continue
 		}
 		row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
+		if object.Spec.TargetRef.Name == object.Name {
+			row.Of = object.Spec.TargetRef.Kind
+		}
 		if row.LastTick != nil {
-			row.Last = term.Ago(*row.LastTick, t.now) + " ago"
+			row.Last = ago(*row.LastTick, t.now, t.local)
 		}
 		switch {
 		case row.ActiveSince != nil:
-			row.Next = "in progress for " + term.Ago(*row.ActiveSince, t.now)
+			row.Next = timeText(*row.ActiveSince, t.local, "in progress for "+term.Ago(*row.ActiveSince, t.now))
 			if row.Refused != "" {
-				row.Next += ", an eviction is refused"
+				row.Next.Text += ", an eviction is refused"
 			}
 		case row.NextStart != nil:
-			row.Next = term.Coming(*row.NextStart, t.now, t.local) + row.Frozen.Text(func(until time.Time) string { return term.Moment(until, t.now, t.local) })
+			frozen := row.Frozen.Text(func(until time.Time) string { return term.Moment(until, t.now, t.local) })
+			row.Next = timeText(*row.NextStart, t.local, term.Coming(*row.NextStart, t.now, t.local)+frozen)
 		}
 		rows = append(rows, row)
 	}
@@ -109,7 +115,8 @@ type restartPanel struct {
 
 // historyRow is a tick of the history.
 type historyRow struct {
-	Tick, Waited, Took, Median, Worst string
+	Tick                        shownTime
+	Waited, Took, Median, Worst string
 	view.HistoryEntry
 }
 
@@ -117,7 +124,7 @@ type historyRow struct {
 func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *restartPanel {
 	p := &restartPanel{restartRow: *row, Words: wordsOf(row.object), Close: t.address.with("restart", ""), Actions: b.restart(row.object)}
 	for _, e := range view.HistoryOf(row.object, t.now) {
-		h := historyRow{Tick: e.Tick.In(t.local).Format("2 Jan 15:04:05"), Waited: "-", Took: "-", HistoryEntry: e}
+		h := historyRow{Tick: moment(e.Tick, t.now, t.local), Waited: "–", Took: "–", HistoryEntry: e}
 		if e.Waited != nil {
 			h.Waited, h.Took = view.FormatLength(*e.Waited), view.FormatLength(*e.Took)
 		}

@@ -44,14 +44,16 @@ type restartsData struct {
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
-	Settings      string
+	// Missed says how many ticks will be missed, and of which restarts, and AheadText how far it looks.
+	Missed, AheadText string
+	Settings          string
 	// OldForecast says that the forecast is old, and why; NoForecast reports that there is none.
 	OldForecast string
 	NoForecast  bool
 	Minutes     []minuteRow
 	MoreMin     int
 	Unserved    []unservedRow
-	// MoreUnserved is how many ticks the list leaves out.
+	// MoreUnserved is how many lines of that list are left out.
 	MoreUnserved int
 	Rows         []restartRow
 	More         int
@@ -61,17 +63,20 @@ type restartsData struct {
 
 // minuteRow is a minute in which restarts start.
 type minuteRow struct {
-	Time           string
+	Time           shownTime
 	Count, Waiting int
 	Names          string
 	Greatest       bool
 }
 
-// unservedRow is ticks that are not restarted, or fail.
+// unservedRow is ticks of restarts that are missed, skipped or fail, for the same reason.
 type unservedRow struct {
-	Time, Names, Message string
-	Count                int
-	Outcome              view.Outcome
+	Restarts    []choice // with links
+	More        int      // restarts
+	Count       string
+	First, Last shownTime // the last is empty for a single time
+	Outcome     view.Outcome
+	Message     string
 }
 
 // restartsPage is the page of restarts, past and coming.
@@ -94,7 +99,12 @@ func restartsPage(r *request) (*page, error) {
 	if d.NoForecast {
 		p.unknown = &unknownError{why: d.OldForecast}
 	} else {
-		d.addForecast(&f, s.freezes(), now, local)
+		d.addForecast(&f, s.freezes(), ahead, now, local)
+		for i := range d.Unserved {
+			for j, of := range d.Unserved[i].Restarts {
+				d.Unserved[i].Restarts[j].Href = "/restarts" + r.address.with("restart", of.Text)
+			}
+		}
 	}
 	table := r.restartTable()
 	rows := slices.DeleteFunc(table.rows(s.restarts()), func(row restartRow) bool {
@@ -144,15 +154,24 @@ func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger str
 }
 
 // addForecast adds the coming restarts.
-func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, now time.Time, local *time.Location) {
+func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, ahead ahead, now time.Time, local *time.Location) {
 	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
+	d.Missed, d.AheadText = missedText(f), ahead.words()
 	d.addMinutes(f, local)
-	for _, u := range view.UnservedIn(f) {
-		if len(d.Unserved) == mostUnserved {
-			d.MoreUnserved += u.Count
-		} else {
-			d.Unserved = append(d.Unserved, unservedRow{term.Moment(u.Tick, now, local), tickNames(u.Ticks), u.Message, u.Count, u.Outcome})
+	unserved := view.UnservedIn(f)
+	d.MoreUnserved = max(0, len(unserved)-mostUnserved)
+	for _, u := range unserved[:len(unserved)-d.MoreUnserved] {
+		row := unservedRow{Count: u.CountText(), First: moment(u.First, now, local), Outcome: u.Outcome, Message: u.Message, More: max(0, len(u.Restarts)-mostNames)}
+		if !u.Alike {
+			row.Message += "; and others"
 		}
+		if u.Last.After(u.First) {
+			row.Last = moment(u.Last, now, local)
+		}
+		for _, of := range u.Restarts[:len(u.Restarts)-row.More] {
+			row.Restarts = append(row.Restarts, choice{Text: of.Namespace + "/" + of.Name})
+		}
+		d.Unserved = append(d.Unserved, row)
 	}
 }
 
@@ -167,7 +186,7 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 		for n < len(started) && started[n].Start.Before(m.Time.Add(time.Minute)) {
 			n++
 		}
-		row := minuteRow{term.Moment(m.Time, f.From, local), m.Started, m.Waiting, tickNames(started[:n]), m.Started == greatest && greatest > 1}
+		row := minuteRow{moment(m.Time, f.From, local), m.Started, m.Waiting, tickNames(started[:n]), m.Started == greatest && greatest > 1}
 		started = started[n:]
 		if len(d.Minutes) == mostMinutes {
 			d.MoreMin++

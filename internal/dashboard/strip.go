@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 	"tidekeeper.dev/tidekeeper/internal/term"
@@ -67,11 +68,14 @@ func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.F
 
 // column is the starts and misses in a part of the time.
 type column struct {
-	X, Width             int
-	Started, Waiting     int // above the base line, in units
-	Missed               int // below it
-	Title                string
-	Starts, Waits, Miss  int
+	X, Width         int
+	Started, Waiting int // above the base line, in units
+	Missed           int // below it
+	Title            string
+	Starts, Waits    int
+	// Miss is how many restarts miss or skip ticks, and MissedTicks how many ticks: of a workload that
+	// is never restarted there may be many.
+	Miss, MissedTicks    int
 	StartedY, WaitY, Top int
 }
 
@@ -150,22 +154,36 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 		c.Starts += m.Started
 		c.Waits = max(c.Waits, m.Waiting)
 	}
+	type missing struct {
+		at              *column
+		namespace, name string
+	}
+	counted := map[missing]bool{}
 	for _, t := range f.NotStarted {
-		at(t.Tick).Miss += 1 + t.EarlierTicks
+		c := at(t.Tick)
+		c.MissedTicks += 1 + t.EarlierTicks
+		if key := (missing{c, t.Namespace, t.Name}); !counted[key] {
+			counted[key] = true
+			c.Miss++
+		}
 	}
 	missed := 0
 	for i := range s.Columns {
 		s.Most = max(s.Most, s.Columns[i].Starts, s.Columns[i].Waits)
 		missed = max(missed, s.Columns[i].Miss)
 	}
+	missed = max(missed, s.Most) // Below the line the scale is the same as above it.
 	starts, misses := 0, 0
 	for i := range s.Columns {
 		c := &s.Columns[i]
 		c.X, c.Width = i*stripWidth/stripColumns, stripWidth/stripColumns-2
 		c.Started, c.Waiting, c.Missed = height(c.Starts, s.Most, stripUp), height(c.Waits, s.Most, stripUp), height(c.Miss, missed, stripDown)
 		c.StartedY, c.WaitY = stripBase-c.Started, stripBase-c.Waiting
-		c.Title = fmt.Sprintf("%s: %s, %d waiting, %d missed or skipped", term.Moment(from.Add(time.Duration(i)*each), f.From, local), plural(c.Starts, "start"), c.Waits, c.Miss)
-		starts, misses = starts+c.Starts, misses+c.Miss
+		c.Title = fmt.Sprintf("%s: %s, %d waiting, %d missed or skipped", term.Moment(from.Add(time.Duration(i)*each), f.From, local), plural(c.Starts, "start"), c.Waits, c.MissedTicks)
+		if c.Miss > 0 && c.Miss < c.MissedTicks {
+			c.Title += " by " + plural(c.Miss, "restart")
+		}
+		starts, misses = starts+c.Starts, misses+c.MissedTicks
 	}
 	s.Hours = hoursOf(f, local)
 	s.Title = fmt.Sprintf("the coming %s: %s, %d missed or skipped", span, plural(starts, "start"), misses)
@@ -210,13 +228,14 @@ type herd struct {
 	Time  string
 	Count int
 	Names string
-	// Missed is how many ticks will be missed until the end of the forecast.
-	Missed, Started int
+	// Missed says how many ticks will be missed until the end of the forecast, and of which restarts; ""
+	// for none.
+	Missed string
 }
 
 // herdOf returns the greatest herd of a forecast, nil if nothing starts.
 func herdOf(f *forecast.Forecast, local *time.Location) *herd {
-	h := &herd{Missed: f.Summary.Missed, Started: f.Summary.Started}
+	h := &herd{Missed: missedText(f)}
 	var at time.Time
 	for _, m := range f.Minutes {
 		if m.Started > h.Count {
@@ -235,4 +254,28 @@ func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	}
 	h.Names = tickNames(ticks)
 	return h
+}
+
+// missedText says how many ticks will be missed, and of which restarts; "" for none.
+func missedText(f *forecast.Forecast) string {
+	if f.Summary.Missed == 0 {
+		return ""
+	}
+	text := plural(f.Summary.Missed, "tick")
+	of := map[string]bool{}
+	for _, t := range f.NotStarted {
+		if t.Outcome == tidekeeperv1.OutcomeMissed {
+			of[t.Namespace+"/"+t.Name] = true
+		}
+	}
+	switch {
+	case f.Summary.Unlisted > 0 || len(of) == 0:
+	case len(of) == 1:
+		for name := range of {
+			text += " of " + name
+		}
+	default:
+		text += " of " + plural(len(of), "restart")
+	}
+	return text
 }

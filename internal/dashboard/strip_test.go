@@ -29,13 +29,34 @@ func TestStripHasAllTicks(t *testing.T) {
 	gotStarts, gotMissed := 0, 0
 	for _, c := range s.Columns {
 		gotStarts += c.Starts
-		gotMissed += c.Miss
+		gotMissed += c.MissedTicks
 		if c.StartedY < 0 || c.WaitY < 0 || c.Missed > stripDown || c.X+c.Width > stripWidth || c.Starts > 0 && c.Started == 0 {
 			t.Errorf("a column is outside of the strip, or too small to be seen: %+v", c)
 		}
 	}
 	if gotStarts != starts || gotMissed != 6 {
 		t.Errorf("%d starts and %d missed, want %d and 6", gotStarts, gotMissed, starts)
+	}
+}
+
+// Below its line a strip has the same scale as above: a restart that misses all its ticks is a thin
+// line, and not as high as the herd of the night.
+func TestStripOfABrokenWorkload(t *testing.T) {
+	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour), Minutes: []forecast.Minute{{Time: noon.Add(time.Hour), Started: 40}}}
+	for i := range 24 * 60 {
+		f.NotStarted = append(f.NotStarted, forecast.Tick{Namespace: "shop", Name: "broken", Tick: noon.Add(time.Duration(i) * time.Minute), Outcome: tidekeeperv1.OutcomeMissed})
+	}
+	s := stripOf(f, nil, time.UTC)
+	if c := s.Columns[4]; c.Missed > stripDown/5 || c.Missed == 0 || !strings.HasSuffix(c.Title, ", 15 missed or skipped by 1 restart") {
+		t.Errorf("a single restart is %d high, of %d: %s", c.Missed, stripDown, c.Title)
+	}
+	f.Summary.Missed = 24 * 60
+	if text := missedText(f); text != "1440 ticks of shop/broken" {
+		t.Errorf("the page says %q", text)
+	}
+	f.NotStarted[7].Name = "other"
+	if text := missedText(f); text != "1440 ticks of 2 restarts" {
+		t.Errorf("of two restarts the page says %q", text)
 	}
 }
 
@@ -150,10 +171,10 @@ func TestLane(t *testing.T) {
 		Is, Flag, Title string
 		Wait, Take      span
 	}
-	done := bar{"done", "", "00:00 Schedule: Succeeded, waited 2h24m0s, took 4h48m0s", span{250, 50}, span{300, 100}}
-	failed := bar{"failed", "request", "21:36 Request: Failed, waited 0s, took 1h24m0s", span{200, 0}, span{200, 29}}
+	done := bar{"done", "", "00:00 Schedule: Succeeded, waited 144m, took 4h48m", span{250, 50}, span{300, 100}}
+	failed := bar{"failed", "request", "21:36 Request: Failed, waited <1s, took 84m", span{200, 0}, span{200, 29}}
 	missed := bar{"missed", "", "16:48 Schedule: Missed", span{100, 0}, span{100, 5}}
-	changed := bar{"done", "change", "14:24 Change: Succeeded, waited 0s, took 2h24m0s", span{50, 0}, span{50, 50}}
+	changed := bar{"done", "change", "14:24 Change: Succeeded, waited <1s, took 144m", span{50, 0}, span{50, 50}}
 	next := bar{"coming", "", "00:00 Schedule: coming", span{750, 0}, span{750, 20}}
 	byAge := bar{"coming", "age", "02:24 Age: coming", span{800, 0}, span{800, 12}}
 	for trigger, want := range map[string][]bar{

@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,39 +15,54 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// Ticks of the same time with the same outcome and reason are shown together; restarts that
-// succeed or are in progress at the end are not shown.
+// A workload that misses all its ticks is one line, whatever their number, and so are the restarts
+// that miss the same time for the same reason; restarts that succeed or are in progress at the end
+// are not shown.
 func TestUnservedIn(t *testing.T) {
-	at := func(minute int) forecast.Tick {
-		return forecast.Tick{Tick: noon.Add(time.Duration(minute) * time.Minute), Name: fmt.Sprint(minute)}
+	tick := func(name string, minute int, outcome tidekeeperv1.Outcome, reason, message string) forecast.Tick {
+		return forecast.Tick{Namespace: "shop", Name: name, Tick: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome, Reason: reason, Message: message}
 	}
-	with := func(t forecast.Tick, outcome tidekeeperv1.Outcome, reason, message string) forecast.Tick {
-		t.Outcome, t.Reason, t.Message = outcome, reason, message
-		return t
+	f := &forecast.Forecast{Started: []forecast.Tick{
+		tick("fine", 0, tidekeeperv1.OutcomeSucceeded, "", ""), tick("busy", 0, "", "", ""),
+		tick("slow", 2, tidekeeperv1.OutcomeFailed, "Timeout", "not complete"), tick("often", 3, tidekeeperv1.OutcomeSucceeded, "", ""),
+	}}
+	for i := range 720 {
+		broken := tick("broken", 2*i, tidekeeperv1.OutcomeMissed, "TargetUnhealthy", "broken is not healthy")
+		if i == 1 {
+			broken.EarlierTicks = 4
+		}
+		f.NotStarted = append(f.NotStarted, broken)
 	}
-	earlier := with(at(1), tidekeeperv1.OutcomeMissed, "TargetPaused", "a is paused")
-	earlier.EarlierTicks = 4
-	f := &forecast.Forecast{
-		Started: []forecast.Tick{
-			with(at(0), tidekeeperv1.OutcomeSucceeded, "", ""), at(0),
-			with(at(2), tidekeeperv1.OutcomeFailed, "Timeout", "not complete"),
-		},
-		NotStarted: []forecast.Tick{
-			with(at(3), tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"), with(at(3), tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"),
-			earlier, with(at(1), tidekeeperv1.OutcomeMissed, "TargetPaused", "b is paused"),
-		},
-		Waiting: []forecast.Tick{with(at(4), "", "TargetRolling", "c rolls")},
+	f.NotStarted = append(f.NotStarted,
+		tick("a", 3, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"), tick("b", 3, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up by others"),
+		tick("often", 4, tidekeeperv1.OutcomeMissed, "BudgetExhausted", "used up"), tick("often", 5, tidekeeperv1.OutcomeSkipped, "Frozen", "a freeze"))
+	f.Waiting = []forecast.Tick{tick("c", 6, "", "TargetRolling", "c rolls"), tick("broken", 1440, "", "TargetUnhealthy", "broken is not healthy")}
+	shown := func() []string {
+		var got []string
+		for _, u := range UnservedIn(f) {
+			var names []string
+			for _, r := range u.Restarts {
+				names = append(names, r.Name)
+			}
+			got = append(got, fmt.Sprintf("%s to %s, %s ticks of %s: %s: %s %v", u.First.Format("15:04"), u.Last.Format("15:04"), u.CountText(), names, u.Outcome.Text, u.Message, u.Alike))
+		}
+		return got
 	}
-	var got []string
-	for _, u := range UnservedIn(f) {
-		got = append(got, fmt.Sprintf("%s %d of %d: %s: %s %v", u.Tick.Format("15:04"), u.Count, len(u.Ticks), u.Outcome.Text, u.Message, u.Alike))
+	want := []string{
+		"12:00 to 11:58, all 724, 1 waiting ticks of [broken]: Missed/TargetUnhealthy: broken is not healthy true",
+		"12:02 to 12:02, 1 ticks of [slow]: Failed/Timeout: not complete true",
+		"12:03 to 12:03, 2 ticks of [a b]: Missed/BudgetExhausted: used up false",
+		"12:04 to 12:04, 1 ticks of [often]: Missed/BudgetExhausted: used up true",
+		"12:05 to 12:05, 1 ticks of [often]: Skipped/Frozen: a freeze true",
+		"12:06 to 12:06, 1 ticks of [c]: Waiting/TargetRolling: c rolls true",
 	}
-	if diff := cmp.Diff([]string{
-		"12:01 6 of 2: Missed/TargetPaused: a is paused false",
-		"12:02 1 of 1: Failed/Timeout: not complete true",
-		"12:03 2 of 2: Missed/BudgetExhausted: used up true",
-		"12:04 1 of 1: Waiting/TargetRolling: c rolls true",
-	}, got); diff != "" {
+	if diff := cmp.Diff(want, shown()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Among ticks that are counted and not listed, there may be others of that restart.
+	f.Summary.Unlisted = 1
+	want[0] = strings.Replace(want[0], "all ", "", 1)
+	if diff := cmp.Diff(want, shown()); diff != "" {
+		t.Errorf("with ticks that are not listed (-want +got):\n%s", diff)
 	}
 }

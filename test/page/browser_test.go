@@ -81,7 +81,7 @@ func theLinkOpens(ctx context.Context, t *testing.T, d *dashboard) {
 	if err != nil || len(cookies.Cookies) > 0 {
 		t.Errorf("cookies %v, %v: want none", cookies, err)
 	}
-	shows(ctx, t, "5 starts")      // the herd of the night
+	shows(ctx, t, "5 restarts")    // the herd of the night
 	shows(ctx, t, "without place") // if a node is lost
 }
 

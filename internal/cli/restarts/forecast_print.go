@@ -86,20 +86,25 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// unservedTable returns the table of ticks without a restart, or with a restart that fails.
+// unservedTable returns the table of ticks without a restart, or with a restart that fails, by
+// restart and reason.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
-		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
+		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "LAST", Drop: 1}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
 	}}
 	for _, u := range all {
 		message := u.Message
 		if !u.Alike {
 			message += "; and others"
 		}
+		last := "-"
+		if u.Last.After(u.First) {
+			last = term.Moment(u.Last, now, local)
+		}
 		t.Rows = append(t.Rows, []term.Cell{
-			term.Text(term.Moment(u.Tick, now, local)), term.Text(fmt.Sprint(u.Count)),
+			term.Text(term.Moment(u.First, now, local)), term.Text(last), term.Text(u.CountText()),
 			term.Painted(cmdutil.ColorOf(u.Outcome.Severity), u.Outcome.Text),
-			term.Text(message), term.Text(tickNames(u.Ticks, namespaces, now)),
+			term.Text(message), term.Text(tickNames(u.Restarts, namespaces, now)),
 		})
 	}
 	return t

@@ -23,6 +23,14 @@ func started(name string, minutes int) forecast.Tick {
 	return forecast.Tick{Namespace: "shop", Name: name, Start: at, Tick: at}
 }
 
+// paused is a tick some minutes after noon that is missed, as its Deployment is paused.
+func paused(name string, minutes int) forecast.Tick {
+	return forecast.Tick{
+		Namespace: "shop", Name: name, Tick: noon.Add(time.Duration(minutes) * time.Minute), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetPaused",
+		Message: "Deployment " + name + " is paused",
+	}
+}
+
 func TestForecastTables(t *testing.T) {
 	f := forecast.Forecast{
 		From: noon, Until: noon.Add(time.Hour),
@@ -30,11 +38,9 @@ func TestForecastTables(t *testing.T) {
 			{Time: noon.Add(-time.Minute), Started: 1}, {Time: noon.Add(time.Minute), Started: 2, Waiting: 1}, {Time: noon.Add(5 * time.Minute), Started: 1},
 		},
 		Started: []forecast.Tick{started("busy", -1), started("a", 1), started("b", 1)},
-		NotStarted: []forecast.Tick{{
-			Namespace: "shop", Name: "c", Tick: noon.Add(time.Minute), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetPaused", Message: "Deployment c is paused",
-		}},
+		NotStarted: []forecast.Tick{paused("c", 1), paused("b", 3), paused("c", 21), paused("c", 41)},
 		Summary: forecast.Summary{
-			Started: 4, Missed: 1, Unlisted: 1, Assumed: 2, InProgress: 1, FirstStart: noon.Add(-time.Minute), LastCompletion: noon.Add(2 * time.Minute),
+			Started: 4, Missed: 4, Assumed: 2, InProgress: 1, FirstStart: noon.Add(-time.Minute), LastCompletion: noon.Add(2 * time.Minute),
 		},
 	}
 	if diff := cmp.Diff([]string{
@@ -46,15 +52,16 @@ func TestForecastTables(t *testing.T) {
 		t.Errorf("what starts (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
-		"TICK (UTC)    TICKS   OUTCOME               MESSAGE                  RESTARTS",
-		"today 12:01   1       Missed/TargetPaused   Deployment c is paused   c",
+		"TICK (UTC)    LAST          TICKS   OUTCOME               MESSAGE                  RESTARTS",
+		"today 12:01   today 12:41   all 3   Missed/TargetPaused   Deployment c is paused   c",
+		"today 12:03   -             1       Missed/TargetPaused   Deployment b is paused   b",
 	}, lines(t, unservedTable(view.UnservedIn(&f), false, noon, time.UTC), term.Screen{})); diff != "" {
 		t.Errorf("what does not (-want +got):\n%s", diff)
 	}
 	settings := view.SettingsOf(map[string]string{budget.FlagNamespaceShare: "50", budget.FlagSlotAge: "10m0s"})
 	o := forecastOptions{settings: settings, assume: cmdutil.Duration{Duration: time.Minute}}
 	if diff := cmp.Diff([]string{
-		"4 restarts, from today 11:59 until today 12:02: 3m. 1 tick will be missed. 1 restart in progress at the end.",
+		"4 restarts, from today 11:59 until today 12:02: 3m. 4 ticks will be missed. 1 restart in progress at the end.",
 		"Assumed: workloads stay as they are, --max-concurrent-restarts 20, 1m for 2 restarts without a success in the history (--assume-duration).",
 		"No restart will start until today 13:00. Nothing will be missed.",
 	}, []string{summaryText(&f, time.UTC), o.assumedText(&f), summaryText(&forecast.Forecast{From: noon, Until: noon.Add(time.Hour)}, time.UTC)}); diff != "" {

@@ -1,0 +1,81 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// siteWith returns the site of a cluster with these lists, by kind; the others are empty.
+func siteWith(t *testing.T, lists map[string]runtime.Object) *Site {
+	t.Helper()
+	objects := map[string]runtime.Object{
+		kindPools: &tidekeeperv1.NodePool{}, kindNodes: &corev1.Node{}, kindPods: &corev1.Pod{}, "deployments": &appsv1.Deployment{},
+		kindRestarts: &tidekeeperv1.ScheduledRestart{}, kindFreezes: &tidekeeperv1.Freeze{},
+	}
+	var f fakeKind
+	var kinds []Kind
+	for _, name := range overviewKinds {
+		object, list := objects[name], lists[name]
+		if object == nil {
+			object = &corev1.ConfigMap{}
+		}
+		if list == nil {
+			list = &corev1.PodList{}
+		}
+		kinds = append(kinds, f.kind(name, object, list, nil))
+	}
+	return newTestSite(t, nil, kinds...)
+}
+
+// brokenEveryTwoMinutes returns a restart each two minutes of a Deployment that is not healthy, and
+// a healthy neighbour.
+func brokenEveryTwoMinutes() map[string]runtime.Object {
+	broken, web := healthyWeb(), restartOfWeb()
+	broken.Name, broken.Status.ReadyReplicas, broken.Status.AvailableReplicas = "broken", 0, 0
+	web.Spec.ProgressDeadlineSeconds = 600
+	often := *web.DeepCopy()
+	often.Name, often.Spec.TargetRef.Name, often.Spec.Schedule, often.Spec.TimeZone = "broken", "broken", "*/2 * * * *", "Europe/Berlin"
+	often.Spec.StartingDeadlineSeconds = 30
+	next := metav1.NewTime(noon)
+	often.Status.NextScheduleTime = &next
+	return map[string]runtime.Object{
+		"deployments": &appsv1.DeploymentList{Items: []appsv1.Deployment{healthyWeb(), broken}},
+		kindRestarts:  &tidekeeperv1.ScheduledRestartList{Items: []tidekeeperv1.ScheduledRestart{often, web}},
+	}
+}
+
+// A broken workload is a line, however many of its ticks are missed, with a link to its restart.
+func TestABrokenWorkloadIsOneLine(t *testing.T) {
+	shown := html(t, siteWith(t, brokenEveryTwoMinutes()), "/restarts")
+	_, rest, found := strings.Cut(shown, `<table class="unserved"`)
+	table, after, _ := strings.Cut(rest, "</table>")
+	if !found || strings.Count(table, "<tr>") != 2 {
+		t.Fatalf("the table of the restarts that do not take place has not a single line:\n%s", table)
+	}
+	for _, want := range []string{`href="/restarts?restart=shop%2Fbroken"`, "all 716, 1 waiting</td>", "Missed/TargetUnhealthy", `<time datetime="2026-11-22T12:00:00Z" title="2026-11-22 12:00:00 UTC">today 12:00</time>`, "tomorrow 11:50"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("its line lacks %q:\n%s", want, table)
+		}
+	}
+	if !strings.Contains(shown, "1 restart will start, ") || !strings.Contains(shown, "716 ticks of shop/broken</span> will be missed") {
+		t.Errorf("the sentence above it does not say what is missed:\n%.2000s", shown)
+	}
+	if strip, list := strings.Index(after, `<figure class="strip">`), strings.Index(after, "Past and coming"); strip < 0 || list < strip {
+		t.Error("the list is not below the strip")
+	}
+	// A restart with the name of its workload has it once, and a zone that is not that of the page is named.
+	row, _, _ := strings.Cut(after[strings.Index(after, `<tr id="restart-shop/broken"`):], "</tr>")
+	if !strings.Contains(row, "<small><bdi>Deployment</bdi></small>") || !strings.Contains(row, "<small><bdi>Europe/Berlin</bdi></small>") {
+		t.Errorf("the row of the restart is:\n%s", row)
+	}
+}
