@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -188,29 +187,44 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 		return err
 	}
 	e.Of = []string{f.workload}
-	p := explore.Plan{For: f.runFor, Only: f.only, Jobs: f.jobs, Shrink: f.shrink, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}
 	if err := f.playable(cmd, explore.Waiting); err != nil {
 		return err
 	}
-	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
+	p, err := f.plan(cmd)
+	if err != nil {
 		return err
 	}
-	if e.Dir, err = filepath.Abs(f.dir); err != nil {
+	return playInto(cmd, explore.Tool, f, &e.Dir, e.Close, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
+		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink})
+	})
+}
+
+// plan is the choice of cases of the flags.
+func (f exploreFlags) plan(cmd *cobra.Command) (results.Plan, error) {
+	i, n, err := shard(f.shard)
+	return results.Plan{For: f.runFor, Only: f.only, Shard: i, Shards: n, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}, err
+}
+
+// playInto plays with the results in --dir, whose absolute path it sets dir to, reports, and
+// returns the exit code. It calls end when all is played.
+func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, dir *string, end func(), play func(context.Context) (*results.Result[F], error)) error {
+	var err error
+	if *dir, err = filepath.Abs(f.dir); err != nil {
 		return err
 	}
-	unlock, err := results.Lock(e.Dir)
+	unlock, err := results.Lock(*dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	defer e.Close()
+	defer end()
 	ctx, stop := untilHangup(cmd.Context())
 	defer stop()
-	result, err := e.Run(ctx, p)
+	result, err := play(ctx)
 	if result == nil {
 		return err
 	}
-	return errors.Join(err, tell(cmd, result, e.Dir, f.html, f.junit))
+	return errors.Join(err, tell(cmd, tool, result, *dir, f.html, f.junit))
 }
 
 // untilHangup returns a context that also ends when the terminal is closed, unless the process
@@ -241,26 +255,16 @@ func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	return nil
 }
 
-// result is a result of explore or fuzz.
-type result interface {
-	HTML(file string) error
-	JUnit(file string) error
-	JSON(dir string) error
-	Text(w io.Writer, dir string)
-	Confirmed() int
-	Judged() error
-}
-
 // tell reports a result, and returns the exit code.
-func tell(cmd *cobra.Command, result result, dir, html, junit string) error {
+func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *results.Result[F], dir, html, junit string) error {
 	if html == "" {
 		html = filepath.Join(dir, "report.html")
 	}
 	if junit == "" {
 		junit = filepath.Join(dir, "junit.xml")
 	}
-	result.Text(cmd.OutOrStdout(), dir)
-	if err := errors.Join(result.HTML(html), result.JUnit(junit), result.JSON(dir)); err != nil {
+	tool.Text(cmd.OutOrStdout(), result, dir)
+	if err := errors.Join(tool.HTML(html, result), tool.JUnit(junit, result), tool.JSON(dir, result)); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "Reports: %s, %s\n", html, junit)
@@ -317,7 +321,7 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	if fuzz.IsFinding(args[0]) {
 		return replayFuzz(ctx, cmd, f, args[0], args[1:])
 	}
-	finding, err := explore.ReadFinding(args[0])
+	finding, err := explore.Tool.ReadFinding(args[0])
 	if err != nil {
 		return err
 	}
@@ -335,11 +339,17 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	if err != nil {
 		return err
 	}
-	if again == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this fault.")
+	return tellAgain(cmd, explore.Tool, again, again != nil, args[0], "fault")
+}
+
+// tellAgain reports whether the finding of a file was found again, and returns the exit code.
+// subject names the thing that the operator survives otherwise.
+func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, found bool, file, subject string) error {
+	if !found {
+		fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
 		return nil
 	}
-	again.Text(cmd.OutOrStdout(), filepath.Dir(args[0]))
+	tool.TextOf(cmd.OutOrStdout(), again, filepath.Dir(file))
 	return errFound
 }
 
@@ -357,23 +367,25 @@ func newReport(tool string) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var merged result
-			var err error
 			switch {
-			case fuzz.IsResult(args[0]):
-				merged, err = fuzz.Merge(args)
-			case explore.IsResult(args[0]):
-				merged, err = explore.Merge(args)
-			default:
-				err = fmt.Errorf("%s has no results of sandbox explore or sandbox fuzz", args[0])
+			case fuzz.Tool.Is(args[0]):
+				return tellMerged(cmd, fuzz.Tool, args, html, junit)
+			case explore.Tool.Is(args[0]):
+				return tellMerged(cmd, explore.Tool, args, html, junit)
 			}
-			if err != nil {
-				return err
-			}
-			return tell(cmd, merged, args[0], html, junit)
+			return fmt.Errorf("%s has no results of sandbox explore or sandbox fuzz", args[0])
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML page to this file (default report.html in the first directory)")
 	cmd.Flags().StringVar(&junit, "junit", "", "write the JUnit report to this file (default junit.xml in the first directory)")
 	return cmd
+}
+
+// tellMerged reports the results of several directories together, and returns the exit code.
+func tellMerged[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], dirs []string, html, junit string) error {
+	merged, err := tool.Merge(dirs)
+	if err != nil {
+		return err
+	}
+	return tell(cmd, tool, merged, dirs[0], html, junit)
 }

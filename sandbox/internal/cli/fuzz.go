@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -115,26 +114,14 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
 	fuzzer.Explorer.Of = append(slices.Clone(f.install), f.object)
-	p := fuzz.Plan{For: f.runFor, Faults: f.faults, Only: f.only, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}
-	if p.Shard, p.Shards, err = shard(f.shard); err != nil {
-		return err
-	}
-	if fuzzer.Explorer.Dir, err = filepath.Abs(f.dir); err != nil {
-		return err
-	}
-	unlock, err := results.Lock(fuzzer.Explorer.Dir)
+	p, err := f.plan(cmd)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	defer fuzzer.Explorer.Close()
-	ctx, stop := untilHangup(cmd.Context())
-	defer stop()
-	result, err := fuzzer.Run(ctx, p)
-	if result == nil {
-		return err
-	}
-	return errors.Join(err, tell(cmd, result, fuzzer.Explorer.Dir, f.html, f.junit))
+	e := fuzzer.Explorer
+	return playInto(cmd, fuzz.Tool, f.exploreFlags, &e.Dir, e.Close, func(ctx context.Context) (*results.Result[*fuzz.Finding], error) {
+		return fuzzer.Run(ctx, fuzz.Plan{Plan: p, Faults: f.faults})
+	})
 }
 
 // fuzzer makes a fuzzer without a sample.
@@ -154,7 +141,7 @@ func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fu
 
 // replayFuzz plays a finding of fuzz again.
 func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
-	finding, err := fuzz.ReadFinding(file)
+	finding, err := fuzz.Tool.ReadFinding(file)
 	if err != nil {
 		return err
 	}
@@ -172,10 +159,5 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 	if err != nil {
 		return err
 	}
-	if again == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "It is not found any more: the operator survives this "+finding.What()+".")
-		return nil
-	}
-	again.Text(cmd.OutOrStdout(), filepath.Dir(file))
-	return errFound
+	return tellAgain(cmd, fuzz.Tool, again, again != nil, file, finding.What())
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
@@ -22,52 +21,21 @@ import (
 
 // Plan chooses the faults to play.
 type Plan struct {
-	// For limits the time of the whole exploration; 0 plays every fault.
-	For time.Duration
-	// Only are substrings of the names of faults, or IDs; empty plays every fault.
-	Only []string
-	// Shard and Shards divide the faults among machines: this process plays part Shard of Shards,
-	// counted from 1.
-	Shard, Shards int
-	// Jobs is the number of sandboxes that play side by side.
-	Jobs int
+	results.Plan
 	// Shrink leaves out the steps of the workload that a finding does not need. If For is limited,
 	// its last fifth is reserved for that.
 	Shrink bool
-	// Fresh discards the faults and findings that earlier runs recorded.
-	Fresh bool
-	// Progress receives a line for each run.
-	Progress io.Writer
-}
-
-// Result is the result of exploring.
-type Result struct {
-	*results.Result[*Finding]
-	// Streamed are the resources whose lists cannot be stale, as the operator streams them.
-	Streamed []string
 }
 
 // Run learns the baseline from runs without a fault, then plays faults until all are played or
 // p.For is over.
-func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
-	began := time.Now()
-	over := ctx
-	if p.For > 0 {
-		var cancel context.CancelFunc
-		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
-		defer cancel()
-	}
-	about, err := results.NewAbout(e.Command, e.Of, e.Workload.Install, e.Workload, e.Judging())
+func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
+	in := results.Inputs{Command: e.Command, Of: e.Of, Installed: e.Workload.Install, Subject: e.Workload, Judging: e.Judging()}
+	book, over, end, err := Tool.Begin(ctx, e.Dir, in, p.Plan)
 	if err != nil {
 		return nil, err
 	}
-	about.Fresh = p.Fresh
-	book, err := tool.Open(e.Dir, about)
-	if err != nil {
-		return nil, err
-	}
-	defer book.Close()
-	book.Opened(p.Progress, tool.Cases)
+	defer end()
 	base, a, err := e.learnBaseline(ctx, p.Jobs, p.Progress)
 	if err != nil {
 		return nil, err
@@ -76,8 +44,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 		p.Jobs, base.Elects = 1, false
 	}
 	left := choose(faults.PlanAll(base), p)
-	result := &Result{Result: book.Result}
-	result.Learnt = base.Describe()
+	book.Learnt = base.Describe()
 	if err := book.Plan(p.Shard, p.Shards, ids(left)); err != nil {
 		return nil, err
 	}
@@ -88,35 +55,40 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*Result, error) {
 	if err := book.Judge(base.Scope(&a.Record, first)); err != nil {
 		return nil, err
 	}
-	for _, resource := range base.Watched {
-		if !slices.Contains(base.Listed, resource) {
-			result.Streamed = append(result.Streamed, resource)
-		}
-	}
-	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", result.Learnt, len(left))
+	book.Remarks = streamed(base)
+	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", book.Learnt, len(left))
 	baseline.SayMasked(p.Progress, base.Masked())
 	if len(left) == 0 {
 		return nil, noFaults(p)
 	}
 	if found := e.subject().foundUndisturbed(a, base, book.Findings); found != nil {
-		found.After = time.Since(began).Seconds()
+		found.After = book.Elapsed().Seconds()
 		if err := book.Found(found); err != nil {
 			return nil, err
 		}
 	}
 	book.Replayed(undisturbed)
-	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, began: began, history: faults.NewHistory()}
+	q := &queue{explorer: e, plan: p, base: base, book: book, over: over, history: faults.NewHistory()}
 	q.play = func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error) {
 		return e.play(ctx, lane, f, base, in)
 	}
 	q.fill(left)
 	err = q.run(ctx)
-	result.Left = q.left()
+	book.Left = q.left()
 	if err == nil && p.Shrink {
 		err = q.shrink(over)
 	}
-	result.Took = time.Since(began)
-	return result, err
+	book.Took = book.Elapsed()
+	return book.Result, err
+}
+
+// streamed says which resources have no stale first list.
+func streamed(base *baseline.Baseline) []string {
+	resources := slices.DeleteFunc(slices.Clone(base.Watched), func(resource string) bool { return slices.Contains(base.Listed, resource) })
+	if len(resources) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Stale first lists were not played for %s: the operator streams these lists or asks for current ones, so they cannot be stale.", strings.Join(resources, ", "))}
 }
 
 // Judging returns the settings that the verdict on a run depends on, other than the workload.
@@ -205,14 +177,7 @@ func (e *Explorer) Close() {
 
 // choose returns the faults of this shard that p.Only selects.
 func choose(all []faults.Planned, p Plan) []faults.Planned {
-	var chosen []faults.Planned
-	for _, f := range all {
-		if len(p.Only) > 0 && !slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(f.Name(), part) || f.ID() == part }) {
-			continue
-		}
-		chosen = append(chosen, f)
-	}
-	return slices.DeleteFunc(chosen, func(f faults.Planned) bool { return !results.InPart(f.Name(), p.Shard, p.Shards) })
+	return slices.DeleteFunc(slices.Clone(all), func(f faults.Planned) bool { return !p.Plays(f.Name(), f.ID()) })
 }
 
 // ids returns the IDs of faults, which are also their file names.

@@ -205,9 +205,6 @@ func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
 	return near
 }
 
-// ReadFinding reads the file of a finding.
-func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
-
 func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {

@@ -33,18 +33,18 @@ func heavyOutcome(reached bool, problems ...judge.Problem) *judge.Outcome {
 // explore holds no more records of runs, and no more goroutines, than after 100.
 func TestMemoryIsBounded(t *testing.T) {
 	w := &workload.Workload{Steps: []workload.Step{{Name: "a"}}}
-	about, err := results.NewAbout([]string{"true"}, nil, nil, w, nil)
+	about, err := results.NewAbout(results.Inputs{Command: []string{"true"}, Subject: w})
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := tool.Open(t.TempDir(), about)
+	book, err := Tool.Open(t.TempDir(), about)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer book.Close()
 	turn, runs := 0, 0
 	q := &queue{
-		explorer: &Explorer{Workload: w, Command: []string{"true"}}, plan: Plan{Progress: io.Discard}, book: book, over: t.Context(), began: time.Now(), history: faults.NewHistory(),
+		explorer: &Explorer{Workload: w, Command: []string{"true"}}, plan: Plan{Plan: results.Plan{Progress: io.Discard}}, book: book, over: t.Context(), history: faults.NewHistory(),
 		play: func(_ context.Context, _ string, f *faults.Fault, in setting) (*judge.Outcome, error) {
 			if runs++; !in.new {
 				turn++

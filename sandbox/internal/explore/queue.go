@@ -26,7 +26,6 @@ type queue struct {
 	base     *baseline.Baseline
 	book     *results.Book[*Finding]
 	over     context.Context
-	began    time.Time
 	// play plays a run with a fault.
 	play func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error)
 
@@ -183,7 +182,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	before := slices.IndexFunc(q.book.Findings, func(other *Finding) bool { return other.ID == played.ID })
 	switch {
 	case found != nil:
-		found.After = time.Since(q.began).Seconds()
+		found.After = q.book.Elapsed().Seconds()
 		q.history.NoteFound(&f)
 		kept = q.book.Found(found)
 	case before >= 0 && err == nil: // Earlier there was no time to confirm this finding.

@@ -97,7 +97,7 @@ func TestShards(t *testing.T) {
 	}
 	parts := map[string]int{}
 	for shard := 1; shard <= 3; shard++ {
-		mine := choose(slices.Clone(all), Plan{Shard: shard, Shards: 3})
+		mine := choose(slices.Clone(all), Plan{Plan: results.Plan{Shard: shard, Shards: 3}})
 		if len(mine) < 20 {
 			t.Errorf("part %d has only %d faults of 100", shard, len(mine))
 		}
@@ -108,7 +108,7 @@ func TestShards(t *testing.T) {
 			parts[f.ID()] = shard
 		}
 		// Another machine has planned fewer.
-		for _, f := range choose(slices.Clone(all[1:]), Plan{Shard: shard, Shards: 3}) {
+		for _, f := range choose(slices.Clone(all[1:]), Plan{Plan: results.Plan{Shard: shard, Shards: 3}}) {
 			if parts[f.ID()] != shard {
 				t.Errorf("%s is in another part of fewer", f.Name())
 			}

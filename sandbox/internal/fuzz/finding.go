@@ -169,9 +169,6 @@ func IsFinding(file string) bool {
 	return yaml.Unmarshal(text, &fields) == nil && fields["edits"] != nil
 }
 
-// ReadFinding reads the file of a finding.
-func ReadFinding(file string) (*Finding, error) { return tool.ReadFinding(file) }
-
 func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {

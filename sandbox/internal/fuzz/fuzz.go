@@ -75,48 +75,23 @@ type baseline struct {
 
 // Plan chooses the edits to play.
 type Plan struct {
-	// For limits the time of fuzzing; 0 plays every edit.
-	For time.Duration
+	results.Plan
 	// Faults plays each edit that shows no problem again, with faults.
 	Faults bool
-	// Only are substrings of the names of trials, or IDs; empty plays every edit.
-	Only []string
-	// Shard and Shards divide the edits among machines: this process plays part Shard of Shards,
-	// counted from 1.
-	Shard, Shards int
-	// Jobs is the number of sandboxes that play side by side.
-	Jobs int
-	// Fresh discards the trials and findings that earlier runs recorded.
-	Fresh bool
-	// Progress receives a line for each trial.
-	Progress io.Writer
 }
-
-// Result is the result of fuzzing.
-type Result struct{ *results.Result[*Finding] }
 
 // Run learns the state of the sample, and plays edits of the sample until all are played or
 // p.For is over.
-func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
-	began := time.Now()
-	over := ctx
-	if p.For > 0 {
-		var cancel context.CancelFunc
-		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
-		defer cancel()
-	}
+func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
 	e := f.Explorer
-	about, err := results.NewAbout(e.Command, e.Of, e.Workload.Install, []any{f.Sample, f.Others, e.Workload}, []any{e.Judging(), f.Ignore, f.Busy})
+	book, over, end, err := Tool.Begin(ctx, e.Dir, results.Inputs{
+		Command: e.Command, Of: e.Of, Installed: e.Workload.Install,
+		Subject: []any{f.Sample, f.Others, e.Workload}, Judging: []any{e.Judging(), f.Ignore, f.Busy},
+	}, p.Plan)
 	if err != nil {
 		return nil, err
 	}
-	about.Fresh = p.Fresh
-	book, err := tool.Open(e.Dir, about)
-	if err != nil {
-		return nil, err
-	}
-	defer book.Close()
-	book.Opened(p.Progress, tool.Cases)
+	defer end()
 	w, err := f.learn(ctx, p.Progress)
 	if err != nil {
 		return nil, err
@@ -148,15 +123,15 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*Result, error) {
 	err = errors.Join(book.Judge(by), q.run(w))
 	by.Masked = f.base.mask.All() // Fields were masked since.
 	err = errors.Join(err, book.Judge(by))
-	book.Left, book.Took = len(q.edits), time.Since(began)
-	return &Result{book.Result}, err
+	book.Left, book.Took = len(q.edits), book.Elapsed()
+	return book.Result, err
 }
 
 // chosen returns the edits of this shard that p.Only selects.
 func chosen(all []edits.Edit, p Plan) []edits.Edit {
 	return slices.DeleteFunc(all, func(e edits.Edit) bool {
 		t := trial{edits: []edits.Edit{e}}
-		return !p.chooses(t) || !results.InPart(t.name(), p.Shard, p.Shards)
+		return !p.Plays(t.name(), t.id())
 	})
 }
 
@@ -169,13 +144,6 @@ func noEdits(p Plan) error {
 		return fmt.Errorf("no edit to play: part %d/%d is empty, as there are few edits", p.Shard, p.Shards)
 	}
 	return errors.New("no edit to play: the schema describes nothing that can be edited")
-}
-
-// chooses reports whether Only selects a trial.
-func (p Plan) chooses(t trial) bool {
-	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool {
-		return strings.Contains(t.name(), part) || t.id() == part
-	})
 }
 
 // describe describes the baseline in a line.

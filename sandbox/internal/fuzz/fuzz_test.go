@@ -89,7 +89,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		Outcome: accepted, Problem: Problem{Oracle: NotHealed, When: "after", Lines: []string{"a: b"}},
 	}
 	dir := t.TempDir()
-	book, err := tool.Open(dir, results.About{})
+	book, err := Tool.Open(dir, results.About{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := filepath.Join(dir, results.File(f))
-	read, err := ReadFinding(saved)
+	read, err := Tool.ReadFinding(saved)
 	if err != nil || !reflect.DeepEqual(read, f) || !IsFinding(saved) {
 		t.Errorf("read as %+v, %v", read, err)
 	}
@@ -107,7 +107,7 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
+		if _, err := Tool.ReadFinding(file); err == nil || !strings.Contains(err.Error(), "other.yaml is not a finding of sandbox fuzz: ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestShards(t *testing.T) {
 	}
 	part := map[string]int{}
 	for shard := 1; shard <= shards; shard++ {
-		for _, e := range chosen(slices.Clone(all[1:]), Plan{Shard: shard, Shards: shards}) {
+		for _, e := range chosen(slices.Clone(all[1:]), Plan{Plan: results.Plan{Shard: shard, Shards: shards}}) {
 			if before, twice := part[e.String()]; twice {
 				t.Errorf("%s is in the parts %d and %d", e, before, shard)
 			}
@@ -145,7 +145,7 @@ func TestShards(t *testing.T) {
 		t.Errorf("%d of %d edits are in a part", len(part), len(all)-1)
 	}
 	for shard := 1; shard <= shards; shard++ {
-		mine := chosen(slices.Clone(all), Plan{Shard: shard, Shards: shards})
+		mine := chosen(slices.Clone(all), Plan{Plan: results.Plan{Shard: shard, Shards: shards}})
 		if len(mine) < 5 {
 			t.Errorf("part %d has only %d of %d edits", shard, len(mine), len(all))
 		}

@@ -50,7 +50,7 @@ func (q *queue) fill(all []edits.Edit) {
 		}
 	}
 	for _, f := range q.book.Again {
-		if t := f.trial(); q.plan.chooses(t) {
+		if t := f.trial(); q.plan.Chooses(t.name(), t.id()) {
 			q.again = append(q.again, t)
 		}
 	}

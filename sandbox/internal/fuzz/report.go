@@ -12,8 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-var tool = &results.Tool[*Finding]{
-	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding,
+// Tool reports the results of fuzz.
+var Tool = &results.Tool[*Finding]{
+	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding, Outcomes: outcomes,
 	Effects: []results.Effect{
 		{Outcome: string(accepted), Says: "were accepted, and judged by what the operator did"},
 		{Outcome: string(denied), Says: "were refused by the API server, and judged by whether that changed anything"},
@@ -29,24 +30,19 @@ var tool = &results.Tool[*Finding]{
 {{end}}</pre>`),
 }
 
-// Text writes the result for a terminal.
-func (r *Result) Text(w io.Writer, dir string) {
-	tool.Text(w, r.Result, dir)
-	fmt.Fprintf(w, "\nPlayed %d in %s: %d accepted, %d refused, %d without a change", len(r.Played), r.Took.Round(time.Second),
+// outcomes describes the played edits in a part of a sentence.
+func outcomes(r *results.Result[*Finding]) string {
+	text := fmt.Sprintf("Played %d in %s: %d accepted, %d refused, %d without a change", len(r.Played), r.Took.Round(time.Second),
 		r.Came(string(accepted)), r.Came(string(denied)), r.Came(string(same)))
 	if failed := r.Failed(); failed > 0 {
-		fmt.Fprintf(w, "; %d could not be judged", failed)
+		text += fmt.Sprintf("; %d could not be judged", failed)
 	}
 	if faults := r.Came(string(disturbed)) + r.Came(string(notReached)); faults > 0 {
-		fmt.Fprintf(w, "; %d with a fault, of which %d were reached", faults, r.Came(string(disturbed)))
+		text += fmt.Sprintf("; %d with a fault, of which %d were reached", faults, r.Came(string(disturbed)))
 	} else if slices.ContainsFunc(r.Played, func(p results.Played) bool { return p.Then != nil }) {
-		fmt.Fprint(w, "; none with a fault, as the operator has written nothing after an edit that it has survived")
+		text += "; none with a fault, as the operator has written nothing after an edit that it has survived"
 	}
-	fmt.Fprintf(w, "; %d not played. Found: %d.\n", r.Left, r.Confirmed())
-	for _, doubt := range r.Doubt() {
-		fmt.Fprintln(w, doubt)
-	}
-	tool.Means(w, r.Result)
+	return text
 }
 
 // Describe implements [results.Finding].
@@ -77,27 +73,4 @@ func (f *Finding) Made() []string {
 		lines = append(lines, fmt.Sprintf("then %s: %s", f.Fault.Call, f.Fault.Means()))
 	}
 	return lines
-}
-
-// Text writes a finding for a terminal.
-func (f *Finding) Text(w io.Writer, dir string) {
-	tool.Text(w, &results.Result[*Finding]{Findings: []*Finding{f}}, dir)
-}
-
-// HTML writes the result as a page.
-func (r *Result) HTML(file string) error { return tool.HTML(file, r.Result) }
-
-// JUnit writes the result for CI.
-func (r *Result) JUnit(file string) error { return tool.JUnit(file, r.Result) }
-
-// JSON writes the result for programs to a directory.
-func (r *Result) JSON(dir string) error { return tool.JSON(dir, r.Result) }
-
-// IsResult reports whether a directory has the results of this package.
-func IsResult(dir string) bool { return tool.Is(dir) }
-
-// Merge combines the results in several directories, as of the shards of a run.
-func Merge(dirs []string) (*Result, error) {
-	merged, err := tool.Merge(dirs)
-	return &Result{merged}, err
 }

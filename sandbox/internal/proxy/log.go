@@ -15,9 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// entry is a line of the log: a request that has ended, or a fault that was
-// done to an event of a watch that goes on.
-type entry struct {
+// Entry is a line of the log: a request that has ended, or a fault that was
+// injected into an event of a watch that goes on.
+type Entry struct {
 	// Time is when the request, or the event, arrived.
 	Time time.Time `json:"time"`
 	// ID counts the requests; the faults of a watch's events have its ID.
@@ -33,7 +33,7 @@ type entry struct {
 	// present.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UserAgent       string `json:"userAgent"`
-	// Event is the type of the event that a fault was done to.
+	// Event is the type of the event that a fault was injected into.
 	Event string `json:"event,omitempty"`
 	// Status is the status code for the client, absent without an answer; Upstream is the status
 	// code of the API server, absent if it was not asked or did not answer.
@@ -52,8 +52,8 @@ type entry struct {
 	Seconds float64 `json:"seconds"`
 }
 
-func newEntry(id int64, r fault.Request, now time.Time) entry {
-	e := entry{Time: now, ID: id, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.ResourceVersion, UserAgent: r.UserAgent}
+func entryOf(id int64, r fault.Request, now time.Time) Entry {
+	e := Entry{Time: now, ID: id, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.ResourceVersion, UserAgent: r.UserAgent}
 	if r.Resource == "" {
 		e.Path = r.Path
 	} else {
@@ -132,7 +132,7 @@ type log struct {
 	out io.Writer
 }
 
-func (l *log) write(e entry) {
+func (l *log) write(e Entry) {
 	e.Seconds = time.Since(e.Time).Seconds()
 	line, err := json.Marshal(e)
 	if err != nil {

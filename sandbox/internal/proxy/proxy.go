@@ -81,21 +81,21 @@ type exchange struct {
 	trusted bool
 
 	mu    sync.Mutex
-	entry entry
+	entry Entry
 }
 
-func (x *exchange) change(f func(*entry)) {
+func (x *exchange) change(f func(*Entry)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f(&x.entry)
 }
 
 func (x *exchange) blame(kind fault.Kind, rule string) {
-	x.change(func(e *entry) { e.Fault, e.Rule = kind, rule })
+	x.change(func(e *Entry) { e.Fault, e.Rule = kind, rule })
 }
 
 func (x *exchange) failed(err error) {
-	x.change(func(e *entry) { e.Error = err.Error() })
+	x.change(func(e *Entry) { e.Error = err.Error() })
 }
 
 // ServeHTTP serves a request of a client.
@@ -105,11 +105,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		request: described,
 		trusted: r.TLS != nil && len(r.TLS.VerifiedChains) > 0,
-		entry:   newEntry(p.requests.Add(1), described, now),
+		entry:   entryOf(p.requests.Add(1), described, now),
 	}
 	out := &meter{ResponseWriter: w, writeTimeout: p.writeTimeout, slow: func() { x.failed(errSlow) }}
 	// Also when the connection is broken off, which is a panic.
-	defer x.change(func(e *entry) {
+	defer x.change(func(e *Entry) {
 		e.Status, e.Bytes = out.status, out.bytes
 		p.log.write(*e)
 	})
@@ -189,7 +189,7 @@ func (p *Proxy) detached(r *http.Request) {
 func (p *Proxy) answered(response *http.Response) error {
 	ctx := response.Request.Context()
 	x := exchangeOf(ctx)
-	x.change(func(e *entry) { e.Upstream = response.StatusCode })
+	x.change(func(e *Entry) { e.Upstream = response.StatusCode })
 	if x.request.IsWatch() && response.StatusCode == http.StatusOK {
 		response.Body = p.streams.start(ctx, x, response.Body, encodingOf(response.Header.Get("Content-Type")))
 	}

@@ -61,7 +61,7 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked.Header.Set("Accept", runtime.ContentTypeJSON)
 	answer := a.record(asked)
 	// The log is about the request itself.
-	x.change(func(e *entry) { e.Upstream = 0 })
+	x.change(func(e *Entry) { e.Upstream = 0 })
 	if answer.status != http.StatusOK {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	case x.request.Verb == "list":
 		if action.Fault.Cached {
 			older := a.olderThanNow(r, action.Fault.ResourceVersion)
-			x.change(func(e *entry) { e.Older = older })
+			x.change(func(e *Entry) { e.Older = older })
 		}
 		a.api.ServeHTTP(w, asOf(r, r.URL.Path, query, action.Fault.ResourceVersion))
 	default:

@@ -47,7 +47,7 @@ func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser
 // Close ends the stream; the client is gone, or has read its end.
 func (s *stream) Close() error {
 	s.streams.remove(s)
-	s.exchange.change(func(e *entry) { e.Events = s.passed.Load() })
+	s.exchange.change(func(e *Entry) { e.Events = s.passed.Load() })
 	s.end()
 	_ = s.PipeReader.Close()
 	return s.upstream.Close()
@@ -148,7 +148,7 @@ func (s *stream) write(frame []byte) bool {
 
 // logFault logs the fault of an event.
 func (s *stream) logFault(f frame, action *fault.Action) {
-	e := newEntry(s.exchange.entry.ID, s.exchange.request, time.Now())
+	e := entryOf(s.exchange.entry.ID, s.exchange.request, time.Now())
 	e.Event, e.Namespace, e.Name = f.event.Type, f.event.Namespace, f.event.Name
 	e.Fault, e.Rule = action.Fault.Kind, action.Rule
 	s.streams.log.write(e)

@@ -45,20 +45,29 @@ const (
 	theJudging   = "the flags that judge"
 )
 
-// NewAbout identifies results by the operator's command, the names of the input files, the
-// installed manifests, the subject, such as the workload, and the flags that judge it.
-func NewAbout(command, of, installed []string, subject, judging any) (About, error) {
-	a := About{Command: command, Of: of, Contents: map[string]string{}}
+// Inputs are all that results depend on.
+type Inputs struct {
+	// Command is the command line of the operator, Of are the names of the input files, and
+	// Installed the installed manifests.
+	Command, Of, Installed []string
+	// Subject is the content of the input files, such as the workload, and Judging the flags that
+	// judge it.
+	Subject, Judging any
+}
+
+// NewAbout identifies results by their inputs.
+func NewAbout(in Inputs) (About, error) {
+	a := About{Command: in.Command, Of: in.Of, Contents: map[string]string{}}
 	var err error
 	if a.Contents[theSandbox], err = hashSelf(); err != nil {
 		return a, fmt.Errorf("read %s: %w", theSandbox, err)
 	}
-	for name, files := range map[string][]string{theProgram: programFiles(command), theInstalled: installed} {
+	for name, files := range map[string][]string{theProgram: programFiles(in.Command), theInstalled: in.Installed} {
 		if a.Contents[name], err = hashFiles(files); err != nil {
 			return a, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	for name, value := range map[string]any{theSubject: subject, theJudging: judging} {
+	for name, value := range map[string]any{theSubject: in.Subject, theJudging: in.Judging} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return a, err

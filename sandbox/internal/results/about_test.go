@@ -89,7 +89,7 @@ func TestContents(t *testing.T) {
 	}
 	about := func(judging string) *About {
 		t.Helper()
-		a, err := NewAbout([]string{"./operator", "config.yaml", "--flags=flags"}, nil, []string{"config/default"}, "shop", judging)
+		a, err := NewAbout(Inputs{Command: []string{"./operator", "config.yaml", "--flags=flags"}, Installed: []string{"config/default"}, Subject: "shop", Judging: judging})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,6 +79,9 @@ func (b *Book[F]) Found(f F) error {
 // Save writes a finding that has changed.
 func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 
+// Elapsed returns the time since the run began.
+func (b *Book[F]) Elapsed() time.Duration { return time.Since(b.began) }
+
 // Close ends it.
 func (b *Book[F]) Close() { _ = b.file.Close() }
 

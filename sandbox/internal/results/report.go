@@ -11,13 +11,29 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // mostMoments is the largest number of moments of a timeline in a report for a terminal.
 const mostMoments = 16
 
-// Text writes the findings of a result for a terminal.
+// Text writes a result for a terminal.
 func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
+	t.findings(w, r, dir)
+	fmt.Fprintf(w, "\n%s; %d not played. Found: %d.\n", t.Outcomes(r), r.Left, r.Confirmed())
+	for _, line := range slices.Concat(r.Doubt(), r.Remarks) {
+		fmt.Fprintln(w, line)
+	}
+	t.means(w, r)
+}
+
+// TextOf writes a finding for a terminal.
+func (t *Tool[F]) TextOf(w io.Writer, f F, dir string) {
+	t.findings(w, &Result[F]{Findings: []F{f}}, dir)
+}
+
+// findings writes the findings of a result for a terminal.
+func (t *Tool[F]) findings(w io.Writer, r *Result[F], dir string) {
 	confirmed, once := r.Groups()
 	for i, g := range confirmed {
 		fmt.Fprintf(w, "\n%d. %s\n   %s\n", i+1, g.Finding.Title(), g.Finding.Where())

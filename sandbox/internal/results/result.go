@@ -25,6 +25,8 @@ type Result[F Finding] struct {
 	Scope *Scope
 	// Learnt describes the runs without a fault, in a line.
 	Learnt string
+	// Remarks are further lines of the report, such as about cases that cannot be played.
+	Remarks []string
 }
 
 // Group are findings that probably have the same cause.

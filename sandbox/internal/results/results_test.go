@@ -132,7 +132,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%d failed, %d were not reached, %d found", merged.Failed(), merged.Came(NotReached), merged.Confirmed())
 	}
 	var text bytes.Buffer
-	tool.Text(&text, merged, "results")
+	tool.findings(&text, merged, "results")
 	// The file of a finding stays where it was found.
 	want := `
 1. lost!

@@ -54,7 +54,7 @@ What this result means:
     pods, how often they are created
 `
 	var text bytes.Buffer
-	counting.Means(&text, r)
+	counting.means(&text, r)
 	if text.String() != want {
 		t.Errorf("the report says\n%s\nwant\n%s", text.String(), want)
 	}
@@ -77,7 +77,7 @@ What this result means:
 		}
 	}
 	text.Reset()
-	counting.Means(&text, &Result[*wrong]{})
+	counting.means(&text, &Result[*wrong]{})
 	if !strings.Contains(text.String(), "nothing is known of that") {
 		t.Errorf("of nothing it says\n%s", text.String())
 	}

@@ -117,8 +117,8 @@ func (s summary[F]) unjudgedLines() []string {
 // mostSaid is the largest number of lines of a section in a report for a terminal.
 const mostSaid = 12
 
-// Means writes the summary of a result for a terminal.
-func (t *Tool[F]) Means(w io.Writer, r *Result[F]) {
+// means writes the summary of a result for a terminal.
+func (t *Tool[F]) means(w io.Writer, r *Result[F]) {
 	fmt.Fprintln(w, "\nWhat this result means:")
 	for _, section := range t.summary(r).sections() {
 		fmt.Fprintf(w, "  %s\n", section.Title)

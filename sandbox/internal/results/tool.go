@@ -22,8 +22,10 @@ type Tool[F Finding] struct {
 	Subject string
 	// Parse reads a finding.
 	Parse func(text []byte) (F, error)
-	// Effects are the outcomes that reports count.
-	Effects []Effect
+	// Effects are the outcomes that reports count, and Outcomes describes the outcomes of a result
+	// in a part of a sentence.
+	Effects  []Effect
+	Outcomes func(*Result[F]) string
 	// Page is a page of NewPage.
 	Page *template.Template
 }

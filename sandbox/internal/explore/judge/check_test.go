@@ -15,6 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/objects"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
 func TestOtherCounts(t *testing.T) {
@@ -134,8 +135,8 @@ func TestKnowable(t *testing.T) {
 // A write that the API server refuses for good is in the headline; one that is accepted later is not,
 // nor one that a fault has answered.
 func TestInvalid(t *testing.T) {
-	of := func(verb, name string, status int, fault string) observe.Request {
-		return observe.Request{Verb: verb, Resource: "services", Namespace: "shop", Name: name, Upstream: status, Status: status, Fault: fault}
+	of := func(verb, name string, status int, injected fault.Kind) observe.Request {
+		return observe.Request{Verb: verb, Resource: "services", Namespace: "shop", Name: name, Upstream: status, Status: status, Fault: injected}
 	}
 	requests := []observe.Request{of("create", "a", 422, ""), of("update", "b", 422, ""), of("update", "b", 200, ""), of("create", "c", 409, ""), of("update", "d", 422, "Error"), of("get", "e", 422, ""), of("create", "a", 422, "")}
 	if got, want := Invalid(requests, nil), []string{"create services shop/a: 422"}; !slices.Equal(got, want) {

@@ -27,7 +27,7 @@ type Setup struct {
 // lab.
 func (s *Setup) beginning() (string, error) {
 	w := s.Workload
-	about, err := results.NewAbout(nil, nil, w.Install, nil, nil)
+	about, err := results.NewAbout(results.Inputs{Installed: w.Install})
 	if err != nil {
 		return "", err
 	}

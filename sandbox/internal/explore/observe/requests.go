@@ -12,32 +12,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
 // Request is a request of the operator, as the proxy logs it.
-type Request struct {
-	Time     time.Time `json:"time"`
-	ID       int64     `json:"id"`
-	Verb     string    `json:"verb"`
-	Resource string    `json:"resource,omitempty"`
-	// Path is set for a request that is not for a resource, such as /version.
-	Path      string `json:"path,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	// Event is the type of the watch event that a fault has hit.
-	Event string `json:"event,omitempty"`
-	// Status is the HTTP status that the operator received, Upstream the status from the API
-	// server.
-	Status   int     `json:"status,omitempty"`
-	Upstream int     `json:"upstream,omitempty"`
-	Fault    string  `json:"fault,omitempty"`
-	Rule     string  `json:"rule,omitempty"`
-	Seconds  float64 `json:"seconds"`
-	// Older is set if a stale list differed from the current list.
-	Older bool `json:"older,omitempty"`
-	// ResourceVersion is the requested version of a list or a watch.
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-}
+type Request proxy.Entry
 
 // Election are the resources of leader election, and unheeded are events, which no client acts
 // on. Neither counts as work.
@@ -105,7 +85,7 @@ func (r *Request) String() string {
 		text += fmt.Sprintf(": %d", r.Status)
 	}
 	if r.Fault != "" {
-		text += " [" + r.Fault + "]"
+		text += " [" + string(r.Fault) + "]"
 	}
 	return text
 }

@@ -1,0 +1,102 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package results
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlanChooses(t *testing.T) {
+	for _, tc := range []struct {
+		only []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"pods"}, true},
+		{[]string{"secrets", "create"}, true},
+		{[]string{"1a2b"}, true},
+		{[]string{"1a"}, false},
+		{[]string{"secrets"}, false},
+	} {
+		p := Plan{Only: tc.only, Shard: 1, Shards: 1}
+		if got := p.Chooses("create pods", "1a2b"); got != tc.want {
+			t.Errorf("--only %q: chosen: %t, want %t", tc.only, got, tc.want)
+		}
+		if got := p.Plays("create pods", "1a2b"); got != tc.want {
+			t.Errorf("--only %q: played: %t, want %t", tc.only, got, tc.want)
+		}
+	}
+	plays := 0
+	for shard := 1; shard <= 3; shard++ {
+		if p := (Plan{Only: []string{"pods"}, Shard: shard, Shards: 3}); p.Plays("create pods", "1a2b") {
+			plays++
+		}
+	}
+	if plays != 1 {
+		t.Errorf("%d of 3 parts play it", plays)
+	}
+}
+
+// A run goes on with the results of a directory until its time is over, or begins from the start.
+func TestBegin(t *testing.T) {
+	dir := t.TempDir()
+	in := Inputs{Command: []string{"./operator"}, Subject: "shop"}
+	begin := func(p Plan) (*Book[*wrong], bool, string) {
+		t.Helper()
+		var text bytes.Buffer
+		p.Progress = &text
+		book, over, end, err := tool.Begin(t.Context(), dir, in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		if err := book.Note(Played{ID: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		deadline, limited := over.Deadline()
+		if limited && time.Until(deadline) > p.For {
+			t.Errorf("it is over in %s, want at most %s", time.Until(deadline), p.For)
+		}
+		return book, limited, text.String()
+	}
+	if _, limited, text := begin(Plan{}); limited || text != "" {
+		t.Errorf("the first time: limited: %t, it says %q", limited, text)
+	}
+	if book, limited, text := begin(Plan{For: time.Hour}); !limited || !strings.Contains(text, "1 cases were played before") || book.Elapsed() < 0 {
+		t.Errorf("the second time: limited: %t, it says %q", limited, text)
+	}
+	if book, _, text := begin(Plan{Fresh: true}); len(book.Played) != 1 || text != "" {
+		t.Errorf("from the start: %d played, it says %q", len(book.Played), text)
+	}
+	in.Command = []string{"./another"}
+	if _, _, _, err := tool.Begin(t.Context(), dir, in, Plan{Progress: io.Discard}); err == nil {
+		t.Error("the results of another operator are continued")
+	}
+}
+
+// The report for a terminal has the outcomes, doubts and remarks behind the findings.
+func TestText(t *testing.T) {
+	with := *tool
+	with.Outcomes = func(*Result[*wrong]) string { return "Played some" }
+	r := &Result[*wrong]{Findings: []*wrong{find("a", "lost", 1, 1)}, Left: 2, Missing: []string{"2/3"}, Remarks: []string{"Lists are streamed."}}
+	var text bytes.Buffer
+	with.Text(&text, r, "results")
+	before := -1
+	for _, part := range []string{"1. lost!", "\nPlayed some; 2 not played. Found: 1.\n", "Parts of which nothing is here: 2/3.\n", "Lists are streamed.\n", "What this result means:"} {
+		at := strings.Index(text.String(), part)
+		if at <= before {
+			t.Errorf("%q is at %d, after %d:\n%s", part, at, before, text.String())
+		}
+		before = at
+	}
+	text.Reset()
+	with.TextOf(&text, r.Findings[0], "results")
+	if !strings.Contains(text.String(), "1. lost!") || strings.Contains(text.String(), "not played") {
+		t.Errorf("of a finding it says\n%s", text.String())
+	}
+}
