@@ -144,6 +144,7 @@ func (d *overview) add(of links, other *overview) {
 		row.Key = of.context + ": " + row.Key
 		d.Slow = append(d.Slow, row)
 	}
+	d.NotReady += other.NotReady
 	if d.Pending += other.Pending; other.Pending > 0 {
 		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.page("/capacity#pending")})
 	}

@@ -69,6 +69,8 @@ type overview struct {
 	Without string
 	Trouble []restartRow
 	Slow    []startupRow
+	// NotReady is how many of the pods of the last hour are not ready yet.
+	NotReady int
 }
 
 // choice is a value of a parameter, of several.
@@ -130,7 +132,7 @@ func overviewPage(r *request) (*page, error) {
 	if d.Pending > 0 {
 		d.PendingIn = []choice{{Text: "which pool could take them", Href: r.frame.links.page("/capacity#pending")}}
 	}
-	d.Slow = r.startups().slowest(time.Hour, mostSlow)
+	d.Slow, d.NotReady = r.startups().slowest(time.Hour, mostSlow)
 	shown := []view.Pool{}
 	for _, row := range d.Pools {
 		shown = append(shown, row.Pool)

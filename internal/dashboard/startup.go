@@ -19,7 +19,8 @@ import (
 // mostStartups is how many pods the page lists, and mostExplained for how many of them events
 // are read: a request for each, kept for a while.
 const (
-	mostStartups  = 25
+	mostStartups  = 20 // as many as the command lists
+	mostNotReady  = 12
 	mostExplained = 8
 )
 
@@ -34,8 +35,17 @@ type startupData struct {
 	Median    string
 	Worst     string
 	Stages    []stageKey
-	Rows      []startupRow
-	Pod       *podPanel
+	// Waiting are the pods that are not ready, and NotReady how many; MoreWaiting groups are left out.
+	Waiting     []notReadyRow
+	NotReady    int
+	MoreWaiting int
+	// Rows are the pods that took longest to become ready.
+	Rows []startupRow
+	// NoCause says what a stage without a cause usually waits for.
+	NoCause string
+	Pod     *podPanel
+	// ReadyOnly and NotReadyOnly are the twins of the two lists in the terminal.
+	ReadyOnly, NotReadyOnly string
 	// Histograms are how long each stage takes, and ByStage is their twin in the terminal.
 	Histograms []stageHistogram
 	ByStage    string
@@ -50,13 +60,22 @@ type stageKey struct {
 // startupRow is the start of a pod.
 type startupRow struct {
 	view.Startup
-	Key, Href   string
-	Took        string
-	Stage, Of   string
-	Cause       string
-	Segments    []segment
+	Key, Href string
+	Took      string
+	Stage, Of string
+	Cause     string
+	Segments  []segment
+	Chosen    bool
+	Again     shownTime // when it became ready again
+}
+
+// notReadyRow is pods of a workload that are not ready, for the same reason.
+type notReadyRow struct {
+	view.NotReady
+	Key, Href   string // of the pod that waits for longest
+	Stage       string
+	Cause, Took string
 	Chosen      bool
-	Progressing bool
 }
 
 // sinces are how far the page looks back.
@@ -98,8 +117,10 @@ func podsPage(r *request) (*page, error) {
 		d.Summary, d.Median, d.Worst = &summary, view.FormatLength(view.Seconds(summary.MedianSeconds)), view.FormatLength(view.Seconds(summary.Worst.Seconds))
 	}
 	d.Histograms = stageHistogramsOf(all)
-	slowest := view.Slowest(all, mostStartups)
-	d.Rows = starts.rows(slowest, mostExplained)
+	d.addWaiting(starts, all)
+	ready := slices.DeleteFunc(slices.Clone(all), func(s view.Startup) bool { return !s.Ready })
+	d.Rows = starts.rows(view.Slowest(ready, mostStartups), mostExplained)
+	d.NoCause = noCauseText(d.Rows)
 	if key := a.get("pod"); key != "" {
 		d.Pod = starts.panel(key)
 	}
@@ -107,8 +128,52 @@ func podsPage(r *request) (*page, error) {
 	if since.Duration > 0 {
 		command = append(command, "--since", since.text)
 	}
-	d.ByStage = r.frame.links.command(append(slices.Clone(command), "--by-stage"))
+	if d.Filter != "" {
+		command = append(command, "--name", d.Filter)
+	}
+	with := func(flag string) string { return r.frame.links.command(append(slices.Clone(command), flag)) }
+	d.ByStage, d.ReadyOnly, d.NotReadyOnly = with("--by-stage"), with("--ready"), with("--ready=false")
+	slowest := view.Slowest(all, mostStartups)
 	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command, unknown: r.snapshot.unknown(podsKinds...)}, nil
+}
+
+// addWaiting adds the pods that are not ready, by workload and reason.
+func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
+	groups := view.NotReadyIn(all)
+	for i := range groups {
+		g := &groups[i]
+		d.NotReady += g.Pods
+		if i >= mostNotReady {
+			d.MoreWaiting++
+			continue
+		}
+		if i < mostExplained && g.Cause() == "" {
+			g.Longest.Explain(starts.events(ObjectRef{Kind: "Pod", Namespace: g.Namespace, Name: g.Longest.Pod, UID: typesUID(g.Longest.UID)}))
+		}
+		row := notReadyRow{NotReady: *g, Key: g.Namespace + "/" + g.Longest.Pod, Stage: stageText(g.Stage), Cause: g.Cause(), Took: view.FormatLength(view.Seconds(g.Longest.Seconds))}
+		row.Href, row.Chosen = "/pods"+starts.address.with("pod", row.Key), starts.address.get("pod") == row.Key
+		d.Waiting = append(d.Waiting, row)
+	}
+}
+
+// noCauseText says what the stages usually wait for that are shown without a cause, "" if all have
+// theirs.
+func noCauseText(rows []startupRow) string {
+	var stages []string
+	for i := range rows {
+		if rows[i].Cause != "" || rows[i].Slowest == nil {
+			continue
+		}
+		text := rows[i].Stage + " usually waits for " + view.StageMeaning(rows[i].Slowest.Stage)
+		if !slices.Contains(stages, text) {
+			stages = append(stages, text)
+		}
+	}
+	if len(stages) == 0 {
+		return ""
+	}
+	slices.Sort(stages)
+	return "Where nothing is named, neither the pod nor its events say what it waited for: " + strings.Join(stages, "; ") + "."
 }
 
 // within returns the starts of pods that were created within a time and match the filters; 0 is any
@@ -126,9 +191,11 @@ func (u *startups) within(since time.Duration) []view.Startup {
 	return list
 }
 
-// slowest returns the rows of the pods that took longest.
-func (u *startups) slowest(since time.Duration, top int) []startupRow {
-	return u.rows(view.Slowest(u.within(since), top), 0)
+// slowest returns the rows of the pods that took longest to become ready, and how many are not.
+func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, notReady int) {
+	all := u.within(since)
+	ready := slices.DeleteFunc(slices.Clone(all), func(s view.Startup) bool { return !s.Ready })
+	return u.rows(view.Slowest(ready, top), 0), len(all) - len(ready)
 }
 
 // rows returns rows, all to the same scale. Events are read for the first rows, as many as explained.
@@ -143,10 +210,16 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 		if i < explained && s.Slowest != nil && !s.Slowest.Known {
 			s.Explain(u.events(ObjectRef{Kind: "Pod", Namespace: s.Namespace, Name: s.Pod, UID: typesUID(s.UID)}))
 		}
-		row := startupRow{Startup: *s, Key: s.Namespace + "/" + s.Pod, Took: view.FormatLength(view.Seconds(s.Seconds)), Stage: "-", Of: "-", Segments: segmentsOf(s, longest), Progressing: !s.Ready}
+		row := startupRow{Startup: *s, Key: s.Namespace + "/" + s.Pod, Took: view.FormatLength(view.Seconds(s.Seconds)), Stage: "–", Of: "–", Segments: segmentsOf(s, longest)}
+		if !s.ReadyAgain.IsZero() {
+			row.Again = moment(s.ReadyAgain, u.now, u.local)
+		}
 		row.Href, row.Chosen = "/pods"+u.address.with("pod", row.Key), u.address.get("pod") == row.Key
 		if s.Slowest != nil {
-			row.Stage, row.Of, row.Cause = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), s.Slowest.Cause
+			row.Stage, row.Of = stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds))
+			if s.Slowest.Known {
+				row.Cause = s.Slowest.Cause
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -162,7 +235,8 @@ type podPanel struct {
 	Close   string
 	Command string
 	Took    string
-	Created string
+	Created shownTime
+	Again   shownTime // when it became ready again
 	Stages  []stageRow
 }
 
@@ -191,8 +265,11 @@ func (u *startups) panel(key string) *podPanel {
 	s := view.StartupOf(found, u.events(ObjectRef{Kind: "Pod", Namespace: namespace, Name: name, UID: found.UID}), u.now)
 	p := &podPanel{
 		Startup: s, Close: u.address.with("pod", ""), Took: view.FormatLength(view.Seconds(s.Seconds)),
-		Created: s.Created.In(u.local).Format(time.TimeOnly) + " " + term.Zone(s.Created, u.local),
+		Created: timeText(s.Created, u.local, term.Moment(s.Created, u.now, u.local)+" "+term.Zone(s.Created, u.local)),
 		Command: u.links.command([]string{"pods", "timeline", name, "-n", namespace}),
+	}
+	if !s.ReadyAgain.IsZero() {
+		p.Again = moment(s.ReadyAgain, u.now, u.local)
 	}
 	bars := segmentsOf(&s, max(1, s.Seconds))
 	for i, stage := range s.Stages {
@@ -202,9 +279,9 @@ func (u *startups) panel(key string) *podPanel {
 			Slowest: s.Slowest != nil && s.Slowest.Stage == stage.Name,
 		}
 		if !stage.Done {
-			row.At, row.Took = "-", row.Took+" so far"
+			row.At, row.Took = "–", row.Took+" so far"
 		}
-		row.WaitedFor = cmp.Or(row.WaitedFor, "-")
+		row.WaitedFor = cmp.Or(row.WaitedFor, "–")
 		p.Stages = append(p.Stages, row)
 	}
 	return p

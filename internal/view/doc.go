@@ -11,7 +11,7 @@
 //   - restart.go, history.go, pod_ages.go: ScheduledRestarts, and the outcomes of their ticks
 //   - calendar.go, calendar_of.go, forecast.go, explain.go: the coming starts, the ticks that are not started, and a
 //     schedule in words
-//   - startup.go, startup_waits.go, startup_stages.go: how pods came up, and how long each
+//   - startup.go, startup_groups.go, startup_waits.go, startup_stages.go: how pods came up, and how long each
 //     stage takes
 //   - manager.go, manager_settings.go: which manager leads, its settings, and whether it runs
 //   - room.go, room_text.go: copies that fit, losses, and pending pods

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
@@ -28,7 +29,11 @@ type Startup struct {
 	Restarts int64          `json:"restarts,omitempty"`
 	Slowest  *SlowestStage  `json:"slowest,omitempty"`
 	Stages   []StartupStage `json:"stages"`
-	UID      string         `json:"-"`
+	// ReadyAgain is when a pod became ready again that had been: its start-up ends with its containers.
+	ReadyAgain time.Time `json:"readyAgain,omitzero"`
+	UID        string    `json:"-"`
+	// Workload is the kind and the name of what the pod belongs to.
+	Workload string `json:"-"`
 
 	timeline podtimeline.Timeline
 }
@@ -56,10 +61,14 @@ type StartupStage struct {
 // StartupOf is the start-up of a pod as it is at a time; events are about the
 // pod, and may be none.
 func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
-	t := podtimeline.New(pod).At(now)
+	t, again := podtimeline.New(pod), podtimeline.ReadyAgain(pod)
+	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
+		t.Stages[n-1].Duration, t.Stages[n-1].Estimated = 0, true
+	}
+	t = t.At(now)
 	s := Startup{
 		Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Created: t.Created, Ready: t.Ready(), Ended: t.Ended,
-		Seconds: int64(t.Total() / time.Second), Restarts: t.Restarts, Stages: []StartupStage{},
+		Seconds: int64(t.Total() / time.Second), Restarts: t.Restarts, Stages: []StartupStage{}, ReadyAgain: again, Workload: pods.WorkloadName(pod),
 		UID: string(pod.UID), timeline: t,
 	}
 	s.Explain(events)

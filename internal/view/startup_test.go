@@ -116,3 +116,27 @@ func TestFormatWait(t *testing.T) {
 		}
 	}
 }
+
+// A pod that became ready again although its containers were ready all the time has taken until
+// they were; with a readiness gate the pod itself may have taken long.
+func TestReadyAgainIsNotSlow(t *testing.T) {
+	ready := func(after time.Duration, gates ...corev1.PodReadinessGate) Startup {
+		p := aStartedPod()
+		p.Spec.ReadinessGates = gates
+		for i := range p.Status.Conditions {
+			if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
+				c.LastTransitionTime = metav1.NewTime(noon.Add(after))
+			}
+		}
+		return StartupOf(p, nil, noon.Add(time.Hour))
+	}
+	again := ready(20 * time.Minute)
+	if at := noon.Add(20 * time.Minute); again.Seconds != 11 || again.Slowest.Stage == podtimeline.Ready || !again.ReadyAgain.Equal(at) || !again.Ready {
+		t.Errorf("after an outage: %d s, the slowest is %+v, again at %s", again.Seconds, again.Slowest, again.ReadyAgain)
+	}
+	for name, s := range map[string]Startup{"a gate": ready(20*time.Minute, corev1.PodReadinessGate{ConditionType: "lb"}), "a second": ready(12 * time.Second)} {
+		if s.Seconds < 12 || !s.ReadyAgain.IsZero() {
+			t.Errorf("with %s: %d s, again at %s", name, s.Seconds, s.ReadyAgain)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func severalClusters(ctx context.Context, t *testing.T) {
 	open(other, t, d.link)
 	until(other, t, "there is a row for each pool and cluster", `["#pool-here-worker", "#pool-again-worker", "#pool-here-gpu", "#pool-again-gpu"].every(id => document.querySelector(id))`)
 	until(other, t, "the others have a row that says why", `document.querySelector("#cluster-closed").innerText.includes("connection refused") && document.querySelector("#cluster-silent").innerText.includes("has not sent")`)
-	shows(other, t, "10 starts") // the herd of both
+	shows(other, t, "10 restarts") // the herd of both
 	if bad := value[[]string](other, t, unnamed); len(bad) > 0 {
 		t.Errorf("without a name, or twice: %q", bad)
 	}

@@ -172,3 +172,28 @@ func TestSummaryLine(t *testing.T) {
 		})
 	}
 }
+
+// --ready and --name choose pods as the lists and the filter of the page do.
+func TestWhichPodsAreSlow(t *testing.T) {
+	starting, ready, ended := view.Startup{Namespace: "shop", Pod: "Web-1"}, view.Startup{Namespace: "shop", Pod: "web-2", Ready: true}, view.Startup{Namespace: "web", Pod: "x", Ended: true}
+	for name, tc := range map[string]struct {
+		o    slowOptions
+		want []bool
+	}{
+		"all":           {slowOptions{}, []bool{true, true, false}},
+		"ready":         {slowOptions{readyGiven: true, ready: true}, []bool{false, true, false}},
+		"not ready":     {slowOptions{readyGiven: true}, []bool{true, false, false}},
+		"by name":       {slowOptions{name: "WEB-1"}, []bool{true, false, false}},
+		"by namespace":  {slowOptions{name: "hop/w"}, []bool{true, true, false}},
+		"of no pod":     {slowOptions{name: "db"}, []bool{false, false, false}},
+		"ready by name": {slowOptions{readyGiven: true, ready: true, name: "web-1"}, []bool{false, false, false}},
+	} {
+		var got []bool
+		for _, s := range []view.Startup{starting, ready, ended} {
+			got = append(got, tc.o.counts(&s))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,10 @@ type slowOptions struct {
 	top     int
 	since   cmdutil.Duration
 	byStage bool
-	output  cmdutil.DataOutput
+	// ready is which pods are meant, if readyGiven; all are without.
+	ready, readyGiven bool
+	name              string
+	output            cmdutil.DataOutput
 }
 
 func newSlowCommand(e *cmdutil.Env) *cobra.Command {
@@ -41,9 +45,10 @@ or are being deleted are left out.
 The reason for a wait is in the pod's events, which are kept for an hour; they are read
 for the first 20 rows.
 
-A pod keeps only the last change of each condition: a pod that became ready again after
-a while of not being ready, such as after a restart, appears to have taken until then.
---since leaves out older pods. Durations are in whole seconds, and can be off by one
+A pod keeps only the last change of each condition. A pod that became ready again although
+its containers were ready all the time, such as after an outage of its node, has taken
+until its containers were ready. If its containers became ready again, such as after a
+restart, it appears to have taken until then: --since leaves out older pods. Durations are in whole seconds, and can be off by one
 either way.
 
 With --by-stage it shows the durations of each stage over all pods instead: a histogram,
@@ -51,6 +56,7 @@ the median and the maximum. Stages that a pod has not completed, or whose end it
 record, are left out.`,
 		Example: `  kubectl tide pods slow --top 20 -A
   kubectl tide pods slow -A --since 1h        # created in the last hour
+  kubectl tide pods slow -A --ready=false     # only those that are still starting
   kubectl tide pods slow -A --by-stage
   kubectl tide pods slow -l app=web -o name | xargs kubectl tide pods timeline`,
 		Args: cmdutil.NoArguments,
@@ -60,12 +66,17 @@ record, are left out.`,
 	cmd.Flags().IntVar(&o.top, "top", 20, "number of pods to list")
 	cmd.Flags().BoolVar(&o.byStage, "by-stage", false, "show the durations of each stage over all pods, instead of the slowest pods")
 	cmd.Flags().Var(&o.since, "since", "only pods created within this time, such as 1h or 7d")
+	cmd.Flags().BoolVar(&o.ready, "ready", false, "only pods that are ready; with --ready=false, only those that are not")
+	cmd.Flags().StringVar(&o.name, "name", "", "only pods with this text in NAMESPACE/NAME, in upper or lower case")
 	o.output.Shows([]view.Startup{}, []view.StageSummary{}).AddTo(cmd, "name", "wide")
 	return cmd
 }
 
 // Complete is part of [cmdutil.Options].
-func (o *slowOptions) Complete(*cobra.Command, []string) error { return o.complete(o.Env, nil) }
+func (o *slowOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.readyGiven = cmd.Flags().Changed("ready")
+	return o.complete(o.Env, nil)
+}
 
 // Validate is part of [cmdutil.Options].
 func (o *slowOptions) Validate() error {
@@ -98,7 +109,7 @@ func (o *slowOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(startups) == 0 {
-		o.Console.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || pods > 0)
+		o.Console.NothingFound("pods", o.namespace, o.narrowed() || o.since.Duration > 0 || o.readyGiven || o.name != "" || pods > 0)
 		return nil
 	}
 	if o.output.Format == "name" {
@@ -128,6 +139,9 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 
 // counts reports whether a start-up matches the flags.
 func (o *slowOptions) counts(s *view.Startup) bool {
+	if o.readyGiven && s.Ready != o.ready || !strings.Contains(strings.ToLower(s.Namespace+"/"+s.Pod), strings.ToLower(o.name)) {
+		return false
+	}
 	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))
 }
 

@@ -39,8 +39,8 @@ the wait is over in its events, which are kept for an hour.
 
 Timestamps are in whole seconds: each duration can be off by one either way. ~ marks an
 estimate, if the pod does not record the end of a stage. A pod keeps only the last
-change of each condition: for a pod that became ready again, the duration until then
-is shown.`,
+change of each condition: for a pod whose containers became ready again, the duration
+until then is shown.`,
 		Example: `  kubectl tide pods timeline web-5d8f-x2v9p -n shop
   kubectl tide pods timeline -l app=web
   kubectl tide pods timeline -l app=web -o json | jq '.[].slowest'`,

@@ -37,7 +37,7 @@ func TestForecastTables(t *testing.T) {
 		Minutes: []forecast.Minute{
 			{Time: noon.Add(-time.Minute), Started: 1}, {Time: noon.Add(time.Minute), Started: 2, Waiting: 1}, {Time: noon.Add(5 * time.Minute), Started: 1},
 		},
-		Started: []forecast.Tick{started("busy", -1), started("a", 1), started("b", 1)},
+		Started:    []forecast.Tick{started("busy", -1), started("a", 1), started("b", 1)},
 		NotStarted: []forecast.Tick{paused("c", 1), paused("b", 3), paused("c", 21), paused("c", 41)},
 		Summary: forecast.Summary{
 			Started: 4, Missed: 4, Assumed: 2, InProgress: 1, FirstStart: noon.Add(-time.Minute), LastCompletion: noon.Add(2 * time.Minute),

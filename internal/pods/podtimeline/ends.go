@@ -32,6 +32,21 @@ func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd 
 	}
 }
 
+// ReadyAgain returns the time at which a pod became Ready again: without readiness gates nothing
+// keeps a pod whose containers are ready from being Ready, so a later time is that of another
+// change, such as the return of its node. Zero for a pod that may have become Ready then first. The
+// pod needs its spec, which caches may leave out.
+func ReadyAgain(pod *corev1.Pod) time.Time {
+	ready, containers := pods.Condition(pod, corev1.PodReady), pods.Condition(pod, corev1.ContainersReady)
+	if len(pod.Spec.ReadinessGates) > 0 || !isTrue(ready) || !isTrue(containers) || containers.LastTransitionTime.IsZero() {
+		return time.Time{}
+	}
+	if at := ready.LastTransitionTime.Time; at.Sub(containers.LastTransitionTime.Time) > Resolution {
+		return at
+	}
+	return time.Time{}
+}
+
 func isTrue(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 
 // endOfScheduling returns the time at which the pod was bound to its node. A pod that was
