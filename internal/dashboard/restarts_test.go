@@ -57,7 +57,7 @@ func brokenEveryTwoMinutes() map[string]runtime.Object {
 // A broken workload is a line, however many of its ticks are missed, with a link to its restart.
 func TestABrokenWorkloadIsOneLine(t *testing.T) {
 	shown := html(t, siteWith(t, brokenEveryTwoMinutes()), "/restarts")
-	_, rest, found := strings.Cut(shown, `<table class="unserved"`)
+	_, rest, found := strings.Cut(shown, `<table class="unserved`)
 	table, after, _ := strings.Cut(rest, "</table>")
 	if !found || strings.Count(table, "<tr>") != 2 {
 		t.Fatalf("the table of the restarts that do not take place has not a single line:\n%s", table)

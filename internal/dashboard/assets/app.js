@@ -86,26 +86,50 @@ function morph(from, to) {
       if (name === "value" && from !== document.activeElement) from.value = value;
     }
   }
+  const wanted = new Set([...to.children].map(keyOf).filter(Boolean));
   const named = new Map();
-  for (const child of from.children) if (child.id) named.set(child.id, child);
+  for (const child of [...from.children]) {
+    const key = keyOf(child);
+    if (!key) continue;
+    if (wanted.has(key)) named.set(key, child); else child.remove();
+  }
   let old = from.firstChild;
   for (let next = to.firstChild; next;) {
-    const after = next.nextSibling;
-    const same = next.id ? named.get(next.id) : old && old.nodeType === next.nodeType && old.nodeName === next.nodeName && !old.id ? old : null;
+    const after = next.nextSibling, key = keyOf(next);
+    let same = key ? named.get(key) : old;
+    if (!key) while (same && !alike(same, next)) same = same.nextSibling;
     if (!same) {
       from.insertBefore(next, old);
     } else {
+      while (old && old !== same && !keyOf(old) && !holds(old)) old = gone(old);
+      if (same !== old && holds(same)) while (old !== same) { const rest = old.nextSibling; from.append(old); old = rest; }
       if (same === old) old = old.nextSibling; else from.insertBefore(same, old);
       if (next.nodeType === 1) { if (!same.isEqualNode(next)) morph(same, next); }
       else if (same.data !== next.data) same.data = next.data;
     }
     next = after;
   }
-  while (old) {
-    const after = old.nextSibling;
-    old.remove();
-    old = after;
-  }
+  while (old) old = gone(old);
+}
+
+// keyOf is what an element is known by, wherever it is: its id, or that of its heading.
+const keyOf = e => e.nodeType === 1 && (e.id || e.getAttribute("aria-labelledby")) || "";
+
+// alike reports whether an element without a key may become another one.
+const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && !keyOf(a) && (a.nodeType !== 1 || a.getAttribute("class") === b.getAttribute("class"));
+
+// holds reports whether the focus or the selection is in a node: it is left in its place, as it would
+// lose them elsewhere.
+function holds(node) {
+  const selection = getSelection();
+  return node.contains(document.activeElement) || !selection.isCollapsed && selection.containsNode(node, true);
+}
+
+// gone removes a node, and returns the one after it.
+function gone(node) {
+  const after = node.nextSibling;
+  node.remove();
+  return after;
 }
 
 // The map of nodes is one stop of the Tab key; arrows move in it.
@@ -214,6 +238,22 @@ async function go(focus) {
   follow();
 }
 
+// opener is the row or the square whose panel is open: closing the panel gives it the focus back.
+let opener = "";
+
+function backToOpener() {
+  const to = $(opener) || main.querySelector("tr.chosen");
+  const at = to && (to.matches("a") ? to : to.querySelector("a"));
+  if (at) at.focus({ preventScroll: true }); else main.focus({ preventScroll: true });
+  if (at) at.scrollIntoView({ block: "nearest" });
+}
+
+// closing visits an address without the panel.
+function closing(url) {
+  if (!$(opener)) opener = (main.querySelector("tr.chosen, [data-square][aria-current]") || {}).id || "";
+  visit(url).then(backToOpener);
+}
+
 function visit(url, replace) {
   const moved = url.pathname !== location.pathname;
   history[replace ? "replaceState" : "pushState"](null, "", url);
@@ -305,11 +345,15 @@ document.addEventListener("click", event => {
   const url = new URL(href, location.href);
   if (url.origin !== location.origin || href.startsWith("#")) return;
   event.preventDefault();
-  const id = target.dataset.square !== undefined && target.href;
-  const opens = target.closest("tr, [data-square]") && url.pathname === location.pathname;
+  if (target.dataset.close !== undefined) return closing(url);
+  const from = target.closest("tr, [data-square]");
+  const opens = from && url.pathname === location.pathname;
+  if (opens) opener = from.id;
   visit(url).then(() => {
     const panel = opens && $("panel");
-    if (panel && !id) panel.focus({ preventScroll: true }); else if (id && target.isConnected) target.focus({ preventScroll: true });
+    if (!panel) return;
+    panel.scrollTop = 0;
+    if (target.dataset.square === undefined) panel.focus({ preventScroll: true }); else $(opener)?.focus({ preventScroll: true });
   });
 });
 
@@ -331,13 +375,15 @@ document.addEventListener("keydown", event => {
   if (event.key === "Escape" && !dialog.open) {
     const close = main.querySelector("[data-close]");
     if (close) {
-      const chosen = main.querySelector('[data-square][aria-current], tr.chosen a');
-      visit(new URL(close.href)).then(() => { if (chosen && chosen.isConnected) chosen.focus({ preventScroll: true }); });
+      closing(new URL(close.href));
     } else if (event.target === $("q")) $("q").blur();
   }
 });
 $("pause").addEventListener("click", () => setPaused(!paused));
-addEventListener("popstate", () => go(true));
+addEventListener("popstate", () => {
+  const open = !!$("panel");
+  go(true).then(() => { if (open && !$("panel")) backToOpener(); });
+});
 
 // A tab that cannot be seen gives its stream back after a while.
 let hiding = 0;
