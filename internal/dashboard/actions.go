@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
@@ -49,6 +50,8 @@ const (
 // action is a button, with the question of its dialog and the object that is sent after a yes.
 type action struct {
 	Name, Text, Question string
+	// Ask is the question in a line, the heading of the dialog.
+	Ask string
 	// Object names the object, as JSON.
 	Object string
 	// Asks says that the dialog asks for the fields of a freeze, and Namespaces is the first text of the
@@ -101,16 +104,24 @@ func (b *buttons) restart(of *tidekeeperv1.ScheduledRestart) []action {
 	if !b.may(restartRight(of.Namespace, of.Name)) {
 		return nil
 	}
-	target := of.Spec.TargetRef.Kind + " " + of.Spec.TargetRef.Name
-	where := fmt.Sprintf("ScheduledRestart %s in the namespace %s, context %s", of.Name, of.Namespace, b.context)
-	button := func(name, text, question string) action {
-		return action{Name: name, Text: text, Question: question + where, Object: objectText(asked{Action: name, Namespace: of.Namespace, Name: of.Name})}
+	target := fmt.Sprintf("%s %s/%s", of.Spec.TargetRef.Kind, of.Namespace, of.Spec.TargetRef.Name)
+	where := fmt.Sprintf(" (ScheduledRestart %s, context %s)", of.Name, b.context)
+	button := func(name, text, ask, question string) action {
+		return action{Name: name, Text: text, Ask: ask, Question: question + where, Object: objectText(asked{Action: name, Namespace: of.Namespace, Name: of.Name})}
 	}
-	change := button(actSuspend, "Suspend", "No tick is started until it is resumed: ")
+	change := button(actSuspend, "Suspend", "Suspend the restarts of "+target+"?", "None is started until they are resumed.")
 	if of.Spec.Suspend {
-		change = button(actResume, "Resume", "The schedule goes on: ")
+		change = button(actResume, "Resume", "Resume the restarts of "+target+"?", "The schedule goes on.")
 	}
-	return []action{button(actNow, "Restart now", "All pods of "+target+" are replaced, as the strategy of the workload says: "), change}
+	return []action{button(actNow, "Restart now", "Restart "+target+" now?", replacedBy(of)), change}
+}
+
+// replacedBy says what becomes of the pods.
+func replacedBy(of *tidekeeperv1.ScheduledRestart) string {
+	if decision.Evicts(of) {
+		return "All its pods are evicted, as their disruption budgets allow."
+	}
+	return "All its pods are replaced, by its own update strategy."
 }
 
 // freeze returns the button that creates a Freeze, if the user may.
@@ -120,7 +131,8 @@ func (b *buttons) freeze() []action {
 	}
 	return []action{{
 		Name: actFreeze, Text: "Freeze", Asks: true, Namespaces: b.namespace, Object: objectText(asked{Action: actFreeze}),
-		Question: "Until it ends, no restart is started in these namespaces, and no pool puts a NoExecute taint on a node: a Freeze, context " + b.context,
+		Ask:      "Freeze restarts?",
+		Question: "Until it ends, no restart starts in the namespaces below, and no NoExecute taint is added anywhere. (context " + b.context + ")",
 	}}
 }
 
@@ -131,7 +143,8 @@ func (b *buttons) thaw(f *view.Freeze) []action {
 	}
 	return []action{{
 		Name: actThaw, Text: "Lift", Object: objectText(asked{Action: actThaw, Name: f.Name, UID: types.UID(f.UID)}),
-		Question: "What it holds back and is not missed yet starts now, as the budget allows: Freeze " + f.Name + " (" + f.Where + ": " + f.Reason + "), context " + b.context,
+		Ask:      "Lift the Freeze " + f.Name + "?",
+		Question: "The restarts that it holds back and that are not missed yet start now, as the budget allows. (" + f.Where + ": " + f.Reason + "; context " + b.context + ")",
 	}}
 }
 

@@ -138,8 +138,9 @@ func TestButtonsNeedTheRight(t *testing.T) {
 			var got []string
 			for _, a := range append(append(b.restart(restart), b.freeze()...), b.thaw(f)...) {
 				got = append(got, a.Name+" "+a.Object)
-				if !strings.Contains(a.Question, "context test") || a.Name != actFreeze && !strings.Contains(a.Question, restart.Name) && !strings.Contains(a.Question, f.Name) {
-					t.Errorf("the question does not name object and context: %s", a.Question)
+				asks := a.Ask + " " + a.Question
+				if !strings.HasSuffix(a.Ask, "?") || !strings.Contains(asks, "context test") || a.Name != actFreeze && !strings.Contains(asks, restart.Name) && !strings.Contains(asks, f.Name) {
+					t.Errorf("the question does not name object and context: %s", asks)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // address is the query of a page's address. namespace is the namespace of the run, "" for all.
@@ -41,7 +43,7 @@ func (a address) shows(namespace string) bool {
 
 // matches reports whether a text has the filter in it, in upper or lower case.
 func (a address) matches(text string) bool {
-	return strings.Contains(strings.ToLower(text), strings.ToLower(a.get("q")))
+	return view.Matches(a.get("q"), text)
 }
 
 // namespaceFlags are the flags for the namespaces of the page, in a command.
@@ -54,6 +56,15 @@ func (a address) namespaceFlags() []string {
 		return []string{"-A"}
 	}
 	return []string{"-n", namespace}
+}
+
+// listOf is the command of a list, with the filter of the page.
+func (a address) listOf(command ...string) []string {
+	command = append(command, a.namespaceFlags()...)
+	if name := a.get("q"); name != "" {
+		command = append(command, "--name", name)
+	}
+	return command
 }
 
 // ahead is how far a page looks ahead.

@@ -18,6 +18,7 @@
 //   - lookups.go: read without a watch, and kept for a while
 //   - page.go, request.go, address.go, links.go, render.go: from an address to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
+//   - headline.go: what needs attention, in a line
 //   - restart_table.go, freezes.go: rows of restarts and freezes
 //   - names.go: names and times in the form that all pages have
 //   - like.go: a workload in the form of the page about capacity

@@ -52,7 +52,7 @@ type fleetData[T any] struct {
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
-		list = append(list, fmt.Sprintf("%s: as of %s, trying again: %s. Its numbers are old.", p.context(), local, p.snapshot.lost))
+		list = append(list, fmt.Sprintf("%s has not answered since %s: %s. Its numbers are from then; trying again.", p.context(), local, p.snapshot.lost))
 	}
 	for _, problem := range problems {
 		list = append(list, p.context()+": "+problem)
@@ -120,6 +120,7 @@ func (a *fleetPages) overview() *page {
 	if silent := len(a.parts) - read; len(noRestarts)+silent == len(a.parts) {
 		d.Strip, d.Herd, d.Missed, d.NoHerd = nil, nil, "", "no restarts can be read"
 	}
+	d.addHeadline(links{})
 	return &page{title: "Overview", template: "overview", data: d, json: data, command: []string{"pools", "-o", "wide", "--contexts", strings.Join(a.contexts, ",")}}
 }
 
@@ -144,7 +145,7 @@ func (d *overview) add(of links, other *overview) {
 		row.Key = of.context + ": " + row.Key
 		d.Slow = append(d.Slow, row)
 	}
-	d.NotReady += other.NotReady
+	d.NotReady, d.Stopped, d.Failing = d.NotReady+other.NotReady, d.Stopped+other.Stopped, d.Failing+other.Failing
 	if d.Pending += other.Pending; other.Pending > 0 {
 		d.PendingIn = append(d.PendingIn, choice{Text: fmt.Sprintf("%d in %s", other.Pending, of.context), Href: of.page("/capacity#pending")})
 	}

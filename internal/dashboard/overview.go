@@ -62,6 +62,11 @@ type overview struct {
 	NoHerd    string
 	// Missed says how many ticks will be missed, and of which restarts.
 	Missed string
+	// Headline says what needs attention, each with a link, and Calm that nothing does.
+	Headline []headlineItem
+	Calm     bool
+	// Stopped and Failing count the restarts in trouble.
+	Stopped, Failing int
 	// OldForecast says that the forecast is old, and why.
 	OldForecast string
 	NoForecast  bool
@@ -125,6 +130,11 @@ func overviewPage(r *request) (*page, error) {
 		for _, row := range r.restartTable().rows(s.restarts()) {
 			if row.Status.Severity == view.Bad || row.Outcome.Severity == view.Bad || row.Failures > 0 {
 				d.Trouble = append(d.Trouble, row)
+				if row.Status.Severity == view.Bad {
+					d.Stopped++
+				} else {
+					d.Failing++
+				}
 			}
 		}
 		d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
@@ -137,7 +147,19 @@ func overviewPage(r *request) (*page, error) {
 	for _, row := range d.Pools {
 		shown = append(shown, row.Pool)
 	}
-	return &page{title: "Overview", template: "overview", data: d, json: shown, command: []string{"pools", "-o", "wide"}, unknown: s.unknown(kindPools)}, nil
+	d.addHeadline(r.frame.links)
+	return &page{title: "Overview", template: "overview", data: d, json: shown, command: d.command(), unknown: s.unknown(kindPools)}, nil
+}
+
+// command lists the pools that are shown.
+func (d *overview) command() []string {
+	command := []string{"pools"}
+	if d.Filter != "" {
+		for _, row := range d.Pools {
+			command = append(command, row.Name)
+		}
+	}
+	return append(command, "-o", "wide")
 }
 
 // rows returns the rows of the pools that match the filter.
@@ -145,7 +167,7 @@ func (t *poolTable) rows(pools []*tidekeeperv1.NodePool) []poolRow {
 	rows := []poolRow{}
 	for _, pool := range pools {
 		row := poolRow{Pool: view.PoolOf(pool, t.now), Href: t.links.pool(pool.Name), LossHref: t.links.page("/capacity#losses"), Usable: "-", LargestFit: "-", Loss: "-"}
-		if !t.address.matches(row.Name + " " + row.Status.Reason) {
+		if !t.address.matches(row.Name) {
 			continue
 		}
 		for _, name := range mainResources {

@@ -25,6 +25,8 @@ import (
 const (
 	mostNodeRows = 100
 	mostPodRows  = 30
+	// mostFewNodes is how many nodes are shown without a histogram: a row for each is a picture already.
+	mostFewNodes = 40
 )
 
 // poolData is the data of the page of a pool.
@@ -36,7 +38,6 @@ type poolData struct {
 	Tides           []tide
 	Used            string
 	Facts           []fact
-	Lost            []string
 	LargestFits     []string
 	Filled          []filledBy
 	Losses          []lossRow
@@ -50,6 +51,9 @@ type poolData struct {
 	Groups []choice
 	Events []eventRow
 	CutOff string // which class of the histogram is shown
+	// Few says that the table has room for all nodes, which then needs no histogram. Measured reports
+	// that the usage is known.
+	Few, Measured bool
 }
 
 // eventRow is an event of the pool, and when it was last seen.
@@ -115,6 +119,7 @@ func poolPage(r *request) (*page, error) {
 // addLevels adds how much there is, can be used, is requested and is used.
 func (d *poolData) addLevels() {
 	room := d.Room
+	d.Measured = d.PoolDetail.Used != nil
 	for _, l := range d.Levels {
 		d.Tides = append(d.Tides, tideOf(l, room, d.PoolDetail.Used))
 	}
@@ -122,7 +127,7 @@ func (d *poolData) addLevels() {
 	if room != nil {
 		d.Facts = append(d.Facts, fact{"free", view.FreeText(room)})
 		for _, l := range room.Lost {
-			d.Lost = append(d.Lost, view.LostText(l))
+			d.Facts = append(d.Facts, fact{"lost", view.LostText(l)})
 		}
 		for _, s := range room.LargestFits {
 			d.LargestFits = append(d.LargestFits, view.LargestFitText(s))
@@ -130,9 +135,6 @@ func (d *poolData) addLevels() {
 		if text := view.DaemonSetsText(room); text != "" {
 			d.Facts = append(d.Facts, fact{"DaemonSets", text})
 		}
-	}
-	if h := d.Headroom; h != nil {
-		d.Facts = append(d.Facts, fact{"headroom", h.Reason + ", " + h.Message})
 	}
 	if by := d.FilledBy; by != nil {
 		d.Filled = []filledBy{{"namespace", view.WholePercents(by.Namespaces)}, {"workload", view.WholePercents(by.Workloads)}}
@@ -173,7 +175,8 @@ func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 		rows = append(rows, row)
 	}
 	var histogram []view.LevelClass
-	if d.NoPods == "" {
+	d.Few = len(d.Members) <= mostFewNodes
+	if d.NoPods == "" && !d.Few {
 		histogram = view.Histogram(d.Members)
 	}
 	d.Map = mapOf(rows, histogram, shown, by, a)

@@ -10,6 +10,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -52,7 +53,7 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 		shown := view.RestartOf(object, shared)
 		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)
 		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Of: shown.Target, Zone: zoneBeside(shown.TimeZone, t.now, t.local), Next: shownTime{Text: "–"}}
-		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target+" "+row.Status.Reason) {
+		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target) {
 			continue
 		}
 		row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
@@ -136,6 +137,15 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 		p.NoGates = err.Error()
 		return p
 	}
+	slices.SortStableFunc(read.Gates, func(a, b decision.Gate) int { return cmp.Compare(rank(a.Open), rank(b.Open)) })
 	p.Gates = read
 	return p
+}
+
+// rank puts the gates that are closed before those that are open.
+func rank(open bool) int {
+	if open {
+		return 1
+	}
+	return 0
 }

@@ -56,9 +56,11 @@ type restartsData struct {
 	// MoreUnserved is how many lines of that list are left out.
 	MoreUnserved int
 	Rows         []restartRow
-	More         int
-	Axis         *laneAxis
-	Restart      *restartPanel
+	// AsList is the twin of the list in the terminal, "" if the outcome chooses rows.
+	AsList  string
+	More    int
+	Axis    *laneAxis
+	Restart *restartPanel
 }
 
 // minuteRow is a minute in which restarts start.
@@ -112,6 +114,9 @@ func restartsPage(r *request) (*page, error) {
 	})
 	d.More = max(0, len(rows)-mostRestartRows)
 	d.Rows = rows[:min(len(rows), mostRestartRows)]
+	if only == "" {
+		d.AsList = r.frame.links.command(r.address.listOf("restarts"))
+	}
 	gates := r.gates()
 	d.addLanes(&f, gates, trigger, now, local)
 	if key := r.address.get("restart"); key != "" {

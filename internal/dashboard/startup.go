@@ -124,12 +124,9 @@ func podsPage(r *request) (*page, error) {
 	if key := a.get("pod"); key != "" {
 		d.Pod = starts.panel(key)
 	}
-	command := append([]string{"pods", "slow"}, a.namespaceFlags()...)
+	command := a.listOf("pods", "slow")
 	if since.Duration > 0 {
 		command = append(command, "--since", since.text)
-	}
-	if d.Filter != "" {
-		command = append(command, "--name", d.Filter)
 	}
 	with := func(flag string) string { return r.frame.links.command(append(slices.Clone(command), flag)) }
 	d.ByStage, d.ReadyOnly, d.NotReadyOnly = with("--by-stage"), with("--ready"), with("--ready=false")

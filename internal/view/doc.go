@@ -18,5 +18,6 @@
 //   - used.go: the usage of nodes
 //   - gates.go: whether a restart would start now
 //   - freeze.go: freezes that have not ended
+//   - filter.go: names that have a text in them
 //   - event.go: events about an object
 package view

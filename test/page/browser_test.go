@@ -317,7 +317,7 @@ func outage(ctx context.Context, t *testing.T, d *dashboard) {
 	t.Cleanup(func() { cluster.AwaitAPIServer(t) })
 	until(ctx, t, "the page says since when, and keeps the numbers", `document.getElementById("banner").textContent.includes("trying again") && document.body.innerText.includes("worker")`)
 	// Its own clock goes on while the API server is gone, and what it says does not.
-	const since = `document.getElementById("banner").textContent.match(/As of ([\d:]+), trying again/)?.[1]`
+	const since = `document.getElementById("banner").textContent.match(/not answered since ([\d:]+)/)?.[1]`
 	from := value[string](ctx, t, since)
 	untilWithin(ctx, t, time.Minute, "20 s later it says the same", `(() => { const [h, m, s] = `+since+`.split(":").map(Number), now = new Date(); return ((now.getUTCHours() * 60 + now.getUTCMinutes()) * 60 + now.getUTCSeconds() - ((h * 60 + m) * 60 + s) + 86400) % 86400 >= 20; })()`)
 	if now := value[string](ctx, t, since); now != from || from == "" {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,7 +138,7 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 
 // counts reports whether a start-up matches the flags.
 func (o *slowOptions) counts(s *view.Startup) bool {
-	if o.readyGiven && s.Ready != o.ready || !strings.Contains(strings.ToLower(s.Namespace+"/"+s.Pod), strings.ToLower(o.name)) {
+	if o.readyGiven && s.Ready != o.ready || !view.Matches(o.name, s.Namespace+"/"+s.Pod) {
 		return false
 	}
 	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))

@@ -59,7 +59,7 @@ func (o *listOptions) runContexts(ctx context.Context) error {
 	namespaces := o.namespacesDiffer(answers)
 	t := o.contextsTable(rows, namespaces, o.Now())
 	nothing := "no scheduled restarts"
-	if o.olderThan.Duration > 0 || !o.selector.Empty() {
+	if o.olderThan.Duration > 0 || o.name != "" || !o.selector.Empty() {
 		nothing += " that match"
 	}
 	cmdutil.AddOthers(t, answers, rows, nothing)

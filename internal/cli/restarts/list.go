@@ -29,6 +29,7 @@ type listOptions struct {
 	watch         bool
 	labelSelector string
 	olderThan     cmdutil.Duration
+	name          string
 	contexts      cmdutil.Contexts
 	output        cmdutil.ObjectOutput
 
@@ -71,6 +72,7 @@ context or of -n. A cluster that does not answer within ten seconds, or
 	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only restarts with these labels, such as app=web")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
 	cmd.Flags().Var(&o.olderThan, "older-than", "only restarts of workloads with a pod older than this, such as 24h or 7d; for workloads without pods, the last success counts")
+	cmd.Flags().StringVar(&o.name, "name", "", "only restarts with this text in NAMESPACE/NAME or in their target, in upper or lower case")
 	o.contexts.AddTo(e, cmd)
 	o.output.AddTo(cmd)
 	return cmd
@@ -112,6 +114,8 @@ func (o *listOptions) Validate() error {
 		return fmt.Errorf("-w follows all restarts, or those that -l selects, and takes no names")
 	case o.watch && !o.output.IsTable():
 		return fmt.Errorf("-w only prints tables: kubectl get scheduledrestarts -w -o %s follows the objects", o.output.Format())
+	case o.watch && o.name != "":
+		return fmt.Errorf("-w and --name cannot be combined: -w follows all restarts, or those that -l selects")
 	case o.watch && o.olderThan.Duration > 0:
 		return fmt.Errorf("-w and --older-than cannot be combined: pods age without a change that -w could follow")
 	default:
@@ -144,7 +148,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	t := o.table(list.Items, o.Now())
 	layout := t.Layout(o.Console.Screen, nil)
 	if len(list.Items) == 0 {
-		o.Console.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || !o.selector.Empty())
+		o.Console.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || o.name != "" || !o.selector.Empty())
 	} else if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
 		return err
 	}
@@ -190,6 +194,9 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 			return nil, cmdutil.MissingName(o.cmd, o.refs[0].name, err)
 		}
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(r tidekeeperv1.ScheduledRestart) bool {
+		return !view.Matches(o.name, r.Namespace+"/"+r.Name+" "+view.TargetOf(&r))
+	})
 	if o.olderThan.Duration > 0 {
 		if list.Items, err = o.older(ctx, c, list.Items); err != nil {
 			return nil, err

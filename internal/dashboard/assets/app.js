@@ -65,7 +65,7 @@ function put(e) {
   asOf = Date.now();
   tick();
   main.classList.toggle("stale", !!e.lost);
-  say(e.lost ? "As of " + e.asOf + ", trying again: " + e.lost + ". The numbers below are old." : "", true);
+  say(e.lost ? "The cluster has not answered since " + e.asOf + ": " + e.lost + ". What you see is from then; trying again." : "", true);
   $("pause").hidden = false;
 }
 
@@ -225,6 +225,7 @@ async function go(focus) {
     if (here) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current");
   }
   if ($("q") !== document.activeElement) $("q").value = new URLSearchParams(location.search).get("q") || "";
+  $("search").hidden = !/^\/(restarts|pods)?$/.test(location.pathname);
   const here = location.pathname + location.search;
   stop();
   try {
@@ -271,8 +272,8 @@ function setPaused(yes) {
 
 // act asks in a dialog, with the fields of a freeze where a button has namespaces, and does it.
 async function act(button) {
-  const { object, question, namespaces } = button.dataset, form = dialog.firstChild, fields = $("fields"), text = button.textContent, where = context;
-  $("ask").textContent = text + "?";
+  const { object, ask: asking, question, namespaces } = button.dataset, form = dialog.firstChild, fields = $("fields"), text = button.textContent, where = context;
+  $("ask").textContent = asking;
   $("question").textContent = question;
   dialog.querySelector(".do").textContent = text;
   dialog.returnValue = "";
