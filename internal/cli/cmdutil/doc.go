@@ -9,6 +9,7 @@
 //   - options.go: the steps of a command
 //   - args.go: names of objects as arguments
 //   - client.go, pages.go, lists.go: reading from the cluster
+//   - listing.go: commands that list objects of a kind
 //   - contexts.go, located.go: the flag --contexts, and the answers of several clusters
 //   - restartlist.go: ScheduledRestarts, with the fields that the commands show
 //   - podlist.go: all pods of the cluster, with the fields that the commands read

@@ -39,32 +39,15 @@ func (c clusterPools) pools() []usedPool {
 	return all
 }
 
-// runContexts lists the pools of several clusters.
-func (o *listOptions) runContexts(ctx context.Context) error {
-	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, o.readCluster)
-	if err != nil {
-		return err
+// clusters are the pools of several clusters.
+func (o *listOptions) clusters() *cmdutil.Clusters[clusterPools, usedPool] {
+	return &cmdutil.Clusters[clusterPools, usedPool]{
+		Read: o.readCluster, Items: clusterPools.pools, List: func(c clusterPools) client.ObjectList { return c.list },
+		Object: func(p *usedPool) runtime.Object { return &p.pool }, Fields: (*usedPool).fields, Table: o.contextsTable,
+		Changes: func(context.Context, []cmdutil.Answer[clusterPools], cmdutil.Answer[clusterPools]) (*cmdutil.Follower, func(client.Object) usedPool, error) {
+			return &cmdutil.Follower{Options: o.listOptions()}, func(object client.Object) usedPool { return usedPool{pool: *object.(*tidekeeperv1.NodePool)} }, nil
+		},
 	}
-	rows, problems := cmdutil.Locate(answers, clusterPools.pools), cmdutil.ProblemsOf(answers)
-	if err := cmdutil.SortLocated(&o.output, rows, func(p *usedPool) runtime.Object { return &p.pool }); err != nil {
-		return err
-	}
-	if !o.output.IsTable() {
-		list := tidekeeperv1.SchemeGroupVersion.WithKind(poolKind.Name + "List")
-		if err := cmdutil.PrintLocated(&o.output, o.Console.Out, list, rows, problems, (*usedPool).fields); err != nil {
-			return err
-		}
-		return cmdutil.Unanswered(problems)
-	}
-	t := o.contextsTable(answers, rows)
-	layout := t.Layout(o.Console.Screen, nil)
-	if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
-		return err
-	}
-	if !o.watch {
-		return cmdutil.Unanswered(problems)
-	}
-	return o.followContexts(ctx, answers, layout)
 }
 
 // readCluster reads the pools of a cluster.
@@ -83,12 +66,12 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 			return read, err
 		}
 	}
-	return read, noteOutdated(ctx, e, c, read.list.Items)
+	return read, e.NoteOutdated(ctx, c, unobserved(read.list.Items, e.Now()))
 }
 
 // showsUsed reports whether the usage of nodes is shown. Lines that follow could not be
 // kept up to date.
-func (o *listOptions) showsUsed() bool { return !o.watch && (o.output.Wide() || !o.output.IsTable()) }
+func (o *listOptions) showsUsed() bool { return !o.Watch && (o.Output.Wide() || !o.Output.IsTable()) }
 
 // fields are the fields of a pool for programs.
 func (p *usedPool) fields() (map[string]any, error) {
@@ -100,39 +83,14 @@ func (p *usedPool) fields() (map[string]any, error) {
 }
 
 // contextsTable is the list of several clusters for people.
-func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterPools], rows []cmdutil.Located[usedPool]) *term.Table {
+func (o *listOptions) contextsTable(_ []cmdutil.Answer[clusterPools], rows []cmdutil.Located[usedPool], now time.Time) *term.Table {
 	items, used := make([]tidekeeperv1.NodePool, len(rows)), make([]*capacity.Used, len(rows))
 	for i := range rows {
 		items[i], used[i] = rows[i].Value.pool, rows[i].Value.used
 	}
-	t := o.table(items, o.Now())
+	t := o.table(items, now)
 	if o.showsUsed() {
 		addUsed(t, items, used)
 	}
-	nothing := "no node pools"
-	if !o.selector.Empty() {
-		nothing += " that match"
-	}
-	cmdutil.AddContexts(t, rows)
-	cmdutil.AddOthers(t, answers, rows, nothing)
 	return t
-}
-
-// followContexts prints a line for each change in any of several clusters.
-func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answer[clusterPools], layout *term.Layout) error {
-	followers := make([]*cmdutil.Follower, len(answers))
-	for i, a := range answers {
-		followers[i] = &cmdutil.Follower{
-			Context: a.Context, Kind: poolKind.Name, Empty: emptyList, Options: o.listOptions(), Layout: layout,
-			Table: func(object client.Object, now time.Time) *term.Table {
-				t := o.table([]tidekeeperv1.NodePool{*object.(*tidekeeperv1.NodePool)}, now)
-				cmdutil.AddContexts(t, []cmdutil.Located[usedPool]{{Context: a.Context}})
-				return t
-			},
-		}
-		if a.Problem == "" {
-			followers[i].List = a.Value.list
-		}
-	}
-	return o.FollowContexts(ctx, followers)
 }

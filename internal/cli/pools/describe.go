@@ -92,7 +92,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return noteOutdated(ctx, o.Env, c, pools)
+	return o.NoteOutdated(ctx, c, unobserved(pools, o.Now()))
 }
 
 // details reads the pools that are asked for.

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -26,19 +25,14 @@ import (
 
 // listOptions are the flags and arguments of pools.
 type listOptions struct {
-	*cmdutil.Env
-	labelSelector string
-	watch         bool
-	contexts      cmdutil.Contexts
-	output        cmdutil.ObjectOutput
+	cmdutil.Listing
 
-	cmd      *cobra.Command
-	names    []string
-	selector labels.Selector
+	cmd   *cobra.Command
+	names []string
 }
 
 func newListCommand(e *cmdutil.Env) *cobra.Command {
-	o := &listOptions{Env: e}
+	o := &listOptions{Listing: cmdutil.Listing{Env: e, Kind: poolKind.Name, Plural: "node pools", Empty: emptyList}}
 	cmd := &cobra.Command{
 		Use:        "pools [NAME...]",
 		Aliases:    []string{"pool", "nodepools", "nodepool", "np"},
@@ -62,11 +56,8 @@ is 1.`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
-	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only pools with these labels, such as team=web")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
+	o.AddTo(cmd, "only pools with these labels, such as team=web")
 	cmd.Flags().BoolP("all-namespaces", "A", false, "has no effect: node pools are not namespaced")
-	o.contexts.AddTo(e, cmd)
-	o.output.AddTo(cmd)
 	return cmd
 }
 
@@ -76,29 +67,21 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	if o.names, err = poolKind.Names(args); err != nil {
 		return err
 	}
-	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
-		return fmt.Errorf("--selector: %w", err)
-	}
-	return o.contexts.Complete(o.Env, cmd)
+	return o.CompleteFlags(cmd)
 }
 
 // Validate is part of [cmdutil.Options].
 func (o *listOptions) Validate() error {
-	if err := o.output.Validate(); err != nil {
+	if err := o.ValidateFlags(); err != nil {
 		return err
 	}
-	if o.contexts.Given() {
-		if err := o.output.ValidateContexts(); err != nil {
-			return err
-		}
-	}
 	switch {
-	case len(o.names) > 0 && o.labelSelector != "":
+	case len(o.names) > 0 && o.LabelSelector != "":
 		return fmt.Errorf("write either names or -l, not both")
-	case o.watch && len(o.names) > 1:
+	case o.Watch && len(o.names) > 1:
 		return fmt.Errorf("-w follows either one pool or all pools: write one name")
-	case o.watch && !o.output.IsTable():
-		return fmt.Errorf("-w only prints tables: kubectl get nodepools -w -o %s follows the objects", o.output.Format())
+	case o.Watch && !o.Output.IsTable():
+		return fmt.Errorf("-w only prints tables: kubectl get nodepools -w -o %s follows the objects", o.Output.Format())
 	default:
 		return nil
 	}
@@ -106,8 +89,8 @@ func (o *listOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
-	if o.contexts.Given() {
-		return o.runContexts(ctx)
+	if o.Contexts.Given() {
+		return o.clusters().Print(ctx, &o.Listing)
 	}
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -117,44 +100,32 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.Sort(list); err != nil {
+	if err := o.Output.Sort(list); err != nil {
 		return err
 	}
-	if !o.output.IsTable() {
-		return o.print(ctx, c, list)
+	if !o.Output.IsTable() {
+		return o.printObjects(ctx, c, list)
 	}
 	t := o.table(list.Items, o.Now())
-	if o.output.Wide() && !o.watch { // Lines that follow could not be kept up to date.
+	if o.showsUsed() {
 		used, err := usedByPools(ctx, o.Env, c, list.Items)
 		if err != nil {
 			return err
 		}
 		addUsed(t, list.Items, used)
 	}
-	layout := t.Layout(o.Console.Screen, nil)
-	if len(list.Items) == 0 {
-		o.Console.NothingFound("node pools", "", !o.selector.Empty())
-	} else if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
-		return err
-	}
-	if err := noteOutdated(ctx, o.Env, c, list.Items); err != nil {
-		return err
-	}
-	if !o.watch {
-		return nil
-	}
-	return o.Follow(ctx, &cmdutil.Follower{
-		Kind: poolKind.Name, List: list, Empty: emptyList, Options: o.listOptions(), Layout: layout,
+	return o.Print(ctx, c, t, unobserved(list.Items, o.Now()), &cmdutil.Follower{
+		List: list, Options: o.listOptions(),
 		Table: func(object client.Object, now time.Time) *term.Table {
 			return o.table([]tidekeeperv1.NodePool{*object.(*tidekeeperv1.NodePool)}, now)
 		},
 	})
 }
 
-// print prints the list for programs, with the usage unless only names are printed.
-func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
-	if o.output.Format() == "name" {
-		return o.output.Print(list, o.Console.Out)
+// printObjects prints the list for programs, with the usage unless only names are printed.
+func (o *listOptions) printObjects(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
+	if o.Output.Format() == "name" {
+		return o.Output.Print(list, o.Console.Out)
 	}
 	used, err := usedByPools(ctx, o.Env, c, list.Items)
 	if err != nil {
@@ -164,25 +135,24 @@ func (o *listOptions) print(ctx context.Context, c client.Client, list *tidekeep
 	if err != nil {
 		return err
 	}
-	return o.output.Print(shown, o.Console.Out)
+	return o.Output.Print(shown, o.Console.Out)
 }
 
-// noteOutdated says on stderr that the status of pools may be out of date.
-func noteOutdated(ctx context.Context, e *cmdutil.Env, c client.Client, items []tidekeeperv1.NodePool) error {
-	var unobserved view.Unobserved
+// unobserved returns the pools whose status may be out of date.
+func unobserved(items []tidekeeperv1.NodePool, now time.Time) (unobserved view.Unobserved) {
 	for i := range items {
-		unobserved.Add(poolKind.Name, &items[i], items[i].Status.ObservedGeneration, e.Now())
+		unobserved.Add(poolKind.Name, &items[i], items[i].Status.ObservedGeneration, now)
 	}
-	return e.NoteOutdated(ctx, c, unobserved)
+	return unobserved
 }
 
 func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.Table {
-	return o.output.Table(listTable(items, o.output.Wide(), now))
+	return o.Output.Table(listTable(items, o.Output.Wide(), now))
 }
 
 // listOptions choose the pools that are asked for: all, or a named pool.
 func (o *listOptions) listOptions() client.ListOptions {
-	options := client.ListOptions{LabelSelector: o.selector}
+	options := client.ListOptions{LabelSelector: o.Selector}
 	if len(o.names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.names[0])
 	}

@@ -39,38 +39,13 @@ func (c clusterRestarts) restarts() []sharedRestart {
 	return all
 }
 
-// runContexts lists the ScheduledRestarts of several clusters.
-func (o *listOptions) runContexts(ctx context.Context) error {
-	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, o.readCluster)
-	if err != nil {
-		return err
+// clusters are the ScheduledRestarts of several clusters.
+func (o *listOptions) clusters() *cmdutil.Clusters[clusterRestarts, sharedRestart] {
+	return &cmdutil.Clusters[clusterRestarts, sharedRestart]{
+		Read: o.readCluster, Items: clusterRestarts.restarts, List: func(c clusterRestarts) client.ObjectList { return c.list },
+		Object: func(r *sharedRestart) runtime.Object { return &r.restart }, Fields: (*sharedRestart).fields,
+		Table: o.contextsTable, Changes: o.changes,
 	}
-	rows, problems := cmdutil.Locate(answers, clusterRestarts.restarts), cmdutil.ProblemsOf(answers)
-	if err := cmdutil.SortLocated(&o.output, rows, func(r *sharedRestart) runtime.Object { return &r.restart }); err != nil {
-		return err
-	}
-	if !o.output.IsTable() {
-		list := tidekeeperv1.SchemeGroupVersion.WithKind(restartKind.Name + "List")
-		if err := cmdutil.PrintLocated(&o.output, o.Console.Out, list, rows, problems, (*sharedRestart).fields); err != nil {
-			return err
-		}
-		return cmdutil.Unanswered(problems)
-	}
-	namespaces := o.namespacesDiffer(answers)
-	t := o.contextsTable(rows, namespaces, o.Now())
-	nothing := "no scheduled restarts"
-	if o.olderThan.Duration > 0 || o.name != "" || !o.selector.Empty() {
-		nothing += " that match"
-	}
-	cmdutil.AddOthers(t, answers, rows, nothing)
-	layout := t.Layout(o.Console.Screen, nil)
-	if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
-		return err
-	}
-	if !o.watch {
-		return cmdutil.Unanswered(problems)
-	}
-	return o.followContexts(ctx, answers, namespaces, layout)
 }
 
 // ofCluster returns the options for a cluster.
@@ -94,12 +69,12 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	if read.list, err = read.options.list(ctx, c); err != nil {
 		return read, err
 	}
-	if o.output.IsTable() {
+	if o.Output.IsTable() {
 		if err := read.options.lookAround(ctx, c, read.list.Items); err != nil {
 			return read, err
 		}
 	}
-	return read, read.options.noteOutdated(ctx, c, read.list.Items)
+	return read, read.options.NoteOutdated(ctx, c, read.options.unobserved(read.list.Items))
 }
 
 // namespacesDiffer reports whether the rows need a column for the namespace.
@@ -119,43 +94,32 @@ func (r *sharedRestart) fields() (map[string]any, error) {
 }
 
 // contextsTable returns the table of the ScheduledRestarts of several clusters.
-func (o *listOptions) contextsTable(rows []cmdutil.Located[sharedRestart], namespaces bool, now time.Time) *term.Table {
+func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], rows []cmdutil.Located[sharedRestart], now time.Time) *term.Table {
 	shown := make([]view.Restart, len(rows))
 	for i := range rows {
 		r := &rows[i].Value
 		shown[i] = r.options.restart(&r.restart, now)
 	}
-	t := o.output.Table(listTable(shown, namespaces, o.output.Wide(), now, o.Local))
-	cmdutil.AddContexts(t, rows)
-	return t
+	return o.Output.Table(listTable(shown, o.namespacesDiffer(answers), o.Output.Wide(), now, o.Local))
 }
 
-// followContexts prints a line for each change in any of the clusters.
-func (o *listOptions) followContexts(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], namespaces bool, layout *term.Layout) error {
-	followers := make([]*cmdutil.Follower, len(answers))
-	for i, a := range answers {
-		f := &cmdutil.Follower{Context: a.Context, Kind: restartKind.Name, Empty: emptyList, Layout: layout}
-		one := a.Value.options
-		if a.Problem == "" {
-			f.List = a.Value.list
-		} else {
-			var err error
-			if one, err = o.ofCluster(o.ForContext(a.Context)); err != nil {
-				return err
-			}
+// changes returns the lines that follow an answer.
+func (o *listOptions) changes(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], a cmdutil.Answer[clusterRestarts]) (*cmdutil.Follower, func(client.Object) sharedRestart, error) {
+	one := a.Value.options
+	if a.Problem != "" {
+		var err error
+		if one, err = o.ofCluster(o.ForContext(a.Context)); err != nil {
+			return nil, nil, err
 		}
-		if !namespaces {
-			f.Namespace = one.namespace
-		}
-		f.Options = client.ListOptions{Namespace: one.namespace, LabelSelector: o.selector}
-		f.Table = func(object client.Object, now time.Time) *term.Table {
-			row := sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one}
-			if c, err := one.Kubeconfig.Client(); err == nil {
-				one.lookAgain(ctx, c, object.GetNamespace())
-			}
-			return o.contextsTable([]cmdutil.Located[sharedRestart]{{Context: a.Context, Value: row}}, namespaces, now)
-		}
-		followers[i] = f
 	}
-	return o.FollowContexts(ctx, followers)
+	f := &cmdutil.Follower{Options: client.ListOptions{Namespace: one.namespace, LabelSelector: o.Selector}}
+	if !o.namespacesDiffer(answers) {
+		f.Namespace = one.namespace
+	}
+	return f, func(object client.Object) sharedRestart {
+		if c, err := one.Kubeconfig.Client(); err == nil {
+			one.lookAgain(ctx, c, object.GetNamespace())
+		}
+		return sharedRestart{*object.(*tidekeeperv1.ScheduledRestart), one}
+	}, nil
 }

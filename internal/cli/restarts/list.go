@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -24,26 +23,21 @@ import (
 
 // listOptions are the flags and arguments of restarts.
 type listOptions struct {
-	*cmdutil.Env
+	cmdutil.Listing
 	allNamespaces bool
-	watch         bool
-	labelSelector string
 	olderThan     cmdutil.Duration
 	name          string
-	contexts      cmdutil.Contexts
-	output        cmdutil.ObjectOutput
 
 	cmd       *cobra.Command
 	refs      []reference
 	namespace string
-	selector  labels.Selector
 	shared    view.Shared
 	// looks has the last look at each namespace.
 	looks map[string]look
 }
 
 func newListCommand(e *cmdutil.Env) *cobra.Command {
-	o := &listOptions{Env: e}
+	o := &listOptions{Listing: cmdutil.Listing{Env: e, Kind: restartKind.Name, Plural: "scheduled restarts", Empty: emptyList}}
 	cmd := &cobra.Command{
 		Use:     "restarts [NAME | TYPE/NAME]...",
 		Aliases: []string{"restart", "srestart", "eru", "erus", "scheduledrestart", "scheduledrestarts"},
@@ -69,12 +63,9 @@ context or of -n. A cluster that does not answer within ten seconds, or
 		RunE:              cmdutil.RunE(o),
 	}
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list restarts in all namespaces")
-	cmd.Flags().StringVarP(&o.labelSelector, "selector", "l", "", "only restarts with these labels, such as app=web")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "after listing, print a line for each change")
 	cmd.Flags().Var(&o.olderThan, "older-than", "only restarts of workloads with a pod older than this, such as 24h or 7d; for workloads without pods, the last success counts")
 	cmd.Flags().StringVar(&o.name, "name", "", "only restarts with this text in NAMESPACE/NAME or in their target, in upper or lower case")
-	o.contexts.AddTo(e, cmd)
-	o.output.AddTo(cmd)
+	o.AddTo(cmd, "only restarts with these labels, such as app=web")
 	return cmd
 }
 
@@ -84,13 +75,11 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	if o.refs, err = parseReferences(args); err != nil {
 		return err
 	}
-	if o.selector, err = labels.Parse(o.labelSelector); err != nil {
-		return fmt.Errorf("--selector: %w", err)
-	}
 	if o.allNamespaces && *o.Kubeconfig.Flags.Namespace != "" {
 		o.Console.Note("note: -A is for all namespaces; -n " + *o.Kubeconfig.Flags.Namespace + " is ignored")
 	}
-	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
+	err = o.CompleteFlags(cmd)
+	if o.Filtered = o.Filtered || o.olderThan.Duration > 0 || o.name != ""; err != nil || o.Contexts.Given() {
 		return err
 	}
 	o.namespace, err = o.Kubeconfig.Namespace(o.allNamespaces)
@@ -99,24 +88,19 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 
 // Validate is part of [cmdutil.Options].
 func (o *listOptions) Validate() error {
-	if err := o.output.Validate(); err != nil {
+	if err := o.ValidateFlags(); err != nil {
 		return err
 	}
-	if o.contexts.Given() {
-		if err := o.output.ValidateContexts(); err != nil {
-			return err
-		}
-	}
 	switch {
-	case len(o.refs) > 0 && (o.allNamespaces || o.labelSelector != ""):
+	case len(o.refs) > 0 && (o.allNamespaces || o.LabelSelector != ""):
 		return fmt.Errorf("names cannot be combined with -A or -l")
-	case len(o.refs) > 0 && o.watch:
+	case len(o.refs) > 0 && o.Watch:
 		return fmt.Errorf("-w follows all restarts, or those that -l selects, and takes no names")
-	case o.watch && !o.output.IsTable():
-		return fmt.Errorf("-w only prints tables: kubectl get scheduledrestarts -w -o %s follows the objects", o.output.Format())
-	case o.watch && o.name != "":
+	case o.Watch && !o.Output.IsTable():
+		return fmt.Errorf("-w only prints tables: kubectl get scheduledrestarts -w -o %s follows the objects", o.Output.Format())
+	case o.Watch && o.name != "":
 		return fmt.Errorf("-w and --name cannot be combined: -w follows all restarts, or those that -l selects")
-	case o.watch && o.olderThan.Duration > 0:
+	case o.Watch && o.olderThan.Duration > 0:
 		return fmt.Errorf("-w and --older-than cannot be combined: pods age without a change that -w could follow")
 	default:
 		return nil
@@ -125,8 +109,8 @@ func (o *listOptions) Validate() error {
 
 // Run is part of [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
-	if o.contexts.Given() {
-		return o.runContexts(ctx)
+	if o.Contexts.Given() {
+		return o.clusters().Print(ctx, &o.Listing)
 	}
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -136,31 +120,17 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.Sort(list); err != nil {
+	if err := o.Output.Sort(list); err != nil {
 		return err
 	}
-	if !o.output.IsTable() {
-		return o.output.Print(list, o.Console.Out)
+	if !o.Output.IsTable() {
+		return o.Output.Print(list, o.Console.Out)
 	}
 	if err := o.lookAround(ctx, c, list.Items); err != nil {
 		return err
 	}
-	t := o.table(list.Items, o.Now())
-	layout := t.Layout(o.Console.Screen, nil)
-	if len(list.Items) == 0 {
-		o.Console.NothingFound("scheduled restarts", o.namespace, o.olderThan.Duration > 0 || o.name != "" || !o.selector.Empty())
-	} else if err := t.WriteLayout(o.Console.Out, o.Console.Screen, layout); err != nil {
-		return err
-	}
-	if err := o.noteOutdated(ctx, c, list.Items); err != nil {
-		return err
-	}
-	if !o.watch {
-		return nil
-	}
-	return o.Follow(ctx, &cmdutil.Follower{
-		Kind: restartKind.Name, Namespace: o.namespace, List: list, Empty: emptyList,
-		Options: client.ListOptions{Namespace: o.namespace, LabelSelector: o.selector}, Layout: layout,
+	return o.Print(ctx, c, o.table(list.Items, o.Now()), o.unobserved(list.Items), &cmdutil.Follower{
+		Namespace: o.namespace, List: list, Options: client.ListOptions{Namespace: o.namespace, LabelSelector: o.Selector},
 		Table: func(object client.Object, now time.Time) *term.Table {
 			r := object.(*tidekeeperv1.ScheduledRestart)
 			o.lookAgain(ctx, c, r.Namespace)
@@ -169,22 +139,21 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// noteOutdated prints a note on stderr if the shown status of restarts may be out of date.
-func (o *listOptions) noteOutdated(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
-	var unobserved view.Unobserved
+// unobserved returns the restarts whose status may be out of date.
+func (o *listOptions) unobserved(items []tidekeeperv1.ScheduledRestart) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.AddRestart(&items[i], o.Now())
 	}
-	return o.NoteOutdated(ctx, c, unobserved)
+	return unobserved
 }
 
 // list reads the ScheduledRestarts that the arguments and flags select.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.ScheduledRestartList, error) {
 	read := listShown
-	if o.output.NeedsAll() {
+	if o.Output.NeedsAll() {
 		read = listRestarts
 	}
-	list, err := read(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.selector})
+	list, err := read(ctx, c, client.InNamespace(o.namespace), client.MatchingLabelsSelector{Selector: o.Selector})
 	if err != nil {
 		return nil, cmdutil.AboutKind(err, restartKind.Name, o.namespace, "")
 	}
@@ -229,7 +198,7 @@ func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time
 	for i := range items {
 		shown = append(shown, o.restart(&items[i], now))
 	}
-	return o.output.Table(listTable(shown, o.allNamespaces, o.output.Wide(), now, o.Local))
+	return o.Output.Table(listTable(shown, o.allNamespaces, o.Output.Wide(), now, o.Local))
 }
 
 // listTable returns the table of the list.

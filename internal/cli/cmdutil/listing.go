@@ -1,0 +1,145 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmdutil
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/term"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// Listing has the flags of a command that lists our objects of a kind, and prints the objects that it finds.
+type Listing struct {
+	*Env
+	// Kind is that of the objects, Plural is its name in messages, and Empty makes an empty list.
+	Kind, Plural string
+	Empty        func() client.ObjectList
+
+	LabelSelector string
+	Selector      labels.Selector
+	// Filtered says that flags leave objects out.
+	Filtered bool
+	Watch    bool
+	Contexts Contexts
+	Output   ObjectOutput
+}
+
+// AddTo adds the flags to a command. selected describes the flag -l.
+func (l *Listing) AddTo(cmd *cobra.Command, selected string) {
+	cmd.Flags().StringVarP(&l.LabelSelector, "selector", "l", "", selected)
+	cmd.Flags().BoolVarP(&l.Watch, "watch", "w", false, "after listing, print a line for each change")
+	l.Contexts.AddTo(l.Env, cmd)
+	l.Output.AddTo(cmd)
+}
+
+// CompleteFlags takes in the flags.
+func (l *Listing) CompleteFlags(cmd *cobra.Command) (err error) {
+	if l.Selector, err = labels.Parse(l.LabelSelector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	l.Filtered = !l.Selector.Empty()
+	return l.Contexts.Complete(l.Env, cmd)
+}
+
+// ValidateFlags refuses an output that the command does not have.
+func (l *Listing) ValidateFlags() error {
+	if err := l.Output.Validate(); err != nil || !l.Contexts.Given() {
+		return err
+	}
+	return l.Output.ValidateContexts()
+}
+
+// Print prints a table of objects for people, and a line for each change if that is asked for. changes has the
+// namespace, the list, the options and the table of these lines.
+func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, unobserved view.Unobserved, changes *Follower) error {
+	layout := t.Layout(l.Console.Screen, nil)
+	if len(t.Rows) == 0 {
+		l.Console.NothingFound(l.Plural, changes.Namespace, l.Filtered)
+	} else if err := t.WriteLayout(l.Console.Out, l.Console.Screen, layout); err != nil {
+		return err
+	}
+	if err := l.NoteOutdated(ctx, c, unobserved); err != nil || !l.Watch {
+		return err
+	}
+	changes.Kind, changes.Empty, changes.Layout = l.Kind, l.Empty, layout
+	return l.Follow(ctx, changes)
+}
+
+// Clusters are the objects of several clusters. T is the answer of a cluster, and I is an object with the facts
+// that are shown of it.
+type Clusters[T, I any] struct {
+	// Read reads the objects of a cluster, Items returns them, and List returns their list.
+	Read  func(context.Context, *Env) (T, error)
+	Items func(T) []I
+	List  func(T) client.ObjectList
+	// Object returns the object itself, and Fields the fields for programs.
+	Object func(*I) runtime.Object
+	Fields func(*I) (map[string]any, error)
+	// Table returns the table of objects, after the answers of all clusters.
+	Table func(answers []Answer[T], rows []Located[I], now time.Time) *term.Table
+	// Changes returns the namespace and the options of the lines that follow an answer with -w, and the
+	// function that finds out the facts about an object.
+	Changes func(ctx context.Context, answers []Answer[T], of Answer[T]) (*Follower, func(client.Object) I, error)
+}
+
+// Print prints the objects of several clusters together.
+func (c *Clusters[T, I]) Print(ctx context.Context, l *Listing) error {
+	answers, err := AskContexts(ctx, l.Env, l.Contexts.Names, c.Read)
+	if err != nil {
+		return err
+	}
+	rows, problems := Locate(answers, c.Items), ProblemsOf(answers)
+	if err := SortLocated(&l.Output, rows, c.Object); err != nil {
+		return err
+	}
+	if !l.Output.IsTable() {
+		list := tidekeeperv1.SchemeGroupVersion.WithKind(l.Kind + "List")
+		if err := PrintLocated(&l.Output, l.Console.Out, list, rows, problems, c.Fields); err != nil {
+			return err
+		}
+		return Unanswered(problems)
+	}
+	table := func(rows []Located[I], now time.Time) *term.Table {
+		t := c.Table(answers, rows, now)
+		AddContexts(t, rows)
+		return t
+	}
+	t := table(rows, l.Now())
+	nothing := "no " + l.Plural
+	if l.Filtered {
+		nothing += " that match"
+	}
+	AddOthers(t, answers, rows, nothing)
+	layout := t.Layout(l.Console.Screen, nil)
+	if err := t.WriteLayout(l.Console.Out, l.Console.Screen, layout); err != nil {
+		return err
+	}
+	if !l.Watch {
+		return Unanswered(problems)
+	}
+	followers := make([]*Follower, len(answers))
+	for i, a := range answers {
+		f, item, err := c.Changes(ctx, answers, a)
+		if err != nil {
+			return err
+		}
+		if f.Context, f.Kind, f.Empty, f.Layout = a.Context, l.Kind, l.Empty, layout; a.Problem == "" {
+			f.List = c.List(a.Value)
+		}
+		f.Table = func(object client.Object, now time.Time) *term.Table {
+			return table([]Located[I]{{Context: a.Context, Value: item(object)}}, now)
+		}
+		followers[i] = f
+	}
+	return l.FollowContexts(ctx, followers)
+}
