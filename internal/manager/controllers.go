@@ -25,16 +25,14 @@ import (
 // controllers returns the controllers of this binary, each with its options at their
 // defaults.
 func controllers() []controller.Definition {
-	return []controller.Definition{
+	return append([]controller.Definition{
 		nodepool.Controller(),
 		restart.Controller(),
 		optin.Controller(),
 		podstartup.Controller(),
 		podcount.Controller(),
 		freeze.Controller(),
-		restart.ConfigMapController(),
-		restart.SecretController(),
-	}
+	}, restart.ConfigControllers()...)
 }
 
 // RegisterMetrics registers the metrics of the manager and of all controllers without values,

@@ -37,14 +37,13 @@ type configReader struct {
 // configKinds are the kinds, with an empty object and an empty list of each, and the controller
 // that watches it.
 var configKinds = []struct {
-	kind       podconfig.Kind
-	name       string
-	controller string
-	object     func() client.Object
-	list       client.ObjectList
+	kind                       podconfig.Kind
+	name, resource, controller string
+	object                     func() client.Object
+	list                       client.ObjectList
 }{
-	{podconfig.ConfigMap, "ConfigMaps", configMapController, func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
-	{podconfig.Secret, "Secrets", secretController, func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
+	{podconfig.ConfigMap, "ConfigMaps", "configmaps", "configmap-change", func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
+	{podconfig.Secret, "Secrets", "secrets", "secret-change", func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
 }
 
 // follow follows the kinds that a controller of the manager watches.
