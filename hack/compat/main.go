@@ -54,7 +54,7 @@ func check() error {
 	}
 	latest := versions[len(versions)-1]
 	dir := filepath.Join(kept, latest)
-	before, after := surface{}, surface{}
+	before := surface{}
 	text, err := os.ReadFile(filepath.Join(dir, "surface.json"))
 	if err != nil {
 		return err
@@ -62,7 +62,8 @@ func check() error {
 	if err := json.Unmarshal(text, &before); err != nil {
 		return err
 	}
-	if after, err = collect(); err != nil {
+	after, err := collect()
+	if err != nil {
 		return err
 	}
 	kindsBefore, errBefore := kinds(filepath.Join(dir, "crds"))
