@@ -135,7 +135,7 @@ build-e2e-test:
 
 .PHONY: demo
 demo: build-sandbox build-tidekeeper build-kubectl-tide ## Show a node pool on a real control plane. DEMO=once ends by itself, PAGE=1 opens the page of its cluster.
-	$(GO) build -C hack/demo -o $(BIN)/demo . && $(BIN)/demo $(if $(filter once,$(DEMO)),--once) $(if $(PAGE),--page)
+	$(GO) build -C hack/demo -o $(BIN)/sandbox-demo . && $(BIN)/sandbox-demo --steps $(if $(filter once,$(DEMO)),--once) $(if $(PAGE),--page)
 
 .PHONY: run
 run: ## Run the manager from source. ARGS="--kubeconfig FILE".

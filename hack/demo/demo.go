@@ -29,14 +29,14 @@ type demo struct {
 }
 
 func newDemo() (*demo, error) {
-	root, err := os.Getwd()
+	own, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{bin: filepath.Join(root, "bin")}
+	d := &demo{bin: filepath.Dir(own)}
 	for _, name := range []string{"sandbox", "tidekeeper", "kubectl-tide"} {
 		if _, err := os.Stat(filepath.Join(d.bin, name)); err != nil {
-			return nil, fmt.Errorf("there is no bin/%s here: run make demo in the root of the repository", name)
+			return nil, fmt.Errorf("there is no %s beside %s", name, own)
 		}
 	}
 	// Not inside the repository: socket paths must be short.

@@ -1,15 +1,17 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows a node pool on a real control plane, step by step. Each step says
-// what it does, does it with the commands that a user would type, and verifies the
-// effect with the API server.
+// Command demo shows Tidekeeper on a real control plane, until Ctrl-C, which ends all of it. It is the
+// program sandbox-demo of the archive with the demo, which 'sandbox demo' runs, and of make demo.
 //
-//	demo          keeps the cluster running until Ctrl-C, for you to try things
-//	demo --once   exits after the last step, with exit code 1 if any step had no effect
-//	demo --page   fills the cluster with something to look at, and opens its page in a browser
+//	sandbox-demo                fills a cluster with something to look at, and opens its page in a browser
+//	sandbox-demo --steps        shows a node pool step by step: each says what it does, does it with the
+//	                            commands that a user would type, and verifies the effect
+//	sandbox-demo --steps --page does both
+//	sandbox-demo … --once       exits then, with exit code 1 if something had no effect
 //
-// It requires bin/sandbox, bin/tidekeeper and bin/kubectl-tide, which make demo builds.
+// It requires sandbox, tidekeeper and kubectl-tide in its own folder, and for the steps the
+// root of the repository.
 package main
 
 import (
@@ -29,12 +31,13 @@ import (
 const patience = 90 * time.Second
 
 func main() {
+	shown := flag.Bool("steps", false, "show a node pool step by step, in the root of the repository")
 	once := flag.Bool("once", false, "exit after the last step")
 	page := flag.Bool("page", false, "after the last step, fill the cluster with something to look at, and open its page in a browser")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := run(ctx, *once, *page); err != nil {
+	if err := run(ctx, *shown, *once, *page); err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted")
 		}
@@ -44,12 +47,25 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, once, page bool) (err error) {
+func run(ctx context.Context, shown, once, page bool) (err error) {
 	d, err := newDemo()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
+	if shown {
+		err = d.show(ctx, page)
+	} else {
+		err = d.trial(ctx)
+	}
+	if err != nil || once {
+		return err
+	}
+	return d.stay(ctx, page || !shown)
+}
+
+// show plays the steps.
+func (d *demo) show(ctx context.Context, page bool) error {
 	if page {
 		steps = append(steps, worldStep)
 	}
@@ -59,10 +75,12 @@ func run(ctx context.Context, once, page bool) (err error) {
 			return fmt.Errorf("step %d, %s: %w", i+1, s.title, err)
 		}
 	}
-	if once {
-		fmt.Printf("\nAll %d steps had their effect.\n", len(steps))
-		return nil
-	}
+	fmt.Printf("\nAll %d steps had their effect.\n", len(steps))
+	return nil
+}
+
+// stay keeps everything running until Ctrl-C.
+func (d *demo) stay(ctx context.Context, page bool) error {
 	sandbox := filepath.Join(d.bin, "sandbox")
 	fmt.Printf(`
 %s In another terminal:

@@ -98,7 +98,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	cmd.AddCommand(
 		newUp(s), newDown(s), newStatus(s), newKubectl(s), newKubeconfig(s),
 		newNodes(s), newComponent(s), newSnapshot(s),
-		newRun(s), newProxy(s), newExplore(nil), newFuzz(nil), newReplay(),
+		newRun(s), newProxy(s), newExplore(nil), newFuzz(nil), newReplay(), newDemo(),
 	)
 	return cmd
 }

@@ -1,0 +1,20 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// Without the program of a demo beside it, the command says what is missing.
+func TestDemoIsBesideTheProgram(t *testing.T) {
+	cmd := newRoot()
+	cmd.SetArgs([]string{"demo", "--once"})
+	cmd.SetOut(io.Discard)
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "has the program sandbox-demo beside this one") {
+		t.Errorf("the error is %v", err)
+	}
+}
