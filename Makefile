@@ -39,7 +39,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 # The kit in sandbox/ has modules, targets and checks of its own, which these call.
-MODULES := . test hack/demo hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/prometheus-operator
+MODULES := . test hack/demo hack/release hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/krew hack/prometheus-operator
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 KIT := $(MAKE) --no-print-directory -C sandbox OUT=$(BIN)
@@ -122,6 +122,12 @@ build-prometheus: $(BIN)/promtool
 $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/tags
 	$(call build,prometheus and bin/promtool,$(COMPILE) Prometheus $(TARGET) $(GO) build -C hack/prometheus -tags $$(cat hack/prometheus/tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
+
+# For the test of a release, once for each version: krew, and the check that its index makes.
+.PHONY: build-krew
+build-krew: $(BIN)/krew
+$(BIN)/krew: hack/krew/go.mod hack/krew/go.sum
+	$(call build,krew,$(GO) build -C hack/krew -ldflags '-s -w' -o $(BIN)/ sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest && touch $@)
 
 # What real nodes of the sandbox run, once for each version: sandbox up --real-nodes.
 .PHONY: build-node
@@ -297,7 +303,7 @@ baseline: ## Record what users of a version depend on, before it is released, in
 
 .PHONY: lint
 lint: lint-words lint-pages ## Run the linters on all modules, also if one has findings.
-	failed=; for module in . test hack/demo; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
+	failed=; for module in . test hack/demo hack/release; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
 
 .PHONY: lint-words
@@ -347,14 +353,25 @@ export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),
 
 endef
 
-# KEY signs the checksums: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
+# KEY signs the files: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
 .PHONY: release
 release: OUT = $(BIN)/release-$(VERSION)
 release: URL ?= https://tidekeeper.dev/releases/$(VERSION)
-release: ## Make all files of a release, the same each time, and publish nothing. VERSION=v0.1.0 OUT=folder KEY=file.pem URL=https://… IMAGE=registry/name; ARCHIVES='sandbox/linux/amd64' for some.
+release: build-packer ## Make all files of a release, the same each time, and publish nothing. VERSION=v0.1.0 OUT=folder KEY=file.pem URL=https://… IMAGE=registry/name FINDINGS=file; ARCHIVES='sandbox/linux/amd64' for some.
 	$(foreach build,$(ARCHIVES),$(call build-for,$(build),$(subst /, ,$(build))))
-	$(GO) run ./hack/release --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) \
-		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(ARCHIVES)
+	$(BIN)/packer --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) --commit=$$(git rev-parse HEAD) \
+		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(if $(FINDINGS),--findings=$(FINDINGS)) $(ARCHIVES)
+
+# Prints the names of both by digest. It authenticates as 'helm registry login' has set up.
+.PHONY: push-release
+push-release: OUT = $(BIN)/release-$(VERSION)
+push-release: build-packer ## Push the image and the chart of a release. VERSION=v0.1.0 OUT=folder IMAGE=registry/name CHARTS=registry/folder KEY=file.pem.
+	@$(BIN)/packer push --folder=$(abspath $(OUT)) --version=$(VERSION) --image=$(IMAGE) --charts=$(CHARTS) $(if $(KEY),--key=$(KEY))
+
+.PHONY: build-packer
+build-packer:
+	@mkdir -p $(BIN)
+	@$(GO) build -C hack/release -o $(BIN)/packer .
 
 # What test/release reads: the archives for this machine, signed by a key of its own.
 .PHONY: build-release

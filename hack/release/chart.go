@@ -13,7 +13,7 @@ import (
 
 // chartOf returns the chart as a package that installs the image by its digest. Helm's own
 // package has the time at which it was packed in it.
-func chartOf(root fs.FS, version, image, digest string, at time.Time) ([]byte, error) {
+func chartOf(root fs.FS, version, image, digest string, platforms []platform, at time.Time) ([]byte, error) {
 	var files []file
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || name == ".helmignore" {
@@ -26,13 +26,9 @@ func chartOf(root fs.FS, version, image, digest string, at time.Time) ([]byte, e
 		switch name {
 		case "Chart.yaml":
 			content, err = setLines(content, map[string]string{"version": strings.TrimPrefix(version, "v"), "appVersion": version})
-			content = append(content, annotations(image, digest)...)
+			content = append(content, annotations(version, image, digest, platforms)...)
 		case "values.yaml":
-			fields := map[string]string{"  digest": fmt.Sprintf("%q", digest)}
-			if image != "" {
-				fields["  repository"] = image
-			}
-			content, err = setLines(content, fields)
+			content, err = setLines(content, map[string]string{"  digest": fmt.Sprintf("%q", digest), "  repository": image})
 		}
 		files = append(files, file{name: path.Join("tidekeeper", name), mode: 0o644, content: content})
 		return err
@@ -44,18 +40,24 @@ func chartOf(root fs.FS, version, image, digest string, at time.Time) ([]byte, e
 }
 
 // annotations are those of Artifact Hub, as the end of a Chart.yaml.
-func annotations(image, digest string) string {
-	if image == "" {
-		image = "tidekeeper"
+func annotations(version, image, digest string, platforms []platform) string {
+	var names []string
+	for _, p := range platforms {
+		names = append(names, p.OS+"/"+p.Architecture)
 	}
 	return fmt.Sprintf(`annotations:
   artifacthub.io/license: Apache-2.0
   artifacthub.io/operator: "true"
+  artifacthub.io/prerelease: "%t"
   artifacthub.io/images: |
     - name: tidekeeper
       image: %s@%s
-      platforms: [linux/amd64, linux/arm64]
-`, image, digest)
+      platforms: [%s]
+  artifacthub.io/crds: |
+    - {kind: NodePool, version: v1, name: nodepools.tidekeeper.dev, displayName: Node pool, description: A group of nodes with the same labels and taints}
+    - {kind: ScheduledRestart, version: v1, name: scheduledrestarts.tidekeeper.dev, displayName: Scheduled restart, description: Restarts of a workload by a schedule}
+    - {kind: Freeze, version: v1, name: freezes.tidekeeper.dev, displayName: Freeze, description: A time in which no running pod is disturbed}
+`, strings.Contains(version, "-"), image, digest, strings.Join(names, ", "))
 }
 
 // setLines sets lines of YAML of the form "field: value", each of which must be there once, and

@@ -17,7 +17,11 @@ import (
 // release is what is packed.
 type release struct {
 	version, built, image, url string
-	at                         time.Time
+	// commit is the commit of the source, and goVersion the Go that compiled it.
+	commit, goVersion string
+	// findings is a file with the findings of govulncheck -format=json, if there is one.
+	findings string
+	at       time.Time
 	// files are the files of the folder, by name.
 	files map[string][]byte
 	// plugins are the archives of the plugin.
@@ -25,7 +29,12 @@ type release struct {
 	// managers are the binaries for the image, in the order of platforms.
 	managers  map[platform][]byte
 	platforms []platform
+	// digest is that of the image.
+	digest string
 }
+
+// defaultImage is the image where no repository is named, as config/ and the chart have it.
+const defaultImage = "tidekeeper"
 
 func main() {
 	if err := run(); err != nil {
@@ -35,19 +44,27 @@ func main() {
 }
 
 func run() error {
+	if len(os.Args) > 1 && os.Args[1] == "push" {
+		return push(os.Args[2:])
+	}
 	r := &release{files: map[string][]byte{}, managers: map[platform][]byte{}}
 	var seconds int64
 	var out, key string
 	flag.StringVar(&r.version, "version", "", "the version, such as v0.1.0")
 	flag.StringVar(&r.built, "built", "", "the folder with PROGRAM/OS/ARCHITECTURE/PROGRAM")
-	flag.StringVar(&r.image, "image", "", "the repository of the published image, for the chart")
+	flag.StringVar(&r.image, "image", "", "the repository of the published image, for the chart and install.yaml")
+	flag.StringVar(&r.commit, "commit", "", "the commit that is released")
+	flag.StringVar(&r.findings, "findings", "", "a file that govulncheck -format=json wrote, for the VEX document")
 	flag.StringVar(&r.url, "url", "", "the address at which the files are published")
 	flag.Int64Var(&seconds, "time", 0, "the time of all files, in seconds since 1970")
 	flag.StringVar(&out, "out", "", "the folder to write, which is replaced")
-	flag.StringVar(&key, "key", "", "a private key of ECDSA in PEM (PKCS #8) that signs the checksums")
+	flag.StringVar(&key, "key", "", "a private key of ECDSA in PEM (PKCS #8) that signs the files")
 	flag.Parse()
 	if r.version == "" || r.built == "" || out == "" || flag.NArg() == 0 {
 		return errors.New("want --version, --built, --out and some PROGRAM/OS/ARCHITECTURE")
+	}
+	if r.image == "" {
+		r.image = defaultImage
 	}
 	r.at = time.Unix(seconds, 0).UTC()
 	if err := r.pack(flag.Args()); err != nil {
@@ -63,24 +80,73 @@ func (r *release) pack(builds []string) error {
 			return fmt.Errorf("%s: %w", build, err)
 		}
 	}
-	if len(r.plugins) > 0 {
-		manifest, err := krewOf(r.version, r.url, r.plugins)
-		if err != nil {
-			return err
-		}
-		r.files["tide.yaml"] = manifest
-	}
-	if len(r.platforms) > 0 {
-		image, digest, err := imageOf(r.managers, r.platforms, r.version, r.at)
-		if err != nil {
-			return err
-		}
-		r.files["tidekeeper-"+r.version+"-image.tar"] = image
-		r.files["tidekeeper-"+strings.TrimPrefix(r.version, "v")+".tgz"], err = chartOf(os.DirFS("charts/tidekeeper"), r.version, r.image, digest, r.at)
-		if err != nil {
+	for _, step := range []func() error{r.forPlugins, r.forImage, r.forModule, r.notes, r.vex} {
+		if err := step(); err != nil {
 			return err
 		}
 	}
+	statement, err := provenanceOf(r, builds)
+	r.files["provenance.json"] = statement
+	return err
+}
+
+// forPlugins adds what installs the archives of the plugin.
+func (r *release) forPlugins() error {
+	if len(r.plugins) == 0 {
+		return nil
+	}
+	var err error
+	if r.files["tide.yaml"], err = krewOf(r.version, r.url, r.plugins); err != nil {
+		return err
+	}
+	r.files["kubectl-tide.rb"], err = brewOf(r.version, r.url, r.plugins)
+	return err
+}
+
+// forImage adds the image, and what installs it.
+func (r *release) forImage() error {
+	if len(r.platforms) == 0 {
+		return nil
+	}
+	image, digest, err := imageOf(r.managers, r.platforms, r.version, r.at)
+	if err != nil {
+		return err
+	}
+	r.digest = digest
+	r.files["tidekeeper-"+r.version+"-image.tar"] = image
+	r.files["tidekeeper-"+strings.TrimPrefix(r.version, "v")+".tgz"], err = chartOf(os.DirFS("charts/tidekeeper"), r.version, r.image, digest, r.platforms, r.at)
+	if err != nil {
+		return err
+	}
+	r.files["install.yaml"], err = installOf(os.DirFS("config"), r.image, digest)
+	return err
+}
+
+// forModule adds the module for Go, which is read from the commit.
+func (r *release) forModule() error {
+	if r.commit == "" {
+		return nil
+	}
+	data, err := proxyOf(".", r.commit, r.version, r.at)
+	r.files["tidekeeper-"+r.version+"-goproxy.tar.gz"] = data
+	return err
+}
+
+// vex adds the VEX document, which takes findings.
+func (r *release) vex() error {
+	if r.findings == "" {
+		return nil
+	}
+	findings, err := os.ReadFile(r.findings)
+	if err != nil {
+		return err
+	}
+	r.files["tidekeeper-"+r.version+".openvex.json"], err = vexOf(findings, r.version, r.image, r.digest, r.at)
+	return err
+}
+
+// notes adds the notes of the release, the operator's and the kit's.
+func (r *release) notes() error {
 	for name, changelog := range map[string]string{"NOTES.md": "CHANGELOG.md", "NOTES-sandbox.md": "sandbox/CHANGELOG.md"} {
 		text, err := os.ReadFile(changelog)
 		if err != nil {
@@ -120,13 +186,15 @@ func (r *release) program(build string) error {
 	if err != nil {
 		return err
 	}
+	r.goVersion = info.GoVersion
 	files := []file{{name: bin, mode: 0o755}, {name: "LICENSE", mode: 0o644}, {name: "README.md", mode: 0o644}}
 	for i, from := range []string{path, filepath.Join(source, "LICENSE"), filepath.Join(source, "README.md")} {
 		if files[i].content, err = os.ReadFile(from); err != nil {
 			return err
 		}
 	}
-	data, err := archive(append(files, file{name: "THIRD-PARTY-LICENSES", mode: 0o644, content: thirdParty}), r.at)
+	files = append(files, file{name: "THIRD-PARTY-LICENSES", mode: 0o644, content: thirdParty})
+	data, err := archive(files, r.at)
 	if err != nil {
 		return err
 	}
@@ -138,6 +206,9 @@ func (r *release) program(build string) error {
 	switch program {
 	case "kubectl-tide":
 		r.plugins = append(r.plugins, packed{platform: p, name: base + ".tar.gz", sha256: sha(data)})
+		if p.OS == "linux" {
+			return r.packages(files, p.Architecture)
+		}
 	case "tidekeeper":
 		r.platforms = append(r.platforms, p)
 		r.managers[p] = files[0].content
@@ -145,19 +216,30 @@ func (r *release) program(build string) error {
 	return nil
 }
 
-// write writes the folder, with the checksums of all files in it.
+// packages adds the packages of the plugin for an architecture of Linux.
+func (r *release) packages(files []file, architecture string) error {
+	var err error
+	base := strings.Join([]string{packageName, r.version, "linux", architecture}, "-")
+	if r.files[base+".deb"], err = debOf(files, r.version, architecture, r.at); err != nil {
+		return err
+	}
+	r.files[base+".rpm"], err = rpmOf(files, r.version, architecture, r.at)
+	return err
+}
+
+// write writes the folder, with the checksums of all files in it, and their signatures.
 func (r *release) write(out, key string) error {
 	sums := checksums(r.files)
+	r.files["checksums.txt"] = sums
 	if key != "" {
 		private, err := os.ReadFile(key)
 		if err != nil {
 			return err
 		}
-		if r.files["checksums.txt.sig"], err = sign(sums, private); err != nil {
+		if err := signFiles(r.files, private); err != nil {
 			return err
 		}
 	}
-	r.files["checksums.txt"] = sums
 	if err := clearFolder(out); err != nil {
 		return err
 	}

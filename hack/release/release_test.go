@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -168,7 +169,7 @@ func TestChartNamesTheImage(t *testing.T) {
 		"values.yaml": {Data: []byte("image:\n  repository: tidekeeper\n  digest: \"\"\n")},
 		".helmignore": {Data: []byte("*.orig\n")},
 	}
-	data, err := chartOf(source, "v0.1.0", "example.dev/tidekeeper", "sha256:abc", noon)
+	data, err := chartOf(source, "v0.1.0", "example.dev/tidekeeper", "sha256:abc", []platform{{"linux", "arm64"}}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,20 +181,23 @@ func TestChartNamesTheImage(t *testing.T) {
 		t.Errorf("values.yaml is\n%swant\n%s", got, want)
 	}
 	source["values.yaml"].Data = []byte("image: {}\n")
-	if _, err := chartOf(source, "v0.1.0", "", "sha256:abc", noon); err == nil {
+	if _, err := chartOf(source, "v0.1.0", "tidekeeper", "sha256:abc", []platform{{"linux", "arm64"}}, noon); err == nil {
 		t.Error("a chart without a digest is packed")
 	}
 }
 
 func TestNotes(t *testing.T) {
-	const changelog = "# Changelog\n\n## [Unreleased]\n\n- new\n\n## [0.1.0] - 2026-01-02\n\n- first\n\n## [0.0.1]\n\n- older\n"
-	for version, want := range map[string]string{"v0.1.0": "- first\n", "v0.0.1": "- older\n", "v0.2.0": "- new\n"} {
-		if got, err := notesOf(changelog, version); err != nil || got != want {
+	const upgrading = "\n\n### Upgrading\n\n- nothing\n"
+	const changelog = "# Changelog\n\n## [Unreleased]\n\n- new" + upgrading + "\n## [0.1.0] - 2026-01-02\n\n- first" + upgrading + "\n## [0.0.1]\n\n- older" + upgrading
+	for version, want := range map[string]string{"v0.1.0": "- first", "v0.0.1": "- older", "v0.2.0": "- new"} {
+		if got, err := notesOf(changelog, version); err != nil || got != want+upgrading {
 			t.Errorf("notes of %s are %q, %v; want %q", version, got, err, want)
 		}
 	}
-	if _, err := notesOf("# Changelog\n", "v0.1.0"); err == nil {
-		t.Error("a changelog without sections has notes")
+	for _, wrong := range []string{"# Changelog\n", "# Changelog\n\n## [0.1.0]\n\n- not a word about upgrades\n"} {
+		if notes, err := notesOf(wrong, "v0.1.0"); err == nil {
+			t.Errorf("%q has the notes %q", wrong, notes)
+		}
 	}
 }
 
@@ -207,29 +211,36 @@ func TestSignatureVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	data := checksums(map[string][]byte{"b": []byte("2"), "a": []byte("1")})
-	signed, err := sign(data, key)
-	if err != nil {
-		t.Fatal(err)
+	signed := func() map[string][]byte {
+		files := map[string][]byte{"a": []byte("1"), "provenance.json": []byte("{}")}
+		files["checksums.txt"] = checksums(files)
+		if err := signFiles(files, key); err != nil {
+			t.Fatal(err)
+		}
+		return files
 	}
-	signature, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(signed)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifies := func(data []byte) bool {
+	files := signed()
+	verifies := func(data, signature []byte) bool {
 		sum := sha256.Sum256(data)
 		return ecdsa.VerifyASN1(&private.PublicKey, sum[:], signature)
 	}
-	if !verifies(data) {
-		t.Error("the signature does not verify")
+	bare, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(files["checksums.txt.sig"])))
+	if err != nil || !verifies(files["checksums.txt"], bare) {
+		t.Errorf("the bare signature does not verify: %v", err)
 	}
-	data[0] ^= 1
-	if verifies(data) {
-		t.Error("the signature verifies a tampered byte")
+	var of, statement bundle
+	if err := errors.Join(json.Unmarshal(files["a.sigstore.json"], &of), json.Unmarshal(files["provenance.json.sigstore.json"], &statement)); err != nil {
+		t.Fatal(err)
 	}
-	data[0] ^= 1
-	if again, err := sign(data, key); err != nil || !bytes.Equal(again, signed) {
-		t.Errorf("signed again it is %s, %v", again, err)
+	if !verifies([]byte("1"), of.MessageSignature.Signature) || verifies([]byte("2"), of.MessageSignature.Signature) {
+		t.Error("the bundle of a file does not verify, or verifies another one")
+	}
+	// The encoding that DSSE signs, of this payload.
+	if !verifies([]byte("DSSEv1 28 application/vnd.in-toto+json 2 {}"), statement.Envelope.Signatures[0].Sig) {
+		t.Error("the bundle of the provenance does not verify")
+	}
+	if again := signed(); !reflect.DeepEqual(again, files) {
+		t.Error("signed again, the files differ")
 	}
 }
 
