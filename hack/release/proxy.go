@@ -4,10 +4,15 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"time"
 
@@ -22,8 +27,13 @@ const modulePath = "tidekeeper.dev/tidekeeper"
 // what GOPROXY=file://… reads.
 func proxyOf(root, commit, version string, at time.Time) ([]byte, error) {
 	of := gomodule.Version{Path: modulePath, Version: version}
+	committed, err := committedFiles(root, commit)
+	if err != nil {
+		return nil, err
+	}
 	var source bytes.Buffer
-	if err := zip.CreateFromVCS(&source, of, root, commit, ""); err != nil {
+	// It leaves out the modules in folders.
+	if err := zip.Create(&source, of, committed); err != nil {
 		return nil, fmt.Errorf("the module: %w", err)
 	}
 	info, err := json.Marshal(map[string]any{"Version": version, "Time": at})
@@ -45,4 +55,44 @@ func proxyOf(root, commit, version string, at time.Time) ([]byte, error) {
 		files = append(files, f)
 	}
 	return archive(files, at)
+}
+
+// committedFile is a file of a commit.
+type committedFile struct {
+	header  *tar.Header
+	content []byte
+}
+
+func (f committedFile) Path() string                { return f.header.Name }
+func (f committedFile) Lstat() (fs.FileInfo, error) { return f.header.FileInfo(), nil }
+func (f committedFile) Open() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(f.content)), nil
+}
+
+// committedFiles returns the files of a commit, whatever the checkout has besides.
+func committedFiles(root, commit string) ([]zip.File, error) {
+	command := exec.Command("git", "-c", "core.autocrlf=input", "-c", "core.eol=lf", "archive", "--format=tar", commit)
+	command.Dir, command.Stderr = root, os.Stderr
+	data, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("the files of commit %s: %w", commit, err)
+	}
+	var files []zip.File
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, committedFile{header, content})
+	}
 }
