@@ -38,6 +38,12 @@ type Count struct {
 	Nodes int    `json:"nodes"`
 }
 
+// tooSmall begins what is said of a node that is smaller than a pod.
+const tooSmall = "larger than the node: "
+
+// TooSmall reports whether the nodes are too small, and may be excluded by more than that.
+func (c Count) TooSmall() bool { return strings.Contains(c.What, tooSmall) }
+
 // Fit returns how many copies of the pod the nodes take.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
@@ -50,7 +56,7 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 		case class.unknown != "":
 			reasons = append(reasons, "no node has "+string(class.unknown))
 		case most == 0:
-			reasons = append(reasons, "larger than the node: "+lacking)
+			reasons = append(reasons, tooSmall+lacking)
 		}
 		if len(reasons) > 0 {
 			refusals[strings.Join(reasons, " and ")]++

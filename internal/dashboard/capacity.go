@@ -134,7 +134,7 @@ func capacityPage(r *request) (*page, error) {
 		for _, fit := range fits {
 			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: r.frame.links.pool(fit.Pool), Is: view.Good}
 			if fit.Copies == 0 {
-				row.Is = view.Warning
+				row.Is = severityOfNone(&fit)
 			}
 			d.AtMost = strings.Join(fit.AtMost, ", ")
 			d.Fits = append(d.Fits, row)
@@ -149,6 +149,14 @@ func capacityPage(r *request) (*page, error) {
 		d.Total += row.Count
 	}
 	return p, nil
+}
+
+// severityOfNone is how bad it is that a pool takes no copy: a pool that excludes the pod lacks nothing.
+func severityOfNone(fit *view.PoolFit) view.Severity {
+	if len(fit.LimitedBy) > 0 || slices.ContainsFunc(fit.Refused, capacity.Count.TooSmall) {
+		return view.Warning
+	}
+	return view.Neutral
 }
 
 // ask returns the pod whose copies the form asks for, nil if it asks for none, and the same question

@@ -42,8 +42,17 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"stage":  stageText,
 	"dict":   dict,
 	"named":  nameOf,
+	"dash":   dash,
 	"worded": (&frame{}).worded,
 }).ParseFS(templateFiles, "templates/*.html"))
+
+// dash is how all pages show that there is nothing: the commands print a hyphen.
+func dash(text string) string {
+	if text == "-" {
+		return "–"
+	}
+	return text
+}
 
 // sign is the glyph of a severity, so that no color is needed to see it.
 func sign(severity any) string {
