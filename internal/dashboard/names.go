@@ -50,7 +50,7 @@ func cutMiddle(text string) string {
 	return string(runes[:longestName-1-end]) + "…" + string(runes[len(runes)-end:])
 }
 
-// shownTime is a time as pages show it: in words, and exact for who asks.
+// shownTime is a time as pages show it: in words, with its exact form beside them.
 type shownTime struct {
 	Text  string
 	Exact string // on the clock of the page, with its date and its zone

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Long names end: their middle is left out, and the whole name is there for who asks.
+// Long names end: their middle is left out, and the whole name is beside it.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 100) + "-tail"
 	for whole, want := range map[string]shownName{

@@ -35,6 +35,8 @@ func TestPage(t *testing.T) {
 	t.Run("a page follows the cluster and keeps the focus", func(t *testing.T) { follows(ctx, t, d) })
 	t.Run("pause", func(t *testing.T) { pauses(ctx, t, d) })
 	t.Run("keyboard", func(t *testing.T) { keyboard(ctx, t, d) })
+	t.Run("places", func(t *testing.T) { staysInPlace(ctx, t, d) })
+	t.Run("rows at 400 px", func(t *testing.T) { narrow(ctx, t, d) })
 	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
 	t.Run("scripts and styles of others are refused", func(t *testing.T) { policyHolds(ctx, t, d) })
 	t.Run("names, headers and contrast", func(t *testing.T) { accessible(ctx, t, d) })
@@ -160,12 +162,17 @@ func pauses(ctx context.Context, t *testing.T, d *dashboard) {
 }
 
 func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
-	open(ctx, t, d.base+"/pools/worker")
-	shows(ctx, t, "Levels")
-	// The node of the test before is gone: it would take the focus with it.
-	until(ctx, t, "the map has its three nodes", `document.querySelectorAll('[data-square]').length === 3`)
+	open(ctx, t, d.base+"/")
+	shows(ctx, t, "worker")
 	press(ctx, t, "/")
 	until(ctx, t, "/ goes to the filter", `document.activeElement.id === "q"`)
+	open(ctx, t, d.base+"/pools/worker")
+	shows(ctx, t, "Levels")
+	if value[bool](ctx, t, `document.getElementById("q").checkVisibility()`) {
+		t.Error("a page that has no filter shows it")
+	}
+	// The node of the test before is gone: it would take the focus with it.
+	until(ctx, t, "the map has its three nodes", `document.querySelectorAll('[data-square]').length === 3`)
 	// Tab reaches the map once, and goes on behind it.
 	reached := 0
 	for range 60 {
