@@ -20,11 +20,11 @@ func startedPod(name string, minutes int, containers, ready time.Duration) corev
 	created := noon.Add(-time.Duration(minutes) * time.Minute)
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(created)}}
 	p.Spec.Containers = []corev1.Container{{Name: "app"}}
-	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, after time.Duration) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(created.Add(after))})
+	isTrue := func(kind corev1.PodConditionType, after time.Duration) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(created.Add(after))})
 	}
-	condition(corev1.PodScheduled, corev1.ConditionTrue, 0)
-	condition(corev1.PodInitialized, corev1.ConditionTrue, 0)
+	isTrue(corev1.PodScheduled, 0)
+	isTrue(corev1.PodInitialized, 0)
 	if ready == 0 {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 			Reason: "ImagePullBackOff", Message: fmt.Sprintf("back-off of %s, %d times", name, minutes),
@@ -32,8 +32,8 @@ func startedPod(name string, minutes int, containers, ready time.Duration) corev
 		return p
 	}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(created)}}}}
-	condition(corev1.ContainersReady, corev1.ConditionTrue, containers)
-	condition(corev1.PodReady, corev1.ConditionTrue, ready)
+	isTrue(corev1.ContainersReady, containers)
+	isTrue(corev1.PodReady, ready)
 	return p
 }
 
