@@ -24,7 +24,7 @@ func actions(ctx context.Context, t *testing.T) {
 	open(other, t, d.base+"/restarts?restart=shop/web#"+d.token)
 	until(other, t, "there is a button", `document.querySelector('[data-act=suspend]')`)
 	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), true)`)
-	until(other, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /web.*shop.*context/.test(document.getElementById("question").textContent)`)
+	until(other, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /shop.web[^]*context/.test(document.getElementById("dialog").textContent)`)
 	press(other, t, kb.Escape)
 	until(other, t, "Escape closes the dialog", `!document.getElementById("dialog").open`)
 	if s := kubectl(t, "", "get", "srestart", "web", "-n", "shop", "-o", "jsonpath={.spec.suspend}"); s == "true" {
@@ -47,7 +47,7 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	dialog := func(button, names string) {
 		until(ctx, t, "there is a button", `document.querySelector('`+button+`')`)
 		value[bool](ctx, t, `(document.querySelector('`+button+`').click(), true)`)
-		until(ctx, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /`+names+`.*context/.test(document.getElementById("question").textContent)`)
+		until(ctx, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /`+names+`[^]*context/.test(document.getElementById("dialog").textContent)`)
 	}
 	dialog("[data-act=freeze]", "Freeze")
 	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)

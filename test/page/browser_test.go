@@ -128,7 +128,7 @@ func secondTab(ctx context.Context, t *testing.T, d *dashboard) {
 	shows(ctx, t, "Copies now")
 	other := tab(ctx, t)
 	open(other, t, d.base+"/pools/gpu")
-	shows(other, t, "Pool gpu")
+	shows(other, t, "Pools › gpu")
 }
 
 func follows(ctx context.Context, t *testing.T, d *dashboard) {
@@ -188,8 +188,10 @@ func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
 	if reached == 0 {
 		t.Fatal("Tab does not reach the map of nodes")
 	}
-	// The nodes' levels change meanwhile, and with them what is at each place.
-	const place = `[...document.querySelectorAll('[data-square]')].indexOf(document.activeElement)`
+	// The nodes' levels change meanwhile, and with them their places: the place counts that a node has when
+	// it gets the focus.
+	const place = `window.place`
+	value[bool](ctx, t, `(document.addEventListener("focusin", e => { window.place = [...document.querySelectorAll('[data-square]')].indexOf(e.target) }), true)`)
 	press(ctx, t, kb.End)
 	if at := value[int](ctx, t, place); at != 2 {
 		t.Errorf("End moves to place %d of the map, want the last", at)
