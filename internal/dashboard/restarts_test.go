@@ -4,6 +4,8 @@
 package dashboard
 
 import (
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,5 +79,55 @@ func TestABrokenWorkloadIsOneLine(t *testing.T) {
 	row, _, _ := strings.Cut(after[strings.Index(after, `<tr id="restart-shop/broken"`):], "</tr>")
 	if !strings.Contains(row, "<small><bdi>Deployment</bdi></small>") || !strings.Contains(row, "<small><bdi>Europe/Berlin</bdi></small>") {
 		t.Errorf("the row of the restart is:\n%s", row)
+	}
+}
+
+// The panel of a restart begins with the gates that are closed.
+func TestClosedGatesComeFirst(t *testing.T) {
+	e, err := siteWith(t, brokenEveryTwoMinutes()).render(t.Context(), "/restarts", url.Values{"restart": {"shop/broken"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, gates, found := strings.Cut(e.HTML, "A restart that is requested now would have to wait")
+	gates, _, _ = strings.Cut(gates, "</table>")
+	closed, opened := strings.LastIndex(gates, "closed</span>"), strings.Index(gates, "open</span>")
+	if !found || closed < 0 || opened < closed {
+		t.Errorf("the gates are:\n%s", gates)
+	}
+}
+
+// The filter takes upper and lower case for the same, and the command below a list has the rows of the
+// page.
+func TestFilterIsThatOfTheCommand(t *testing.T) {
+	lists := brokenEveryTwoMinutes()
+	lists[kindPools] = &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, {ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}}}
+	lists[kindPods] = &corev1.PodList{Items: []corev1.Pod{startedPod("web-1", 10, 1, 1), startedPod("db-1", 10, 1, 1)}}
+	s := siteWith(t, lists)
+	for _, tc := range []struct {
+		path, filter, has, lacks string
+		commands                 []string
+	}{
+		{"/", "WORK", `id="pool-worker"`, `id="pool-gpu"`, []string{"kubectl tide pools worker -o wide"}},
+		{"/restarts", "Broken", `id="restart-shop/broken"`, `id="restart-shop/web"`, []string{"kubectl tide restarts -A --name Broken", "kubectl tide restarts forecast --for 24h -A"}},
+		{"/pods", "WEB", `id="pod-shop/web-1"`, `id="pod-shop/db-1"`, []string{"kubectl tide pods slow -A --name WEB --since 1h --ready", "kubectl tide pods slow -A --name WEB --since 1h"}},
+	} {
+		e, err := s.render(t.Context(), tc.path, url.Values{"q": {tc.filter}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(e.HTML, tc.has) || strings.Contains(e.HTML, tc.lacks) {
+			t.Errorf("%s with the filter %s does not have %s, or has %s", tc.path, tc.filter, tc.has, tc.lacks)
+		}
+		var shown []string
+		for _, part := range strings.Split(e.HTML, "<code")[1:] {
+			_, text, _ := strings.Cut(part, ">")
+			text, _, _ = strings.Cut(text, "</code>")
+			shown = append(shown, text)
+		}
+		for _, command := range tc.commands {
+			if !slices.Contains(shown, command) {
+				t.Errorf("%s with the filter %s lacks the command %s: %q", tc.path, tc.filter, command, shown)
+			}
+		}
 	}
 }
