@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 }
 
 // pageCeilings are the most words in place of nouns among 1,000 words of the pages of a product, as
-// ceilings has them for comments. The aim is 8: lower them whenever they can be lowered.
+// ceilings has them for comments. Lower them whenever they can be lowered.
 var pageCeilings = []struct {
 	folders []string
 	most    float64

@@ -29,7 +29,7 @@ What is in it is kept in the data directory for the next 'up'.`,
 				return err
 			}
 			if ran {
-				fmt.Fprintf(cmd.OutOrStdout(), "The sandbox in %s has stopped.\n", dir)
+				fmt.Fprintf(cmd.OutOrStdout(), "The sandbox in %s has stopped. Its objects are kept for the next up; up --fresh drops them.\n", dir)
 			} else {
 				fmt.Fprintf(cmd.OutOrStdout(), "No sandbox runs in %s.\n", dir)
 			}
