@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The tests that docs/envtest.md begins with pass with the programs that the sandbox is. The tests
+// The suite on envtest of the example passes with the programs that the sandbox is. The tests
 // that the page ends with are of the same package, and make test runs them as they are.
 func TestEnvtestOnTheSandbox(t *testing.T) {
 	t.Parallel()
