@@ -24,16 +24,6 @@ const (
 // size is the size of a type: its number of methods, and of files with methods.
 type size struct{ methods, files int }
 
-// large are the types beyond the limits, by folder and name, with their present size, which may only
-// become less, and the reason why they are large.
-var large = map[string]struct {
-	size
-	reason string
-}{
-	"sandbox/internal/explore.Session": {size{28, 2}, "the door of fuzz to a run of explore"},
-	"sandbox/internal/fuzz.world":      {size{34, 6}, "like explore.run"},
-}
-
 // The methods of a type fit in one's head, and are read in one place.
 func TestTypesAreSmall(t *testing.T) {
 	sizes := sizesOfTypes(t, filepath.Join("..", ".."), "api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/")
@@ -41,22 +31,8 @@ func TestTypesAreSmall(t *testing.T) {
 		t.Fatalf("%d types have methods: the tree is not found", len(sizes))
 	}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		got, known := sizes[name], large[name]
-		switch fits := got.methods <= maxMethods && got.files <= maxMethodFiles; {
-		case fits && known.reason != "":
-			t.Errorf("%s has %d methods in %d files: remove it from the list of large types", name, got.methods, got.files)
-		case fits:
-		case known.reason == "":
-			t.Errorf("%s has %d methods in %d files, want at most %d in %d: make types that own a part of its fields", name, got.methods, got.files, maxMethods, maxMethodFiles)
-		case got.methods > known.methods || got.files > known.files:
-			t.Errorf("%s has grown to %d methods in %d files, from %d in %d: divide it instead", name, got.methods, got.files, known.methods, known.files)
-		case got != known.size:
-			t.Errorf("%s has %d methods in %d files: write that into the list of large types", name, got.methods, got.files)
-		}
-	}
-	for name := range large {
-		if _, exists := sizes[name]; !exists {
-			t.Errorf("%s does not exist: remove it from the list of large types", name)
+		if s := sizes[name]; s.methods > maxMethods || s.files > maxMethodFiles {
+			t.Errorf("%s has %d methods in %d files, want at most %d in %d: make types that own a part of its fields", name, s.methods, s.files, maxMethods, maxMethodFiles)
 		}
 	}
 }

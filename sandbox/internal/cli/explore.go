@@ -22,6 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -146,13 +147,23 @@ func (f exploreFlags) checkTimes() error {
 
 // explorer makes the explorer of the flags, for a workload and an operator.
 func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore.Explorer, error) {
-	e := &explore.Explorer{Workload: w, Quiet: f.quiet, Settle: f.settle, Patience: f.patience, Hold: f.hold, Labs: f.labs}
+	testbeds, err := f.testbeds(w, program)
+	return &explore.Explorer{Testbeds: testbeds, Workload: w, Limits: f.limits(), Hold: f.hold}, err
+}
+
+func (f exploreFlags) limits() testbed.Limits {
+	return testbed.Limits{Quiet: f.quiet, Settle: f.settle, Patience: f.patience}
+}
+
+// testbeds makes the maker of testbeds of the flags, for a workload and an operator.
+func (f exploreFlags) testbeds(w *workload.Workload, program []string) (*testbed.Maker, error) {
+	m := &testbed.Maker{Workload: w, Command: program, Labs: f.labs}
 	if err := f.checkTimes(); err != nil {
 		return nil, err
 	}
 	var err error
 	if f.failOnLog != "" {
-		if e.FailOnLog, err = regexp.Compile(f.failOnLog); err != nil {
+		if m.FailOnLog, err = regexp.Compile(f.failOnLog); err != nil {
 			return nil, fmt.Errorf("--fail-on-log: %w", err)
 		}
 	}
@@ -165,13 +176,12 @@ func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore
 		w.ServiceAccount = f.serviceAccount
 	}
 	w.HostNetwork = w.HostNetwork || f.hostNetwork
-	e.Command = program
 	if !operator.OwnProgram(program[0]) {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return nil, fmt.Errorf("the operator: %w", err)
 		}
 	}
-	return e, nil
+	return m, nil
 }
 
 func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
@@ -194,7 +204,7 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	if err != nil {
 		return err
 	}
-	return playInto(cmd, explore.Tool, f, &e.Dir, e.Close, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
+	return playInto(cmd, explore.Tool, f, e.Testbeds, func(ctx context.Context) (*results.Result[*explore.Finding], error) {
 		return e.Run(ctx, explore.Plan{Plan: p, Shrink: f.shrink})
 	})
 }
@@ -205,26 +215,25 @@ func (f exploreFlags) plan(cmd *cobra.Command) (results.Plan, error) {
 	return results.Plan{For: f.runFor, Only: f.only, Shard: i, Shards: n, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}, err
 }
 
-// playInto plays with the results in --dir, whose absolute path it sets dir to, reports, and
-// returns the exit code. It calls end when all is played.
-func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, dir *string, end func(), play func(context.Context) (*results.Result[F], error)) error {
+// playInto plays in testbeds with the results in --dir, reports, and returns the exit code.
+func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, m *testbed.Maker, play func(context.Context) (*results.Result[F], error)) error {
 	var err error
-	if *dir, err = filepath.Abs(f.dir); err != nil {
+	if m.Dir, err = filepath.Abs(f.dir); err != nil {
 		return err
 	}
-	unlock, err := results.Lock(*dir)
+	unlock, err := results.Lock(m.Dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	defer end()
+	defer m.Close()
 	ctx, stop := untilHangup(cmd.Context())
 	defer stop()
 	result, err := play(ctx)
 	if result == nil {
 		return err
 	}
-	return errors.Join(err, tell(cmd, tool, result, *dir, f.html, f.junit))
+	return errors.Join(err, tell(cmd, tool, result, m.Dir, f.html, f.junit))
 }
 
 // untilHangup returns a context that also ends when the terminal is closed, unless the process
@@ -333,8 +342,8 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	if err != nil {
 		return err
 	}
-	e.Dir = os.TempDir()
-	defer e.Close()
+	e.Testbeds.Dir = os.TempDir()
+	defer e.Testbeds.Close()
 	again, err := e.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err

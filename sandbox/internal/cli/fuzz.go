@@ -113,13 +113,12 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = sample, others, f.ignore, f.busy
-	fuzzer.Explorer.Of = append(slices.Clone(f.install), f.object)
+	fuzzer.Of = append(slices.Clone(f.install), f.object)
 	p, err := f.plan(cmd)
 	if err != nil {
 		return err
 	}
-	e := fuzzer.Explorer
-	return playInto(cmd, fuzz.Tool, f.exploreFlags, &e.Dir, e.Close, func(ctx context.Context) (*results.Result[*fuzz.Finding], error) {
+	return playInto(cmd, fuzz.Tool, f.exploreFlags, fuzzer.Testbeds, func(ctx context.Context) (*results.Result[*fuzz.Finding], error) {
 		return fuzzer.Run(ctx, fuzz.Plan{Plan: p, Faults: f.faults})
 	})
 }
@@ -135,8 +134,8 @@ func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fu
 	if f.hold == 0 {
 		f.hold = time.Second // No events are held back.
 	}
-	e, err := f.explorer(w, program)
-	return &fuzz.Fuzzer{Explorer: e}, err
+	testbeds, err := f.testbeds(w, program)
+	return &fuzz.Fuzzer{Testbeds: testbeds, Limits: f.limits()}, err
 }
 
 // replayFuzz plays a finding of fuzz again.
@@ -153,8 +152,8 @@ func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file st
 		return err
 	}
 	fuzzer.Sample, fuzzer.Others, fuzzer.Ignore, fuzzer.Busy = finding.Object, finding.Others, finding.Ignore, finding.Busy
-	fuzzer.Explorer.Dir = os.TempDir()
-	defer fuzzer.Explorer.Close()
+	fuzzer.Testbeds.Dir = os.TempDir()
+	defer fuzzer.Testbeds.Close()
 	again, err := fuzzer.Replay(ctx, finding, cmd.ErrOrStderr())
 	if err != nil {
 		return err

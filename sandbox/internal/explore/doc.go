@@ -14,9 +14,9 @@
 //	lab/         the sandboxes of runs
 //	settle/      detects when the cluster is quiet
 //	inject/      injects a fault
+//	testbed/     an operator in a sandbox, with all of the above
 //	judge/       finds the problems of a run
 //	words/       text for people
-//	disturb.go   the faults of writes in a session
 //	explore.go   learns the baseline, plays faults
 //	finding.go   a finding, and the file that replays it
 //	learn.go     plays the baseline runs
@@ -24,7 +24,6 @@
 //	report.go    reports, by package results, which also keeps the played faults
 //	rest.go      waits in a run until the cluster is quiet
 //	run.go       one run
-//	session.go   an operator in a sandbox, for tools that have no workload
 //	shrink.go    leaves out steps that a finding does not need
 //	steps.go     waits of a step, and its errors
 //	user.go      performs the steps of users

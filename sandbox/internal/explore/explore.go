@@ -5,7 +5,6 @@ package explore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,8 +13,6 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
@@ -30,8 +27,7 @@ type Plan struct {
 // Run learns the baseline from runs without a fault, then plays faults until all are played or
 // p.For is over.
 func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
-	in := results.Inputs{Command: e.Command, Of: e.Of, Installed: e.Workload.Install, Subject: e.Workload, Judging: e.Judging()}
-	book, over, end, err := Tool.Begin(ctx, e.Dir, in, p.Plan)
+	book, over, end, err := Tool.Begin(ctx, e.Testbeds.Dir, e.Testbeds.Inputs(e.Of, e.Workload, []any{e.Limits, e.Hold}), p.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +36,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	if err != nil {
 		return nil, err
 	}
-	if e.OneAtATime() {
+	if e.Testbeds.OneAtATime() {
 		p.Jobs, base.Elects = 1, false
 	}
 	left := choose(faults.PlanAll(base), p)
@@ -59,7 +55,7 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	fmt.Fprintf(p.Progress, "Learnt: %s. There are %d faults to play.\n", book.Learnt, len(left))
 	baseline.SayMasked(p.Progress, base.Masked())
 	if len(left) == 0 {
-		return nil, noFaults(p)
+		return nil, p.Nothing("fault", "use the name of a fault, such as CrashAfter, or of a resource", "the operator writes nothing and sees no event in this workload")
 	}
 	if found := e.subject().foundUndisturbed(a, base, book.Findings); found != nil {
 		found.After = book.Elapsed().Seconds()
@@ -91,88 +87,9 @@ func streamed(base *baseline.Baseline) []string {
 	return []string{fmt.Sprintf("Stale first lists were not played for %s: the operator streams these lists or asks for current ones, so they cannot be stale.", strings.Join(resources, ", "))}
 }
 
-// Judging returns the settings that the verdict on a run depends on, other than the workload.
-// Results that were kept with other settings are not reused.
-func (e *Explorer) Judging() []string {
-	judging := []string{e.Quiet.String(), e.Settle.String(), e.Patience.String(), e.Hold.String()}
-	if e.FailOnLog != nil {
-		judging = append(judging, e.FailOnLog.String())
-	}
-	return judging
-}
-
-// noFaults returns an error that says why there is no fault to play.
-func noFaults(p Plan) error {
-	switch {
-	case len(p.Only) > 0:
-		return fmt.Errorf("no fault to play: no fault matches --only %s: use the name of a fault, such as CrashAfter, or of a resource", strings.Join(p.Only, ", "))
-	case p.Shards > 1:
-		return fmt.Errorf("no fault to play: part %d/%d is empty, as there are few faults", p.Shard, p.Shards)
-	}
-	return errors.New("no fault to play: the operator writes nothing and sees no event in this workload")
-}
-
-// Prepare creates the cluster state that all runs begin with. Further calls do nothing.
-func (e *Explorer) Prepare(ctx context.Context, progress io.Writer) (err error) {
-	if e.lab != nil {
-		return nil
-	}
-	dir, err := e.Scratch()
-	if err != nil {
-		return err
-	}
-	if e.sweep, err = incluster.StartSweeper(dir); err != nil {
-		return err
-	}
-	setup := &lab.Setup{Workload: e.Workload, Command: e.Command, Installed: e.Installed}
-	if e.Labs != nil {
-		e.lab, err = e.Labs.Lab(ctx, setup, progress)
-	} else {
-		e.lab, err = setup.MakeLab(ctx, dir, progress)
-	}
-	if err != nil {
-		return err
-	}
-	for _, text := range e.lab.Warnings {
-		fmt.Fprintf(progress, "warning: %s\n", text)
-	}
-	fmt.Fprintln(progress, e.lab.Why)
-	if e.OneAtATime() {
-		fmt.Fprintln(progress, "The operator has the network of this machine, where a second process may need the same port: runs are played one at a time, whatever --jobs says, and without the fault that needs two processes (Pause).")
-	}
-	return nil
-}
-
 // subject returns the operator and the workload of the explorer.
 func (e *Explorer) subject() subject {
-	return subject{command: e.Command, workload: e.Workload, quiet: e.Quiet}
-}
-
-// OneAtATime reports whether operators share the network of this machine, where only a single
-// process can listen on a port. Prepare must have been called.
-func (e *Explorer) OneAtATime() bool { return e.lab.Alone || e.Workload.HostNetwork }
-
-// Scratch returns a directory for temporary files, which Close removes.
-func (e *Explorer) Scratch() (_ string, err error) {
-	if e.scratch == nil {
-		if e.scratch, err = lab.NewScratch(e.Dir); err != nil {
-			return "", err
-		}
-	}
-	return e.scratch.Dir, nil
-}
-
-// Close stops and removes the sandboxes.
-func (e *Explorer) Close() {
-	if e.lab != nil && e.Labs == nil {
-		e.lab.Close()
-	}
-	if e.sweep != nil {
-		e.sweep()
-	}
-	if e.scratch != nil {
-		e.scratch.Remove()
-	}
+	return subject{command: e.Testbeds.Command, workload: e.Workload, quiet: e.Limits.Quiet}
 }
 
 // choose returns the faults of this shard that p.Only selects.
@@ -192,10 +109,10 @@ func ids(all []faults.Planned) []string {
 // Replay plays the fault of a finding once more. It returns the finding of the new run, or nil
 // if the run has no problem.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
-	if err := e.Prepare(ctx, progress); err != nil {
+	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
-	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.OneAtATime() {
+	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.Testbeds.OneAtATime() {
 		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -16,7 +15,6 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
@@ -33,9 +31,6 @@ type Finding struct {
 	// Fault is nil if the problem occurs in runs without a fault.
 	Fault    *faults.Fault   `json:"fault,omitempty"`
 	Problems []judge.Problem `json:"problems"`
-	// Like is the ID of a confirmed finding that probably has the same cause. A finding with Like
-	// was not played a second time.
-	Like string `json:"like,omitempty"`
 	// After is the number of seconds from the start of the exploration to the finding.
 	After float64 `json:"after,omitempty"`
 	// Shrunk is set when each remaining step of the workload is known to be needed. Shrinking
@@ -62,14 +57,6 @@ func (f *Finding) Details() []string {
 		lines = append(append(lines, string(p.Oracle)+":"), p.Lines...)
 	}
 	return lines
-}
-
-// Possible describes how the fault happens in real clusters.
-func (f *Finding) Possible() string {
-	if f.Fault == nil {
-		return ""
-	}
-	return f.Fault.Possible()
 }
 
 // Title implements [results.Finding].
@@ -108,7 +95,7 @@ func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Basel
 	}
 	w := *s.workload
 	w.Steps = w.Steps[:min(max(last, 1), len(w.Steps))]
-	found := &Finding{Evidence: results.NewEvidence(s.command, timeline(o, b), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
+	found := &Finding{Evidence: results.NewEvidence(s.command, judge.Timeline(o, b.LockKeys()), o.Output), Workload: &w, Fault: f, Problems: o.Problems}
 	found.ID = found.id()
 	return found
 }
@@ -122,87 +109,6 @@ func (f *Finding) id() string {
 		return undisturbed
 	}
 	return f.Fault.ID()
-}
-
-// mostMoments is the maximum number of lines of a timeline.
-const mostMoments = 60
-
-// timeline merges the actions of this tool, the writes of the operator, and the changes of
-// other objects, in order of time. Of a long timeline it keeps the lines nearest to the fault.
-func timeline(o *judge.Outcome, b *baseline.Baseline) []results.Moment {
-	var all []results.Moment
-	var injected time.Time
-	for _, p := range o.Problems {
-		if injected.IsZero() {
-			injected = p.At
-		}
-	}
-	add := func(at time.Time, lane, text string) {
-		all = append(all, results.Moment{Seconds: at.Sub(o.Began).Seconds(), Lane: lane, Text: text})
-	}
-	for _, p := range o.Problems {
-		if !p.At.IsZero() {
-			add(p.At, results.Kit, results.Broken+p.Lines[0])
-		}
-	}
-	for _, n := range o.Notes {
-		if strings.HasPrefix(n.Text, results.Fault) && injected.IsZero() {
-			injected = n.Time
-		}
-		add(n.Time, results.Kit, n.Text)
-	}
-	var locks map[string]bool
-	if b != nil {
-		locks = b.Locks
-	}
-	for i := range o.Requests {
-		if r := &o.Requests[i]; r.Writes(locks) {
-			add(r.Time, results.Operator, r.String())
-		}
-	}
-	for i := range o.Versions {
-		v := &o.Versions[i]
-		if v.Initial || v.Heartbeat() || observe.LeftOut(v, locks) {
-			continue
-		}
-		switch {
-		case v.Type != "MODIFIED":
-			add(v.Time, results.Cluster, strings.ToLower(string(v.Type))+" "+v.Key())
-		case v.Object.GetDeletionTimestamp() != nil && v.Old != nil && v.Old.GetDeletionTimestamp() == nil:
-			add(v.Time, results.Cluster, "deletion begins of "+v.Key())
-		}
-	}
-	slices.SortStableFunc(all, func(a, b results.Moment) int { return cmp.Compare(a.Seconds, b.Seconds) })
-	if len(all) <= mostMoments {
-		return all
-	}
-	// Lines near the fault are the most useful, and lines of this tool are always kept.
-	middle := injected.Sub(o.Began).Seconds()
-	if injected.IsZero() {
-		middle = all[len(all)-1].Seconds
-	}
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	distance := func(i int) float64 {
-		if all[i].Lane == results.Kit {
-			return -1
-		}
-		d := all[i].Seconds - middle
-		if d < 0 {
-			d *= -2 // Lines after the fault are more useful than lines before.
-		}
-		return d
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance(i), distance(j)) })
-	order = order[:mostMoments]
-	slices.Sort(order)
-	near := make([]results.Moment, 0, mostMoments)
-	for _, i := range order {
-		near = append(near, all[i])
-	}
-	return near
 }
 
 func parseFinding(text []byte) (*Finding, error) {

@@ -26,11 +26,11 @@ const mostLearning = 4
 // was done. If the desired state differs between the runs, a third run is played. The returned outcome has
 // the problems of all runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
-	if err := e.Prepare(ctx, progress); err != nil {
+	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
 	}
 	fmt.Fprintln(progress, "Learning from two undisturbed runs.")
-	for quiet := e.Quiet; ; quiet *= 2 {
+	for quiet := e.Limits.Quiet; ; quiet *= 2 {
 		runs, err := e.playPair(ctx, jobs, quiet)
 		if err != nil {
 			return nil, nil, err
@@ -39,7 +39,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 		if err != nil {
 			return nil, nil, err
 		}
-		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < mostLearning*e.Quiet {
+		if others := base.OtherObjects(&runs[0].Record, &runs[1].Record); len(others) > 0 && quiet < mostLearning*e.Limits.Quiet {
 			fmt.Fprintf(progress, "They end with different objects, such as %s: learning again, with a quiet time of %s.\n", others[0], 2*quiet)
 			continue
 		}
@@ -52,7 +52,7 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 // otherwise a value derived from the time of day, in seconds, could be equal in both runs and be taken for
 // constant.
 func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) ([]*judge.Outcome, error) {
-	if e.OneAtATime() {
+	if e.Testbeds.OneAtATime() {
 		jobs = 1
 	}
 	runs := make([]*judge.Outcome, 2)
@@ -71,8 +71,8 @@ func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) 
 // judgeBaseline returns the baseline of two runs with the problems of both, and of a third one if the
 // desired state differs between them.
 func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, runs []*judge.Outcome, quiet time.Duration, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
-	if asked := lab.Forbidden(runs[0].Requests); len(asked) > 0 {
-		fmt.Fprintf(progress, "warning: the operator may not: %s\n", lab.MayNot(asked))
+	if text := lab.MayNot(runs[0].Requests); text != "" {
+		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
 	}
 	var ends []judge.Problem
 	if wanted := base.OtherWants(&runs[0].Record, &runs[1].Record); len(wanted) > 0 {

@@ -121,7 +121,7 @@ func (q *queue) run(ctx context.Context) error {
 		})
 	}
 	const short, long = false, true
-	if q.explorer.OneAtATime() {
+	if q.explorer.Testbeds.OneAtATime() {
 		lane("lane-1", short, long)
 		lanes.Wait()
 		return q.err
@@ -161,7 +161,9 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		}
 	}
 	if found != nil && !found.Confirmed() {
-		found.Like = q.like(found)
+		q.mu.Lock()
+		found.Like = q.book.Like(found)
+		q.mu.Unlock()
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
 			again, err := q.play(q.over, lane, &f, setting{new: true})
@@ -219,20 +221,6 @@ func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Fin
 func (q *queue) timeFor(run time.Duration) bool {
 	end, limited := q.over.Deadline()
 	return !limited || time.Now().Add(run).Before(end)
-}
-
-// like returns the ID of a confirmed finding with the same kind of problem, or "". Such a
-// finding probably has the same cause, so that time is better spent on other faults than on
-// confirming it.
-func (q *queue) like(f *Finding) string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, other := range q.book.Findings {
-		if other.Confirmed() && other.Kind() == f.Kind() {
-			return other.ID
-		}
-	}
-	return ""
 }
 
 // progress prints the result of a fault, and an estimate of the remaining time.

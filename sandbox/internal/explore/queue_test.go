@@ -13,6 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -61,7 +62,7 @@ func TestSecondTime(t *testing.T) {
 		{name: "what is certain", again: []judge.Problem{{Oracle: judge.Failed, Lines: []string{"panic: oh"}}}, reached: true, same: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			q := &queue{explorer: &Explorer{Workload: &workload.Workload{Steps: []workload.Step{{Name: "a"}}}}}
+			q := &queue{explorer: &Explorer{Testbeds: &testbed.Maker{}, Workload: &workload.Workload{Steps: []workload.Step{{Name: "a"}}}}}
 			fault := &faults.Fault{Kind: "CrashAfter", Step: 1, Until: 1}
 			found := q.explorer.subject().newFinding(fault, &judge.Outcome{Problems: []judge.Problem{missing}}, nil)
 			var again *judge.Outcome

@@ -17,7 +17,7 @@ var Tool = &results.Tool[*Finding]{
 	Effects: []results.Effect{{Outcome: reached, Says: "took effect, and were judged"}, {Outcome: results.NotReached, Says: "did not take effect: the operator did not do again what they are about"}},
 	Page: results.NewPage(`{{range .Problems}}<p><strong>{{.Oracle}}</strong>, noticed in step {{.Step}}:</p><pre>{{range .Lines}}{{.}}
 {{end}}</pre>{{end}}
-{{with .Possible}}<p>Can it happen? {{.}}</p>{{end}}
+{{with .Fault.Possible}}<p>Can it happen? {{.}}</p>{{end}}
 {{with .Shrinking}}<p>Its workload: {{.}}.</p>{{end}}`),
 }
 
@@ -39,7 +39,7 @@ func (f *Finding) Describe(w io.Writer) {
 		fmt.Fprintf(w, "   %s (step %d):\n", p.Oracle, p.Step)
 		results.Lines(w, p.Lines)
 	}
-	if possible := f.Possible(); possible != "" {
+	if possible := f.Fault.Possible(); possible != "" {
 		fmt.Fprintf(w, "   can it happen: %s\n", possible)
 	}
 	if f.Shrinking != "" {

@@ -19,7 +19,7 @@ import (
 // pause between changes before that. An error ends the exploration: the operator exited, opened
 // no watch, or the cluster was not quiet within Settle.
 func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
-	limit := time.After(r.Settle)
+	limit := time.After(r.Limits.Settle)
 	var previous time.Duration
 	for {
 		quiet := r.settler.QuietFor()
@@ -30,19 +30,19 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 		if enough := r.settler.Enough(); quiet >= enough && len(r.settler.Watches()) > 0 {
 			at.Reads, at.Idle = r.settler.RequestsIn(quiet)
 			at.Gap = min(at.Gap, r.settler.Most)
-			r.outcome.Habits = append(r.outcome.Habits, r.habits.Learnt(enough)...)
+			r.outcome.Habits = append(r.outcome.Habits, r.testbed.Habits.Learnt(enough)...)
 			return nil
 		}
-		if ends := r.operator.Ends(); len(ends) > 0 {
-			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], words.Indent(r.operator.Output.Tail(10)))
+		if ends := r.testbed.Operator.Ends(); len(ends) > 0 {
+			return fmt.Errorf("the operator ended (%s), though nothing was disturbed; its output ends with\n%s", ends[0], words.Indent(r.testbed.Operator.Output.Tail(10)))
 		}
 		select {
 		case <-time.After(observe.Look):
 		case <-limit:
 			if len(r.settler.Watches()) == 0 {
-				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Settle, words.Indent(r.operator.Output.Tail(10)))
+				return fmt.Errorf("the operator has not opened a watch in %s: it does not use $KUBECONFIG, or does not start; its output ends with\n%s", r.Limits.Settle, words.Indent(r.testbed.Operator.Output.Tail(10)))
 			}
-			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Settle, r.settler.Restless(r.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
+			return fmt.Errorf("step %d did not come to rest in %s, though nothing was disturbed: %s\n%s", step, r.Limits.Settle, r.settler.Restless(r.Limits.Settle), words.Indent(append(r.settler.LastWrites(5), r.settler.Advice()...)))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -54,7 +54,7 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 // Patience, the differences become problems of the run.
 func (r *run) settle(ctx context.Context, step int) {
 	base := &r.baseline.Steps[step]
-	limit := time.After(base.Took + r.Patience)
+	limit := time.After(base.Took + r.Limits.Patience)
 	rest, counted := judge.NewRest(base, r.baseline.Quiet), time.Time{}
 	for {
 		end := judge.StepEnd{Step: step, Quiet: r.settler.QuietFor() >= r.settler.Quiet(step), Unwatched: r.settler.MissingWatches()}
@@ -88,7 +88,7 @@ func (r *run) settle(ctx context.Context, step int) {
 
 // standing returns the differences in objects that do not keep changing.
 func (r *run) standing(differences []state.Difference) []state.Difference {
-	versions, _ := r.recorder.All()
+	versions, _ := r.testbed.Recorder.All()
 	return observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))
 }
 

@@ -8,12 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"time"
-
-	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
@@ -21,11 +16,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
 // run is a run of the workload, in a sandbox of its own.
@@ -35,14 +29,7 @@ type run struct {
 	fault    *faults.Fault
 	baseline *baseline.Baseline
 
-	sandbox  *lab.Sandbox
-	recorder *observe.Recorder
-	proxy    *proxy.Server
-	log      *observe.Log
-	habits   *observe.Habits
-	notes    *observe.Notes
-	operator *operator.Processes
-	programs *lab.Programs
+	testbed  *testbed.Testbed
 	user     *user
 	settler  *settle.Settler
 	injector *inject.RunInjector
@@ -53,78 +40,26 @@ type run struct {
 	stuck bool
 }
 
-// open prepares a run in a sandbox of its own; the operator is not started yet. The caller must
-// call end, which stops the operator and returns the sandbox.
-func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (opened *run, end func(), err error) {
-	var undo []func()
-	undoAll := func() {
-		for _, do := range slices.Backward(undo) {
-			do()
-		}
-	}
-	defer func() {
-		if err != nil {
-			undoAll()
-		}
-	}()
-	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &judge.Outcome{}, notes: &observe.Notes{}, habits: &observe.Habits{Unjudged: e.Workload.Unjudged, Learns: b == nil}}
-	r.log = &observe.Log{Habits: r.habits}
+// open prepares a run in a testbed of its own; the operator is not started yet. The caller must end
+// the testbed.
+func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*run, error) {
+	habits := &observe.Habits{Unjudged: e.Workload.Unjudged, Learns: b == nil}
 	if b != nil {
-		r.habits.Know(b.Habits)
+		habits.Know(b.Habits)
 	}
-	begin := e.lab.Begin
-	if in.new {
-		begin = e.lab.Fresh
-	}
-	if r.sandbox, err = begin(ctx); err != nil {
-		return nil, nil, err
-	}
-	undo = append(undo, r.sandbox.Over)
-	ctx, cancel := context.WithCancel(ctx)
-	undo = append(undo, cancel)
-	if r.recorder, err = observe.Start(ctx, r.sandbox.Config, r.habits, r.log.AddLock); err != nil {
-		return nil, nil, err
-	}
-	r.proxy, err = proxy.Start(proxy.Options{Upstream: r.sandbox.Config, Namespace: "default", Listen: "127.0.0.1:0", Log: r.log})
+	t, err := e.Testbeds.Open(ctx, testbed.Options{Name: name, New: in.new, Habits: habits, Log: &observe.Log{Habits: habits}})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	undo = append(undo, func() { _ = r.proxy.Close() })
-	scratch, err := e.Scratch()
-	if err != nil {
-		return nil, nil, err
+	r := &run{Explorer: e, setting: in, fault: f, baseline: b, outcome: &judge.Outcome{}, testbed: t}
+	r.user = &user{sandbox: t.Sandbox, recorder: t.Recorder, limit: e.Limits.Settle}
+	if f != nil {
+		r.user.limit += e.Limits.Patience
 	}
-	first, end, err := r.sandbox.Operator(ctx, filepath.Join(scratch, name), e.Command, r.proxy, e.FailOnLog)
-	undo = append(undo, end)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.operator = &operator.Processes{Operator: first}
-	undo = append(undo, func() { r.operator.Close() })
-	r.programs, err = lab.StartPrograms(r.sandbox, e.Workload.Programs)
-	undo = append(undo, r.programs.End)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.divide()
-	return r, undoAll, nil
-}
-
-// divide creates the parts of a run: its user, settler, injector and judge.
-func (r *run) divide() {
-	r.user = &user{sandbox: r.sandbox, recorder: r.recorder, limit: r.Settle}
-	if r.fault != nil {
-		r.user.limit += r.Patience
-	}
-	r.settler = &settle.Settler{
-		Recorder: r.recorder, Log: r.log, Habits: r.habits, Proxy: r.proxy, Base: r.baseline, Fault: r.fault, Most: cmp.Or(r.quiet, r.Quiet), Say: r.Unjudge,
-	}
-	other := &inject.Rival{Recorder: r.recorder, Notes: r.notes}
-	r.injector = inject.New(inject.Parts{
-		Rules: inject.Rules{Proxy: r.proxy}, Rival: other, Leadership: inject.Leadership{Log: r.log, Recorder: r.recorder}, Settler: r.settler,
-		Recorder: r.recorder, Log: r.log, Notes: r.notes, Operator: r.operator, Component: r.sandbox.Act,
-	}).InRun(r.fault, r.baseline, r.Hold, r.Patience)
-	r.judge = &judge.Judge{Workload: r.Workload, Base: r.baseline, Fault: r.fault, Recorder: r.recorder, Rival: other}
+	r.settler = &settle.Settler{Recorder: t.Recorder, Log: t.Log, Habits: habits, Proxy: t.Proxy, Base: b, Fault: f, Most: cmp.Or(in.quiet, e.Limits.Quiet)}
+	r.injector = t.Injector(r.settler).InRun(f, b, e.Hold, e.Limits.Patience)
+	r.judge = &judge.Judge{Workload: e.Workload, Base: b, Fault: f, Recorder: t.Recorder, Rival: r.injector.Rival}
+	return r, nil
 }
 
 // setting configures the sandbox of a run, and its order among other runs.
@@ -143,11 +78,11 @@ type setting struct {
 // play opens a run and plays the workload in it, with the fault f, or without a fault if f is
 // nil.
 func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*judge.Outcome, error) {
-	r, end, err := e.open(ctx, name, f, b, in)
+	r, err := e.open(ctx, name, f, b, in)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
+	defer r.testbed.End()
 	// The goroutines of this run end with it.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,46 +91,46 @@ func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *ba
 
 // play plays the workload, and judges the record of the run.
 func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
-	f, b := r.fault, r.baseline
+	f, b, t := r.fault, r.baseline, r.testbed
+	var managers map[string]bool
 	if b != nil {
+		managers = b.Managers
 		for key := range b.Locks {
-			r.log.AddLock(key)
+			t.Log.AddLock(key)
 		}
 	}
 	r.outcome.Began = time.Now()
 	err := r.playSteps(ctx)
-	r.outcome.Requests = r.log.Since(0)
+	r.outcome.Requests = t.Log.Since(0)
 	var incomplete error
-	if r.outcome.Versions, incomplete = r.recorder.All(); err == nil {
+	if r.outcome.Versions, incomplete = t.Recorder.All(); err == nil {
 		err = incomplete
 	}
 	if err == nil && f == nil {
-		err = r.programs.Ended()
+		err = t.Programs.Ended()
 	}
-	if asked := lab.Forbidden(r.outcome.Requests); err != nil && f == nil && len(asked) > 0 {
-		err = fmt.Errorf("%w\n    it may not: %s", err, lab.MayNot(asked))
+	if text := lab.MayNot(r.outcome.Requests); err != nil && f == nil && text != "" {
+		err = fmt.Errorf("%w\n    it may not: %s", err, text)
 	}
 	if err == nil {
-		err = judge.Strangers(r.injector.Rules.List(), &r.outcome.Record, b)
+		err = judge.Strangers(r.injector.Rules.List(), &r.outcome.Record, managers)
 	}
-	select {
-	case crash := <-r.sandbox.Crashed:
+	if crash := t.Sandbox.Crash(); crash != nil {
 		// A crash of the sandbox is not a problem of the operator.
 		err = crash
-	default:
 	}
 	r.outcome.Took = time.Since(r.outcome.Began)
-	r.outcome.Output = r.operator.Output.Tail(200)
-	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.Watches(), r.recorder.Kinds(), r.recorder.Never
-	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = r.notes.All, r.injector.Reached() && !r.stuck, r.settler.Began
-	r.judge.After(r.outcome, r.operator.Output.Failures(), r.operator.AllLastWords())
+	r.outcome.Output = t.Operator.Output.Tail(200)
+	r.outcome.Watches, r.outcome.Kinds, r.outcome.Never = r.settler.Watches(), t.Recorder.Kinds(), t.Recorder.Never
+	r.outcome.Notes, r.outcome.Reached, r.outcome.StepBegan = t.Notes.All, r.injector.Reached() && !r.stuck, r.settler.Began
+	r.judge.After(r.outcome, t.Operator.Output.Failures(), t.Operator.AllLastWords())
 	return r.outcome, err
 }
 
 // playSteps plays the steps in order, and stops after the first step with a problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
-		if _, err := r.recorder.Resource(v.Resource); err != nil {
+		if _, err := r.testbed.Recorder.Resource(v.Resource); err != nil {
 			return fmt.Errorf("the invariant %q: %w", v.Name, err)
 		}
 	}
@@ -229,7 +164,7 @@ func (r *run) playSteps(ctx context.Context) error {
 }
 
 func (r *run) playStep(ctx context.Context, step int) error {
-	at := observe.StepOutcome{From: r.log.Len(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
+	at := observe.StepOutcome{From: r.testbed.Log.Len(), Waits: step > 0 && r.Workload.Steps[step-1].Wait != nil}
 	at.Began, at.Revision = r.settler.Begin()
 	mine := r.fault != nil && r.fault.Step == step
 	var injected <-chan struct{}
@@ -240,13 +175,13 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		}
 	}
 	if step == 0 {
-		r.notes.Add("the operator is started")
-		if err := r.operator.Start(); err != nil {
+		r.testbed.Notes.Add("the operator is started")
+		if err := r.testbed.Operator.Start(); err != nil {
 			return err
 		}
 	} else {
 		s := &r.Workload.Steps[step-1]
-		r.notes.Add("step %d: %s", step, words.OneLine(s.Name))
+		r.testbed.Notes.Add("step %d: %s", step, words.OneLine(s.Name))
 		doing := r.user.begin(ctx, s)
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
@@ -261,7 +196,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		}
 	}
 	if step == 0 {
-		if err := r.injector.Inject(ctx, step, injected, closed); err != nil {
+		if err := r.injector.Inject(ctx, step, injected, nil); err != nil {
 			return err
 		}
 	}
@@ -284,40 +219,20 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		r.settle(ctx, step)
 	}
 	at.To, at.Took = r.settler.Over(), time.Since(at.Began)
-	at.Objects, at.Watches = r.recorder.Objects(), r.settler.Watches()
+	at.Objects, at.Watches = r.testbed.Recorder.Objects(), r.settler.Watches()
 	r.outcome.Steps = append(r.outcome.Steps, at)
 	return ctx.Err()
 }
 
 // Explorer plays a workload with and without faults.
 type Explorer struct {
+	// Testbeds has the operator and the sandboxes. Its workload begins each run; the steps are of
+	// Workload.
+	Testbeds *testbed.Maker
 	Workload *workload.Workload
-	Command  []string
 	// Of are the names of the files that the workload was read from.
-	Of []string
-	// Dir is the directory for results, and for sandboxes while they run.
-	Dir string
-	// Quiet is the time without a change after which the cluster counts as quiet in baseline runs.
-	// Other runs use a shorter time, which is learned from the baseline.
-	Quiet time.Duration
-	// Settle limits the time of a step in a baseline run. Patience is the time that a step may take
-	// beyond its time in the baseline in a run with a fault.
-	Settle, Patience time.Duration
+	Of     []string
+	Limits testbed.Limits
 	// Hold is the time for which FreezeLong holds back events.
-	Hold      time.Duration
-	FailOnLog *regexp.Regexp
-	// Unjudge, unless it is nil, returns the advice to users about excluding a field from the
-	// verdict; nil gives the advice for a workload.
-	Unjudge func(resource, path string) string
-	// Installed, unless it is nil, checks the installed objects. An error from Installed ends
-	// Prepare.
-	Installed func(context.Context, dynamic.Interface) error
-
-	// Labs are sandboxes shared with other explorers; nil: this explorer creates its own.
-	Labs *lab.Labs
-
-	scratch *lab.Scratch
-	lab     *lab.Lab
-	// sweep kills processes that operators, programs and commands of steps have left running.
-	sweep func()
+	Hold time.Duration
 }

@@ -65,7 +65,7 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	case r.fault.Lasting(step):
 		return 3 * time.Second
 	}
-	return s.Wait.Timeout.Duration + r.Patience
+	return s.Wait.Timeout.Duration + r.Limits.Patience
 }
 
 // failed classifies an error of a step. In a run without a fault the error is returned and ends
@@ -75,7 +75,7 @@ func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	switch {
 	case errors.As(err, &waited) && r.fault == nil:
 		return fmt.Errorf("step %d: %w, though nothing was disturbed: the operator does not do what the workload waits for, or needs more time (timeout); its output ends with\n%s",
-			r.settler.Step, err, words.Indent(r.operator.Output.Tail(10)))
+			r.settler.Step, err, words.Indent(r.testbed.Operator.Output.Tail(10)))
 	case errors.As(err, &waited):
 		r.failedStep(true, waited.Error())
 		return nil

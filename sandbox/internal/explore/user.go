@@ -35,13 +35,6 @@ type doing struct {
 	cancel context.CancelFunc
 }
 
-// closed is the channel of a step that is already done.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // begin starts to perform a step in the background.
 func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)

@@ -42,9 +42,6 @@ type Finding struct {
 	Fault   *faults.Fault `json:"fault,omitempty"`
 	Outcome outcome       `json:"outcome"`
 	Problem Problem       `json:"problem"`
-	// Like is the ID of a confirmed finding of the same kind. A finding with Like was not played a
-	// second time.
-	Like string `json:"like,omitempty"`
 }
 
 // object is decoded so that integers remain int64.
@@ -58,14 +55,14 @@ func (o *object) UnmarshalJSON(text []byte) error {
 var _ json.Unmarshaler = (*object)(nil)
 
 func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *Finding {
-	workload := f.Explorer.Workload
+	workload := f.Testbeds.Workload
 	install := workload.Install
 	if f.Others != "" {
 		install = install[:len(install)-1] // The last file was generated from Others.
 	}
-	problem = problem.because(w.session.Refused())
+	problem = problem.because(judge.Invalid(w.record.requests(), w.record.locks()))
 	return &Finding{
-		Evidence: results.NewEvidence(f.Explorer.Command, w.session.Timeline(), w.session.Output(20)),
+		Evidence: results.NewEvidence(f.Testbeds.Command, w.record.timeline(), w.testbed.Operator.Output.Tail(20)),
 		Install:  install, Nodes: *workload.Nodes, Others: f.Others, Ignore: f.Ignore, Busy: f.Busy, Object: f.Sample,
 		Edits: t.edits, Fault: t.fault, Outcome: came, Problem: *problem,
 	}
@@ -111,14 +108,6 @@ func (f *Finding) Rank() []int {
 		faults = 1
 	}
 	return []int{slices.Index(oracles, f.Problem.Oracle), len(f.Edits), faults}
-}
-
-// Possible describes how the fault happens in real clusters, empty without a fault.
-func (f *Finding) Possible() string {
-	if f.Fault == nil {
-		return ""
-	}
-	return f.Fault.Possible()
 }
 
 // Kind implements [results.Finding].

@@ -134,24 +134,24 @@ func TestShards(t *testing.T) {
 	}
 	part := map[string]int{}
 	for shard := 1; shard <= shards; shard++ {
-		for _, e := range chosen(slices.Clone(all[1:]), Plan{Plan: results.Plan{Shard: shard, Shards: shards}}) {
-			if before, twice := part[e.String()]; twice {
-				t.Errorf("%s is in the parts %d and %d", e, before, shard)
+		for _, one := range chosen(all[1:], Plan{Plan: results.Plan{Shard: shard, Shards: shards}}) {
+			if before, twice := part[one.name()]; twice {
+				t.Errorf("%s is in the parts %d and %d", one.name(), before, shard)
 			}
-			part[e.String()] = shard
+			part[one.name()] = shard
 		}
 	}
 	if len(part) != len(all)-1 {
 		t.Errorf("%d of %d edits are in a part", len(part), len(all)-1)
 	}
 	for shard := 1; shard <= shards; shard++ {
-		mine := chosen(slices.Clone(all), Plan{Plan: results.Plan{Shard: shard, Shards: shards}})
+		mine := chosen(all, Plan{Plan: results.Plan{Shard: shard, Shards: shards}})
 		if len(mine) < 5 {
 			t.Errorf("part %d has only %d of %d edits", shard, len(mine), len(all))
 		}
-		for _, e := range mine {
-			if before, was := part[e.String()]; was && before != shard {
-				t.Errorf("%s is in part %d, and with one more before it in part %d", e, before, shard)
+		for _, one := range mine {
+			if before, was := part[one.name()]; was && before != shard {
+				t.Errorf("%s is in part %d, and with one more before it in part %d", one.name(), before, shard)
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func TestShards(t *testing.T) {
 func TestEarlierFindingsComeFirst(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.n", What: "one"}, edits.Edit{Field: "spec.n", What: "two"}
 	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{}, Again: []*Finding{{Edits: []edits.Edit{two}}, {Edits: []edits.Edit{one, two}}}}, over: t.Context()}
-	q.fill([]edits.Edit{one, two})
+	q.fill(chosen([]edits.Edit{one, two}, Plan{}))
 	var names []string
 	for next, ok := q.take(); ok; next, ok = q.take() {
 		names = append(names, next.name())
@@ -200,7 +200,7 @@ func TestSequences(t *testing.T) {
 		t.Fatalf("too early: %v", q.sequences)
 	}
 	q.survive(at("d", "third", 0))
-	if len(q.sequences) != 1 || (trial{edits: q.sequences[0]}).name() != "spec: a; at once other: c; at once third[0]: d" {
+	if len(q.sequences) != 1 || q.sequences[0].name() != "spec: a; at once other: c; at once third[0]: d" {
 		t.Errorf("%v", q.sequences)
 	}
 	for range inSequence {
@@ -225,7 +225,7 @@ func TestQueueGoesOn(t *testing.T) {
 		Findings: []*Finding{finding("configmaps default/a: data.b is 1, not 2", 1), finding("configmaps default/a: data.c is 1, not 2", 0)},
 		Played:   []results.Played{{ID: id(one)}, {ID: id(three), Error: "etcd crashed"}},
 	}}}
-	q.fill([]edits.Edit{one, two, three})
+	q.fill(chosen([]edits.Edit{one, two, three}, Plan{}))
 	next, ok := q.take()
 	if !ok || next.name() != "spec.b: y" {
 		t.Errorf("%s is played next", next.name())
@@ -236,8 +236,10 @@ func TestQueueGoesOn(t *testing.T) {
 	if next, ok := q.take(); ok {
 		t.Errorf("%s is played at last", next.name())
 	}
-	if len(q.known) != 1 || q.known["not undone configmaps default/a: data.b"] != id(one) {
-		t.Errorf("known are %v", q.known)
+	for line, like := range map[string]string{"configmaps default/a: data.b is 3, not 2": id(one), "configmaps default/a: data.c is 3, not 2": ""} {
+		if got := q.book.Like(finding(line, 0)); got != like {
+			t.Errorf("%s is like %q, want %q", line, got, like)
+		}
 	}
 }
 
@@ -280,14 +282,14 @@ func TestQueueGoesOnWithFaults(t *testing.T) {
 		played("none", accepted, []string{}...), {ID: one("found").id(), Outcome: string(accepted), Found: true},
 	}}}}
 	q.book.Played[6].Then = []string{}
-	var all []edits.Edit
+	var all []trial
 	for _, field := range []string{"all", "one", "not asked", "refused", "none", "found", "new"} {
-		all = append(all, one(field).edits...)
+		all = append(all, one(field))
 	}
 	q.fill(all)
 	var left []string
-	for _, e := range q.edits {
-		left = append(left, e.Field)
+	for _, t := range q.edits {
+		left = append(left, t.edits[0].Field)
 	}
 	if want := []string{"one", "not asked", "new"}; !slices.Equal(left, want) {
 		t.Errorf("played are %q, want %q", left, want)

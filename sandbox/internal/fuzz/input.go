@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
 // ReadSample reads the file of --object. The last object in the file is the sample, which is
@@ -91,10 +92,32 @@ type target struct {
 	schema     *edits.Schema
 }
 
+// object returns the edited object with a content, without status, and in its namespace.
+func (t *target) object(content map[string]any) *unstructured.Unstructured {
+	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+	if !t.namespaced {
+		o.SetNamespace("")
+	} else if o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	return o
+}
+
+// written returns the content as users wrote it, for comparisons; isNew is set if the object
+// was just created.
+func (t *target) written(content map[string]any, isNew bool) written {
+	o := t.object(content)
+	return written{
+		object: t.resource.GroupResource().String() + " " + o.GetNamespace() + "/" + o.GetName(),
+		fields: state.Flatten(o.Object, func(path string) bool { return path == "metadata" }), isNew: isNew,
+	}
+}
+
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // find returns the kind of the sample, from its CustomResourceDefinition in the cluster.
-func find(ctx context.Context, client dynamic.Interface, sample *unstructured.Unstructured) (*target, error) {
+func find(ctx context.Context, client dynamic.Interface, sample map[string]any) (*target, error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -107,7 +130,7 @@ func find(ctx context.Context, client dynamic.Interface, sample *unstructured.Un
 		}
 		crds = append(crds, crd)
 	}
-	return choose(crds, sample.GroupVersionKind())
+	return choose(crds, (&unstructured.Unstructured{Object: sample}).GroupVersionKind())
 }
 
 // choose returns the target for a kind from the CustomResourceDefinitions in a cluster.

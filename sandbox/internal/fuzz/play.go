@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
@@ -64,16 +61,7 @@ func (p *Problem) because(refused []string) *Problem {
 }
 
 // summary returns the problem in a line.
-func (p *Problem) summary() string {
-	text := string(p.Oracle)
-	if len(p.Lines) > 0 {
-		text += ": " + words.OneLine(p.Lines[0])
-	}
-	if len(p.Lines) > 1 {
-		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
-	}
-	return text
-}
+func (p *Problem) summary() string { return judge.Summary(p.Oracle, p.Lines) }
 
 // outcome is the result of edits that have no problem.
 type outcome string
@@ -88,18 +76,38 @@ const (
 	same outcome = "no change"
 )
 
+// player plays edits that users make one after another, and finds problems.
+type player struct {
+	base     *baseline
+	object   *editedObject
+	editor   *editor
+	restorer *restorer
+	act      func(format string, args ...any)
+	reach    func(context.Context, goal) (state.State, *Problem, error)
+	// busy makes the player edit new objects, too.
+	busy bool
+	// begun waits until the operator reacts. Reactions returns the faults that can be injected into
+	// the writes of the reaction, and broken the problem of the built-in invariants.
+	begun     func(context.Context) error
+	reactions func() faults.Faults
+	broken    func() (*Problem, error)
+	// edited is the state after the edits that were played last, and faults are the faults that can
+	// be injected into the writes of the operator in response to these edits.
+	edited state.State
+	faults faults.Faults
+}
+
 // play plays edits in turn on the sample in a quiet cluster, reverts them, and checks the
 // states. The sandbox is unchanged if there is no problem and no error.
-func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
-	w.session.Mark()
-	content := w.Sample
+func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
+	content := p.object.sample
 	came := same
 	for i, e := range all {
 		next, ok := e.Apply(content)
 		if !ok {
 			return denied, nil, nil
 		}
-		now, problem, err := w.edit(ctx, e, next, i > 0)
+		now, problem, err := p.editor.edit(ctx, e, next, i > 0)
 		if err != nil || problem != nil {
 			return now, problem, err
 		}
@@ -113,40 +121,28 @@ func (w *world) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, 
 	if came == same {
 		return same, nil, nil
 	}
-	after, problem, err := w.settle(ctx, goal{}, w.limit())
+	after, problem, err := p.reach(ctx, goal{})
 	if err != nil || problem != nil {
-		return came, problem.when(w.describe(all)), err
+		return came, problem.when("after " + join(all, ", then ")), err
 	}
-	w.edited, w.faults = after, w.session.Faults()
-	edited := w.find()
-	problem, err = w.back(ctx, content, meant(all))
+	p.edited, p.faults = after, p.reactions()
+	edited := p.object.find()
+	problem, err = p.restorer.back(ctx, content, meant(all))
 	if err != nil || problem != nil {
 		return came, problem, err
 	}
-	if len(all) == 1 && all[0].Class.Meant() && w.base.fresh && reports(edited) == w.base.reports {
-		if problem, err = w.fresh(ctx, content, after); err != nil || problem != nil {
+	if len(all) == 1 && all[0].Class.Meant() && p.base.fresh && reports(edited) == p.base.reports {
+		if problem, err = p.fresh(ctx, content, after); err != nil || problem != nil {
 			return came, problem, err
 		}
 	}
-	if w.Busy && len(all) == 1 && w.base.fresh {
-		if problem, err = w.whileBusy(ctx, content, meant(all)); err != nil || problem != nil {
+	if p.busy && len(all) == 1 && p.base.fresh {
+		if problem, err = p.whileBusy(ctx, content, meant(all)); err != nil || problem != nil {
 			return came, problem, err
 		}
 	}
-	broken, err := w.session.Broken()
-	if len(broken) > 0 {
-		return came, &Problem{Oracle: judge.Broken, Lines: broken}, err
-	}
-	return came, nil, err
-}
-
-// describe returns a description of the edits.
-func (w *world) describe(all []edits.Edit) string {
-	names := make([]string, 0, len(all))
-	for _, e := range all {
-		names = append(names, e.String())
-	}
-	return "after " + strings.Join(names, ", then ")
+	problem, err = p.broken()
+	return came, problem, err
 }
 
 // when returns the problem with a description of the preceding actions.
@@ -159,148 +155,28 @@ func (p *Problem) when(text string) *Problem {
 
 // meant reports whether users may want all edits.
 func meant(all []edits.Edit) bool {
-	for _, e := range all {
-		if !e.Class.Meant() {
-			return false
-		}
-	}
-	return true
-}
-
-// edit makes an edit, after a dry run. underWay is set if earlier edits of a sequence precede
-// it: then a rejected edit is not examined further.
-func (w *world) edit(ctx context.Context, e edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
-	was, would, err := w.put(ctx, content, true)
-	switch {
-	case refused(err):
-		if underWay {
-			return denied, nil, nil
-		}
-		return w.refuses(ctx, e, content, was)
-	case err != nil:
-		return "", nil, fmt.Errorf("try %s: %w", e, err)
-	case sameContent(was, would):
-		return same, nil, nil
-	}
-	w.session.Act(results.Edit+"%s", e)
-	if _, _, err := w.put(ctx, content, false); refused(err) {
-		return denied, nil, nil
-	} else if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", e, err)
-	}
-	return accepted, nil, nil
-}
-
-// refuses makes an edit that was rejected in a dry run, and checks that the object does not
-// change.
-func (w *world) refuses(ctx context.Context, e edits.Edit, content map[string]any, was *unstructured.Unstructured) (outcome, *Problem, error) {
-	_, _, err := w.put(ctx, content, false)
-	switch {
-	case err == nil:
-		return accepted, &Problem{Oracle: Changed, Lines: []string{"it was refused in a dry run, and then accepted"}}, nil
-	case !refused(err):
-		return "", nil, fmt.Errorf("%s: %w", e, err)
-	}
-	now, err := w.client().Get(ctx, was.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return "", nil, err
-	}
-	if !sameContent(was, now) || was.GetGeneration() != now.GetGeneration() {
-		return denied, &Problem{Oracle: Changed, Lines: []string{"it was refused, and the object is another: " + words.OneLine(e.String())}}, nil
-	}
-	if lines := w.session.Failures(); len(lines) > 0 {
-		return denied, &Problem{Oracle: judge.Failed, Lines: lines}, nil
-	}
-	return denied, nil, nil
-}
-
-// back restores the sample, and returns a problem if its state is not reached.
-func (w *world) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
-	state, problem, err := w.restore(ctx)
-	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
-		return problem.when("after the sample was restored"), err
-	}
-	// A value that changes with each repetition, such as a counter, is not a leftover of the edit.
-	if slices.ContainsFunc(problem.differences, func(d Difference) bool { return d.Path != "" }) {
-		if repeated, err := w.again(ctx, content); err == nil && repeated != nil {
-			w.excuse(changing(problem.differences, repeated), anotherEachTime)
-		}
-	}
-	differences := w.base.mask.Compare(w.base.state, state, w.written(w.Sample, false))
-	if len(differences) == 0 {
-		return nil, nil
-	}
-	oracle := NotHealed
-	if meant {
-		oracle = NotUndone
-	}
-	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
-}
-
-// restore reverts the object to the sample. If the API server rejects that, as for immutable
-// fields, the object is deleted and created again.
-func (w *world) restore(ctx context.Context) (state.State, *Problem, error) {
-	w.session.Act("the sample is restored")
-	_, _, err := w.put(ctx, w.Sample, false)
-	if refused(err) {
-		w.session.Act("that is refused, so the object is made again")
-		if problem, err := w.replace(ctx, w.Sample); err != nil || problem != nil {
-			return nil, problem, err
-		}
-	} else if err != nil {
-		return nil, nil, fmt.Errorf("restore the sample: %w", err)
-	}
-	return w.settle(ctx, goal{state: w.base.state, written: w.written(w.Sample, false)}, w.limit())
-}
-
-// again makes an edit a second time and reverts it, and returns the resulting state.
-func (w *world) again(ctx context.Context, content map[string]any) (state.State, error) {
-	w.session.Act("the same again")
-	if _, _, err := w.put(ctx, content, false); err != nil {
-		return nil, err
-	}
-	if _, problem, err := w.settle(ctx, goal{}, w.limit()); err != nil || problem != nil {
-		return nil, err
-	}
-	w.session.Act("the sample is restored")
-	if _, _, err := w.put(ctx, w.Sample, false); err != nil {
-		return nil, err
-	}
-	state, _, err := w.settle(ctx, goal{}, w.limit())
-	return state, err
-}
-
-// replace deletes the object and creates another with that content.
-func (w *world) replace(ctx context.Context, content map[string]any) (*Problem, error) {
-	if err := w.remove(ctx); err != nil {
-		return nil, err
-	}
-	_, problem, err := w.settle(ctx, goal{gone: true, state: w.base.before}, w.limit())
-	if err != nil || problem != nil && problem.Oracle != judge.OtherState {
-		return problem.when("after the object was deleted"), err
-	}
-	return nil, w.create(ctx, content)
+	return !slices.ContainsFunc(all, func(e edits.Edit) bool { return !e.Class.Meant() })
 }
 
 // fresh creates a new object with the edited content, and compares its state with the state
 // after the edit. Then it restores the sample.
-func (w *world) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
-	w.session.Act("the object is deleted, and made again as edited")
-	problem, err := w.replace(ctx, content)
+func (p *player) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
+	p.act("the object is deleted, and made again as edited")
+	problem, err := p.restorer.replace(ctx, content)
 	if refused(err) {
 		// The content is only allowed in an update.
-		if err := w.create(ctx, w.Sample); err != nil {
+		if err := p.object.create(ctx, p.object.sample); err != nil {
 			return nil, err
 		}
-		_, problem, err := w.settle(ctx, goal{state: w.base.state}, w.limit())
+		_, problem, err := p.reach(ctx, goal{state: p.base.state})
 		return problem.when("after the sample was made again"), err
 	}
 	if err != nil || problem != nil {
 		return problem, err
 	}
-	_, problem, err = w.settle(ctx, goal{state: want, written: w.written(content, true)}, w.limit())
+	_, problem, err = p.reach(ctx, goal{state: want, written: p.object.written(content, true)})
 	if problem != nil && problem.Oracle == judge.OtherState {
-		if fresh := w.find(); fresh != nil && reports(fresh) != w.base.reports {
+		if fresh := p.object.find(); fresh != nil && reports(fresh) != p.base.reports {
 			problem = nil // The operator rejects the new object, and reports that.
 		} else {
 			// The edited object is the wrong side of the comparison.
@@ -310,11 +186,35 @@ func (w *world) fresh(ctx context.Context, content map[string]any, want state.St
 	if err != nil || problem != nil {
 		return problem.when("a new object with the edit, compared with the edited one"), err
 	}
-	_, problem, err = w.restore(ctx)
+	_, problem, err = p.restorer.restore(ctx)
 	if problem != nil && problem.Oracle == judge.OtherState {
 		problem.Oracle = NotUndone
 	}
 	return problem.when("after a new object with the edit became the sample"), err
+}
+
+// whileBusy creates the sample again, makes an edit as soon as the operator has begun to react,
+// and reverts the edit at once. The operator must reach the state of the sample. meant is set
+// if users may want the edit.
+func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
+	p.act("the object is deleted, and the sample made again")
+	if problem, err := p.restorer.replace(ctx, p.object.sample); err != nil || problem != nil {
+		return problem, err
+	}
+	if err := p.begun(ctx); err != nil {
+		return nil, err
+	}
+	p.act("at once, the edit is made")
+	if _, _, err := p.object.put(ctx, content, false); err != nil && !refused(err) {
+		return nil, fmt.Errorf("edit a new object: %w", err)
+	}
+	_, problem, err := p.restorer.restore(ctx)
+	if problem != nil && problem.Oracle == judge.OtherState {
+		if problem.Oracle = NotHealed; meant {
+			problem.Oracle = NotUndone
+		}
+	}
+	return problem.when("after a new object was edited and the sample restored, both at once"), err
 }
 
 // reversed describes differences with both sides swapped.

@@ -29,12 +29,9 @@ type queue struct {
 	again []trial
 	// edits are the remaining edits of single properties, and sequences are sequences of edits that
 	// had no problem alone.
-	edits     []edits.Edit
-	sequences [][]edits.Edit
+	edits, sequences []trial
 	// survived are the last edits without a problem, from which the next sequence is made.
 	survived []edits.Edit
-	// known are the kinds of confirmed findings, with an ID for each.
-	known map[string]string
 	// variety chooses the faults for edits that had no problem without a fault.
 	variety *faults.Variety
 	// faults is the number of trials with a fault that were played here.
@@ -42,25 +39,19 @@ type queue struct {
 	err    error
 }
 
-func (q *queue) fill(all []edits.Edit) {
-	q.known = map[string]string{}
-	for _, f := range q.book.Findings {
-		if f.Confirmed() {
-			q.known[f.Kind()] = f.Case()
-		}
-	}
+func (q *queue) fill(all []trial) {
 	for _, f := range q.book.Again {
 		if t := f.trial(); q.plan.Chooses(t.name(), t.id()) {
 			q.again = append(q.again, t)
 		}
 	}
-	for _, e := range all {
-		id := trial{edits: []edits.Edit{e}}.id()
+	for _, t := range all {
+		id := t.id()
 		if slices.ContainsFunc(q.again, func(t trial) bool { return t.id() == id }) {
 			continue
 		}
 		if !q.played(id) || q.plan.Faults && !q.disturbed(id) {
-			q.edits = append(q.edits, e)
+			q.edits = append(q.edits, t)
 		}
 	}
 }
@@ -84,21 +75,12 @@ func (q *queue) played(id string) bool {
 func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.over.Err() != nil || q.err != nil:
-		return trial{}, false
-	case len(q.again) > 0:
-		next := q.again[0]
-		q.again = q.again[1:]
-		return next, true
-	case len(q.sequences) > 0:
-		next := q.sequences[0]
-		q.sequences = q.sequences[1:]
-		return trial{edits: next}, true
-	case len(q.edits) > 0:
-		next := q.edits[0]
-		q.edits = q.edits[1:]
-		return trial{edits: []edits.Edit{next}}, true
+	for _, from := range []*[]trial{&q.again, &q.sequences, &q.edits} {
+		if q.over.Err() == nil && q.err == nil && len(*from) > 0 {
+			next := (*from)[0]
+			*from = (*from)[1:]
+			return next, true
+		}
 	}
 	return trial{}, false
 }
@@ -113,14 +95,14 @@ func (q *queue) survive(e edits.Edit) {
 	if len(q.survived) < inSequence {
 		return
 	}
-	sequence := []edits.Edit{}
+	var sequence trial
 	for _, next := range q.survived {
-		if len(sequence) < 3 && !slices.ContainsFunc(sequence, func(e edits.Edit) bool { return e.Path.Within(next.Path) }) {
-			sequence = append(sequence, next)
+		if len(sequence.edits) < 3 && !slices.ContainsFunc(sequence.edits, func(e edits.Edit) bool { return e.Path.Within(next.Path) }) {
+			sequence.edits = append(sequence.edits, next)
 		}
 	}
 	q.survived = nil
-	if len(sequence) > 1 && !q.played(trial{edits: sequence}.id()) {
+	if len(sequence.edits) > 1 && !q.played(sequence.id()) {
 		q.sequences = append(q.sequences, sequence)
 	}
 }
@@ -164,7 +146,7 @@ type lane struct {
 
 func (l *lane) end() {
 	if l.world != nil {
-		l.world.session.End()
+		l.world.testbed.End()
 		l.world = nil
 	}
 }
@@ -229,7 +211,7 @@ func (q *queue) giveBack(t trial) {
 	if len(t.edits) == 1 && t.fault == nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.edits = append(q.edits, t.edits...)
+		q.edits = append(q.edits, t)
 	}
 }
 
@@ -238,7 +220,7 @@ func (l *lane) crash() error {
 	if l.world == nil {
 		return nil
 	}
-	err := l.world.session.Crashed()
+	err := l.world.testbed.Sandbox.Crash()
 	if err != nil {
 		l.end()
 	}
@@ -250,14 +232,13 @@ func (l *lane) crash() error {
 // again. If a finding with a fault also occurs without the fault, the finding without is
 // returned.
 func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, error) {
-	l.mu.Lock()
-	known := l.known[found.Kind()]
-	l.mu.Unlock()
 	if found.Problem.certain() {
 		return found, nil
 	}
-	if known != "" {
-		found.Like = known
+	l.mu.Lock()
+	found.Like = l.book.Like(found)
+	l.mu.Unlock()
+	if found.Like != "" {
 		return found, nil
 	}
 	l.used = true
@@ -265,10 +246,10 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 		return found, err
 	}
 	found.Tries = 1
-	quick := l.world.quiet
-	l.world.quiet = l.fuzzer.Explorer.Quiet
+	quick := l.world.waiter.quiet
+	l.world.waiter.quiet = l.fuzzer.Limits.Quiet
 	again, came, problem, err := l.world.repeat(ctx, t)
-	l.world.quiet = quick
+	l.world.waiter.quiet = quick
 	switch {
 	case err != nil:
 	case problem == nil && came == accepted, problem == nil && came == disturbed:
@@ -287,8 +268,8 @@ const mostFaults = 4
 // disturb returns trials of an edit with faults that were not played yet.
 func (l *lane) disturb(t trial) []trial {
 	var all []trial
-	for _, fault := range l.variety.Choose(l.world.faults, mostFaults) {
-		with := trial{edits: t.edits, fault: &fault, want: l.world.edited}
+	for _, fault := range l.variety.Choose(l.world.player.faults, mostFaults) {
+		with := trial{edits: t.edits, fault: &fault, want: l.world.player.edited}
 		if !l.played(with.id()) {
 			all = append(all, with)
 		}
@@ -307,9 +288,6 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	}
 	switch {
 	case found != nil:
-		if found.Confirmed() {
-			l.known[found.Kind()] = found.Case()
-		}
 		kept = l.book.Found(found)
 	case played.Outcome == string(accepted) && played.Error == "" && len(t.edits) == 1:
 		l.survive(t.edits[0])

@@ -24,7 +24,7 @@ var Tool = &results.Tool[*Finding]{
 	},
 	Page: results.NewPage(`<pre>{{range .Made}}{{.}}
 {{end}}</pre>
-{{with .Possible}}<p>Can it happen? {{.}}</p>{{end}}
+{{with .Fault.Possible}}<p>Can it happen? {{.}}</p>{{end}}
 {{with .Problem.When}}<p>{{.}}:</p>{{end}}
 <pre>{{range .Problem.Lines}}{{.}}
 {{end}}</pre>`),
@@ -51,7 +51,7 @@ func (f *Finding) Describe(w io.Writer) {
 		fmt.Fprintf(w, "   %s\n", made)
 	}
 	if f.Fault != nil {
-		fmt.Fprintf(w, "   can it happen: %s\n", f.Possible())
+		fmt.Fprintf(w, "   can it happen: %s\n", f.Fault.Possible())
 	}
 	if f.Problem.When != "" {
 		fmt.Fprintf(w, "   %s:\n", f.Problem.When)

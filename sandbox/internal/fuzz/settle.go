@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
@@ -49,61 +51,98 @@ func (n tooManyError) Error() string {
 	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
 }
 
-// settle waits until the cluster is quiet and the goal is reached, and returns the state. If
+// waiter waits until the cluster is quiet and in the expected state.
+type waiter struct {
+	base   *baseline
+	record *record
+	object *editedObject
+	// failures returns the failures of the operator, and watched the resources that it watches.
+	failures func() []string
+	watched  func() []string
+	// patience is the additional time of a reaction, beyond the time in the baseline.
+	patience time.Duration
+	// quiet is the time without a change after which the cluster counts as quiet, gap the longest
+	// pause between two changes so far.
+	quiet, gap time.Duration
+	// objects is the number of objects with the sample; 0: not known yet.
+	objects int
+}
+
+// limit returns the time that the operator has to react to an edit.
+func (w *waiter) limit() time.Duration { return w.base.took + w.patience }
+
+// reach waits for the goal, for as long as the operator has to react to an edit.
+func (w *waiter) reach(ctx context.Context, g goal) (state.State, *Problem, error) {
+	return w.wait(ctx, g, w.limit())
+}
+
+// wait waits until the cluster is quiet and the goal is reached, and returns the state. If
 // that takes longer than the limit, it returns a problem. Failures of the operator are returned
 // at once.
-func (w *world) settle(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
+func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
 	over := time.After(limit)
 	var before time.Duration
 	for {
-		a := w.session.Activity(w.quiet)
-		if a.Quiet < before {
+		a := w.record.activity(w.quiet)
+		if a.quiet < before {
 			w.gap = max(w.gap, min(before, w.quiet))
 		}
-		before = a.Quiet
-		calm := float64(a.Requests) <= w.base.busy*w.quiet.Seconds()
-		if lines := w.session.Failures(); len(lines) > 0 {
+		before = a.quiet
+		calm := float64(a.requests) <= w.base.busy*w.quiet.Seconds()
+		if lines := w.failures(); len(lines) > 0 {
 			return nil, &Problem{Oracle: judge.Failed, Lines: lines}, nil
 		}
-		if n := w.session.Objects(); w.objects > 0 && n > w.objects+most {
+		if n := w.record.settler.Recorder.Count(); w.objects > 0 && n > w.objects+most {
 			return nil, nil, tooManyError(n)
 		}
-		var state state.State
-		var missing *Problem
-		if a.Quiet >= w.quiet && calm {
-			state = w.state()
-			if missing = w.missing(g, state); missing == nil {
-				return state, nil, nil
+		var now sight
+		var problem *Problem
+		quiet := a.quiet >= w.quiet && calm
+		if quiet {
+			now = w.sight()
+			if problem = w.base.unmet(g, &now); problem == nil {
+				return now.state, nil, nil
 			}
 		}
 		select {
 		case <-time.After(look):
 		case <-over:
-			if missing == nil {
-				missing = w.standing(g)
+			if !quiet {
+				// A condition about an object that keeps changing may be only a consequence of that.
+				now = w.sight()
+				if problem = w.base.unmet(g, &now).standing(w.record.standing); problem == nil {
+					problem = restless(&a, calm, w.quiet, w.record.settler.Advice())
+				}
 			}
-			switch {
-			case missing != nil:
-				return state, missing, nil
-			case !calm:
-				missing = &Problem{Oracle: judge.NotAtRest, Lines: append([]string{
-					fmt.Sprintf("%d requests in %s, and it goes on; the last are", a.Requests, w.quiet.Round(100*time.Millisecond)),
-				}, slices.Concat(a.Last, w.session.Advice())...)}
-			default:
-				missing = &Problem{Oracle: judge.NotAtRest, Lines: append([]string{"objects go on changing; the last requests of the operator are"}, slices.Concat(a.Last, w.session.Advice())...)}
-			}
-			return w.state(), missing, nil
+			return now.state, problem, nil
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
 }
 
-// standing returns the unmet condition of the goal in a cluster that is not quiet, unless it is
-// about objects that keep changing: it may be only a consequence of the changes.
-func (w *world) standing(g goal) *Problem {
-	p := w.missing(g, w.state())
-	return p.standing(w.session.Standing)
+// restless returns the problem of a cluster that does not become quiet; calm is set if the operator
+// does not send many requests.
+func restless(a *activity, calm bool, quiet time.Duration, advice []string) *Problem {
+	headline := "objects go on changing; the last requests of the operator are"
+	if !calm {
+		headline = fmt.Sprintf("%d requests in %s, and it goes on; the last are", a.requests, quiet.Round(100*time.Millisecond))
+	}
+	return &Problem{Oracle: judge.NotAtRest, Lines: slices.Concat([]string{headline}, a.last, advice)}
+}
+
+// begun waits until the operator reacts to the last action, or for the quiet time, if there is
+// nothing to react to.
+func (w *waiter) begun(ctx context.Context) error {
+	since := time.Now()
+	for time.Since(since) < w.quiet && w.record.activity(time.Since(since)).requests == 0 {
+		select {
+		case <-time.After(look / 10):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // standing returns the problem without differences in objects that keep changing, which still
@@ -124,33 +163,50 @@ func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 	return p
 }
 
-// missing returns the first unmet condition of the goal in a quiet cluster.
-func (w *world) missing(g goal, state state.State) *Problem {
-	object := w.find()
+// sight is the state of a cluster at one time, as a goal is compared with it.
+type sight struct {
+	state state.State
+	// object is the edited object, nil if it does not exist, and key its key in the state.
+	object *unstructured.Unstructured
+	key    string
+	// watched are the resources that the operator watches.
+	watched []string
+}
+
+// sight looks at the cluster.
+func (w *waiter) sight() sight {
+	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched()}
+}
+
+// unmet returns the first unmet condition of the goal in a cluster, or nil.
+func (b *baseline) unmet(g goal, s *sight) *Problem {
+	notReached := func(format string, args ...any) *Problem {
+		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf(format, args...)}}
+	}
+	unwatched := slices.DeleteFunc(slices.Clone(b.watched), func(resource string) bool { return slices.Contains(s.watched, resource) })
 	switch {
-	case g.learns && len(w.session.Watched()) == 0:
-		return &Problem{Oracle: judge.NotReached, Lines: []string{"the operator has not opened a watch: it does not use $KUBECONFIG, or does not start"}}
-	case !g.learns && len(w.unwatched()) > 0:
-		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf("the operator does not watch %v any more", w.unwatched())}}
-	case g.gone && object != nil:
-		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf("it was deleted, and is still there, with the finalizers %q", object.GetFinalizers())}}
-	case !g.gone && !g.learns && w.base.observed && object != nil && observed(object) != object.GetGeneration():
-		return &Problem{Oracle: judge.NotReached, behind: w.written(w.Sample, false).object, Lines: []string{
-			fmt.Sprintf("status.observedGeneration is %d, and metadata.generation %d", observed(object), object.GetGeneration()),
-		}}
+	case g.learns && len(s.watched) == 0:
+		return notReached("the operator has not opened a watch: it does not use $KUBECONFIG, or does not start")
+	case !g.learns && len(unwatched) > 0:
+		return notReached("the operator does not watch %v any more", unwatched)
+	case g.gone && s.object != nil:
+		return notReached("it was deleted, and is still there, with the finalizers %q", s.object.GetFinalizers())
+	case !g.gone && !g.learns && b.observed && s.object != nil && observed(s.object) != s.object.GetGeneration():
+		problem := notReached("status.observedGeneration is %d, and metadata.generation %d", observed(s.object), s.object.GetGeneration())
+		problem.behind = s.key
+		return problem
 	}
 	if g.state == nil {
 		return nil
 	}
-	if differences := w.base.mask.Compare(g.state, state, g.written); len(differences) > 0 {
+	if differences := b.mask.Compare(g.state, s.state, g.written); len(differences) > 0 {
 		return &Problem{Oracle: judge.OtherState, Lines: lines(differences), differences: differences}
 	}
 	return nil
 }
 
-// unwatched returns the resources that the operator watches in the baseline, and does not watch
-// now: it is not ready.
-func (w *world) unwatched() []string {
-	now := w.session.Watched()
-	return slices.DeleteFunc(slices.Clone(w.base.watched), func(resource string) bool { return slices.Contains(now, resource) })
+// observed returns the status.observedGeneration of an object, 0 if there is none.
+func observed(o *unstructured.Unstructured) int64 {
+	generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return generation
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
@@ -28,15 +28,20 @@ type trial struct {
 
 // name returns a description that identifies the trial.
 func (t trial) name() string {
-	names := make([]string, 0, len(t.edits))
-	for _, e := range t.edits {
-		names = append(names, e.String())
-	}
-	text := strings.Join(names, "; at once ")
+	text := join(t.edits, "; at once ")
 	if t.fault != nil {
 		text += "; with " + t.fault.OnWrite()
 	}
 	return text
+}
+
+// join returns the names of edits with a text between them.
+func join(all []edits.Edit, between string) string {
+	names := make([]string, 0, len(all))
+	for _, e := range all {
+		names = append(names, e.String())
+	}
+	return strings.Join(names, between)
 }
 
 // id returns a short hash of the name.
@@ -55,14 +60,15 @@ const (
 
 // try plays a trial. A trial with a fault must have the state t.want, to compare with.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
+	w.mark()
 	if t.fault == nil {
-		came, problem, err = w.play(ctx, t.edits)
+		came, problem, err = w.player.play(ctx, t.edits)
 	} else {
 		came, problem, err = w.disturb(ctx, t)
 	}
 	// If another client has written to the sandbox, the run says nothing about the operator.
 	if err == nil {
-		if err = w.session.Strangers(w.base.managers); err != nil {
+		if err = w.record.strangers(w.disturber.injector.Rules.List(), w.base.managers); err != nil {
 			problem = nil
 		}
 	}
@@ -78,9 +84,9 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 		return without, came, problem, err
 	}
 	if t.want != nil {
-		w.excuse(w.base.mask.Compare(t.want, w.edited), otherAgain)
+		w.base.excuse(w.base.mask.Compare(t.want, w.player.edited), otherAgain)
 	}
-	t.want = w.edited
+	t.want = w.player.edited
 	came, problem, err = w.try(ctx, t)
 	return t, came, problem, err
 }
@@ -89,17 +95,16 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 // the same state as without the fault, and return to the state of the sample. The sandbox is
 // unchanged if there is no problem and no error.
 func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {
-	w.session.Mark()
 	e := t.edits[0]
-	content, ok := e.Apply(w.Sample)
+	content, ok := e.Apply(w.object.sample)
 	if !ok {
 		return denied, nil, nil
 	}
 	var came outcome
 	var problem *Problem
-	reached, err := w.session.Disturb(ctx, *t.fault, w.base.took+2*w.Explorer.Quiet+3*time.Second, w.quiet, func() (bool, error) {
+	reached, err := w.disturber.disturb(ctx, t.fault, w.base.took+2*w.mostQuiet+3*time.Second, w.waiter.quiet, func() (bool, error) {
 		var err error
-		came, problem, err = w.edit(ctx, e, content, false)
+		came, problem, err = w.player.editor.edit(ctx, e, content, false)
 		return came == accepted && problem == nil, err
 	})
 	if err != nil || problem != nil || came != accepted {
@@ -121,17 +126,48 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 // survive checks that the operator reaches the state t.want after an edit with a fault, and
 // then the state of the sample, after the edit is reverted.
 func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
-	_, problem, err := w.settle(ctx, goal{state: t.want, written: w.written(content, false)}, w.limit())
+	_, problem, err := w.waiter.reach(ctx, goal{state: t.want, written: w.object.written(content, false)})
 	if err != nil || problem != nil {
 		return problem.when("after " + t.name() + ", compared with the same without the fault"), err
 	}
-	problem, err = w.back(ctx, content, meant(t.edits))
+	problem, err = w.player.restorer.back(ctx, content, meant(t.edits))
 	if err != nil || problem != nil {
 		return problem, err
 	}
-	broken, err := w.session.Broken()
-	if len(broken) > 0 {
-		return &Problem{Oracle: judge.Broken, Lines: broken}, err
+	return w.record.broken()
+}
+
+// disturber injects faults into the reaction of the operator to an edit.
+type disturber struct {
+	injector *inject.Injector
+	process  *process
+}
+
+// disturb calls do, and injects a fault into the writes that the operator sends in response. It
+// reports whether the fault was reached. It gives up after limit, when nothing has changed for
+// a multiple of calm, the usual quiet time, or when do returns false because it changed
+// nothing.
+func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.injector.Rules.Remove(inject.FaultRule)
+	d.process.breaks = f.Effects().BreaksConnections
+	d.injector.Aim(f)
+	injected, err := d.injector.Arm(ctx)
+	if err != nil {
+		return false, err
 	}
-	return nil, err
+	if changed, err := do(); err != nil || !changed {
+		d.injector.Rules.Remove(inject.FaultRule)
+		return false, err
+	}
+	if err := d.injector.Strike(ctx, injected, nil, limit, calm); err != nil || !d.injector.Reached() || f.Entry().Duration() == 0 {
+		return d.injector.Reached(), err
+	}
+	select {
+	case <-time.After(f.Entry().Duration()):
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
 }

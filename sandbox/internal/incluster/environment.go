@@ -29,11 +29,7 @@ var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 // command returns the command that starts the program in its Pod, with the arguments of the
 // container unless the user gave some, and with the environment of a container in a cluster.
 func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd, error) {
-	address, err := url.Parse(o.Config.Host)
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(address.Host)
+	host, port, err := splitServer(o.Config.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +50,15 @@ func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd
 		o.Environment,
 	)
 	return cmd, nil
+}
+
+// splitServer returns the host and the port in the URL of the API server.
+func splitServer(server string) (host, port string, err error) {
+	address, err := url.Parse(server)
+	if err != nil {
+		return "", "", err
+	}
+	return net.SplitHostPort(address.Host)
 }
 
 // serviceVariables are the variables by which a program finds the API server.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,11 +67,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	if cmd.Err != nil {
 		return nil, cmd.Err
 	}
-	address, err := url.Parse(p.Server)
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(address.Host)
+	host, port, err := splitServer(p.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +84,7 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	if p.HostNetwork {
 		attributes.Cloneflags &^= syscall.CLONE_NEWNET
 	} else {
-		do.API = address.Host
+		do.API = net.JoinHostPort(host, port)
 		if do.Network, passed, handed, err = pass(cmd); err != nil {
 			return nil, err
 		}

@@ -83,17 +83,17 @@ func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	inside, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(r.Context(), "tcp4", r.Host)
+	Tunnel(w, inside, err)
+}
+
+// Tunnel answers a request for a tunnel (HTTP CONNECT) through a connection, or with the error of
+// dialing. It copies until either side ends, and closes the connection.
+func Tunnel(w http.ResponseWriter, inside net.Conn, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	defer inside.Close()
-	Tunnel(w, inside)
-}
-
-// Tunnel answers a request for a tunnel (HTTP CONNECT) through a connection, and copies until
-// either side ends.
-func Tunnel(w http.ResponseWriter, inside net.Conn) {
 	connection, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -76,6 +76,17 @@ func (b *Book[F]) Found(f F) error {
 	return b.Save(f)
 }
 
+// Like returns the case of a confirmed finding of the same kind, or "". Such a finding probably has
+// the same cause, so that time is better spent on other cases than on playing it again.
+func (b *Book[F]) Like(f F) string {
+	for _, other := range b.Findings {
+		if other.Confirmed() && other.Kind() == f.Kind() {
+			return other.Case()
+		}
+	}
+	return ""
+}
+
 // Save writes a finding that has changed.
 func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 

@@ -6,7 +6,7 @@
 // not know the content of a case.
 //
 //	tool.go      the tools, explore and fuzz: opens and merges their results
-//	plan.go      the choice of cases to play, and the beginning of a run
+//	plan.go      the choice of cases to play
 //	store.go     reads the directories of a tool
 //	book.go      writes the played cases and the findings of a run
 //	finding.go   the part that all findings have, and their files

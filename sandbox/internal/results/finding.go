@@ -47,6 +47,9 @@ type Evidence struct {
 	Tries    int `json:"tries"`
 	// Second is the difference of a replay without the finding.
 	Second string `json:"second,omitempty"`
+	// Like is the case of a confirmed finding that probably has the same cause. A finding with Like
+	// was not played a second time.
+	Like string `json:"like,omitempty"`
 	// Timeline are the events of the run, and Output is the end of the operator's output.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`

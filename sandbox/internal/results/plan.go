@@ -4,7 +4,7 @@
 package results
 
 import (
-	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -38,27 +38,14 @@ func (p *Plan) Plays(name, id string) bool {
 	return p.Chooses(name, id) && InPart(name, p.Shard, p.Shards)
 }
 
-// Begin opens the results of a directory as Open does, for cases that depend on the inputs, and
-// prints which cases of earlier runs are played again. The context over ends when the time of the
-// plan is over. The caller must call end.
-func (t *Tool[F]) Begin(ctx context.Context, dir string, in Inputs, p Plan) (book *Book[F], over context.Context, end func(), err error) {
-	began, over, cancel := time.Now(), ctx, func() {}
-	if p.For > 0 {
-		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
+// Nothing returns the error of a plan without a case to play, which says why. Name is that of a case, hint
+// helps with --only, and why is the reason if the plan leaves nothing out.
+func (p *Plan) Nothing(name, hint, why string) error {
+	switch {
+	case len(p.Only) > 0:
+		why = fmt.Sprintf("no %s matches --only %s: %s", name, strings.Join(p.Only, ", "), hint)
+	case p.Shards > 1:
+		why = fmt.Sprintf("part %d/%d is empty, as there are few %ss", p.Shard, p.Shards, name)
 	}
-	about, err := NewAbout(in)
-	if err == nil {
-		about.Fresh = p.Fresh
-		book, err = t.Open(dir, about)
-	}
-	if err != nil {
-		cancel()
-		return nil, nil, nil, err
-	}
-	book.began = began
-	book.Opened(p.Progress, t.Cases)
-	return book, over, func() {
-		book.Close()
-		cancel()
-	}, nil
+	return fmt.Errorf("no %s to play: %s", name, why)
 }

@@ -42,6 +42,28 @@ func TestPlanChooses(t *testing.T) {
 	}
 }
 
+func TestNothingToPlay(t *testing.T) {
+	for want, p := range map[string]Plan{
+		"no fault to play: no fault matches --only a, b: use a name":   {Only: []string{"a", "b"}, Shard: 1, Shards: 2},
+		"no fault to play: part 2/4 is empty, as there are few faults": {Shard: 2, Shards: 4},
+		"no fault to play: the operator does nothing":                  {Shard: 1, Shards: 1},
+	} {
+		if got := p.Nothing("fault", "use a name", "the operator does nothing").Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A finding is like a confirmed one of its kind.
+func TestLike(t *testing.T) {
+	b := &Book[*wrong]{Result: &Result[*wrong]{Findings: []*wrong{find("a", "lost", 1, 0), find("b", "lost", 1, 1), find("c", "late", 1, 1)}}}
+	for what, want := range map[string]string{"lost": "b", "late": "c", "odd": ""} {
+		if got := b.Like(find("d", what, 1, 0)); got != want {
+			t.Errorf("%s is like %q, want %q", what, got, want)
+		}
+	}
+}
+
 // A run goes on with the results of a directory until its time is over, or begins from the start.
 func TestBegin(t *testing.T) {
 	dir := t.TempDir()

@@ -4,6 +4,7 @@
 package results
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -66,6 +67,31 @@ func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	}
 	b.file, err = os.OpenFile(filepath.Join(dir, playedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	return b, err
+}
+
+// Begin opens the results of a directory as Open does, for cases that depend on the inputs, and
+// prints which cases of earlier runs are played again. The context over ends when the time of the
+// plan is over. The caller must call end.
+func (t *Tool[F]) Begin(ctx context.Context, dir string, in Inputs, p Plan) (book *Book[F], over context.Context, end func(), err error) {
+	began, over, cancel := time.Now(), ctx, func() {}
+	if p.For > 0 {
+		over, cancel = context.WithDeadline(ctx, began.Add(p.For))
+	}
+	about, err := NewAbout(in)
+	if err == nil {
+		about.Fresh = p.Fresh
+		book, err = t.Open(dir, about)
+	}
+	if err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	book.began = began
+	book.Opened(p.Progress, t.Cases)
+	return book, over, func() {
+		book.Close()
+		cancel()
+	}, nil
 }
 
 // Is reports whether a directory has results of the tool.

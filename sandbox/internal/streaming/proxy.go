@@ -56,12 +56,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	other, buffered, err := p.dial(r.Context(), r.Host, port)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer other.Close()
-	realnode.Tunnel(w, &tunnel{Conn: other, buffered: buffered})
+	realnode.Tunnel(w, &tunnel{Conn: other, buffered: buffered}, err)
 }
 
 // dial connects to a kubelet or to anything else.

@@ -80,12 +80,7 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 		return
 	}
 	program, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer program.Close()
-	realnode.Tunnel(w, program)
+	realnode.Tunnel(w, program, err)
 }
 
 // tunnel is a connection to a node, of which some was read ahead.

@@ -158,6 +158,15 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	return base, nil
 }
 
+// LockKeys returns the keys of the objects of leader election; none in a baseline run, in which b is
+// nil.
+func (b *Baseline) LockKeys() map[string]bool {
+	if b == nil {
+		return nil
+	}
+	return b.Locks
+}
+
 // learnHabits adopts the habits of runs, and masks their fields.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {

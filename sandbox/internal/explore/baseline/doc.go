@@ -7,5 +7,5 @@
 //	differ.go     fields in which baseline runs differ
 //	counts.go     the numbers of created and deleted objects
 //	interest.go   scores a resource as a target of faults
-//	census.go     counts of judged objects and fields
+//	scope.go      the objects and fields that runs with faults are compared by
 package baseline

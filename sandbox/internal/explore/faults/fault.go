@@ -6,6 +6,7 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
@@ -55,11 +56,9 @@ func (f Fault) Name() string {
 func (f Fault) ID() string { return fmt.Sprintf("%08x", hash(f.Name())) }
 
 func hash(text string) uint32 {
-	h := uint32(2166136261)
-	for _, b := range []byte(text) {
-		h = (h ^ uint32(b)) * 16777619
-	}
-	return h
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(text))
+	return sum.Sum32()
 }
 
 // Describe describes the fault to users.
@@ -107,10 +106,15 @@ func (f *Fault) Lasting(step int) bool {
 // Entry returns the entry of the table for the kind of the fault.
 func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 
-// Possible describes how the fault happens in real clusters.
-func (f Fault) Possible() string { return f.Entry().Possible }
+// Possible describes how the fault happens in real clusters; empty if f is nil.
+func (f *Fault) Possible() string {
+	if f == nil {
+		return ""
+	}
+	return f.Entry().Possible
+}
 
-// CheckWrite returns an error unless the fault is a valid fault of a write in a session.
+// CheckWrite returns an error unless the fault is a valid fault of a write in fuzz.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:
@@ -133,5 +137,5 @@ func (f Fault) OnWrite() string {
 // Means returns the effect of the fault, for users.
 func (f Fault) Means() string { return f.Entry().Text }
 
-// Disturbed is the step number of all faults in a session, which has no steps.
+// Disturbed is the step number of all faults in fuzz, which has no steps.
 const Disturbed = 1

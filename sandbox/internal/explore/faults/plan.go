@@ -48,6 +48,36 @@ func MostPromisingFirst(all []Planned) {
 	})
 }
 
+// PlanReactions plans the faults that fuzz plays for the writes of the operator in response to an
+// edit, most promising first. Writes that failed, such as the deletion of a missing object, are
+// left out, as there is little to disturb.
+func PlanReactions(requests []observe.Request, versions []observe.Version, locks map[string]bool) Faults {
+	stable := map[string]bool{}
+	for i := range versions {
+		if key := versions[i].Key(); (observe.Names{}).Key(&versions[i]) == key {
+			stable[key] = true
+		}
+	}
+	var writes []observe.Request
+	seen, failed := map[observe.Call]int{}, map[string]bool{}
+	for _, r := range requests {
+		if r.Resource != "" && r.Writes(locks) {
+			writes = append(writes, r)
+			call := observe.CallOf(&r, stable)
+			seen[call]++
+			failed[fmt.Sprint(call, seen[call])] = !r.Succeeded()
+		}
+	}
+	var all Faults
+	PlanCalls(writes, Disturbed, stable, nil, false, func(score int, f Fault) {
+		if !failed[fmt.Sprint(f.Call, f.Nth)] && f.Entry().InFuzz {
+			all = append(all, Planned{Fault: f, Score: score})
+		}
+	})
+	MostPromisingFirst(all)
+	return all
+}
+
 // planWrites plans the faults for the writes of a step.
 func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	earlier := map[observe.Call]bool{}

@@ -32,7 +32,7 @@ type Parts struct {
 }
 
 // Injector injects a fault: it adds the proxy rule, and acts when the rule has fired. It knows
-// no baseline, so that a session, which has none, can use it.
+// no baseline, so that fuzz, which has none, can use it.
 type Injector struct {
 	Parts
 	fault   *faults.Fault
@@ -135,16 +135,18 @@ func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, l
 }
 
 // reaches waits for injected to be closed, and reports whether it was. It gives up limit after
-// done is closed, or earlier if nothing has changed for much longer than calm, the quiet time
+// done is closed (nil: at once), or earlier if nothing has changed for much longer than calm, the quiet time
 // of the step in the baseline. A calm of 0 disables that, as while the operator starts, when a
 // pause says nothing.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
-	select {
-	case <-injected:
-		return true
-	case <-done:
-	case <-ctx.Done():
-		return false
+	if done != nil {
+		select {
+		case <-injected:
+			return true
+		case <-done:
+		case <-ctx.Done():
+			return false
+		}
 	}
 	over := time.After(limit)
 	for {

@@ -232,8 +232,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// A session has no baseline: a fault whose action needs one ends with an error, and is not reached.
-func TestActionsInSessions(t *testing.T) {
+// Fuzz has no baseline: a fault whose action needs one ends with an error, and is not reached.
+func TestActionsInFuzz(t *testing.T) {
 	now := make(chan struct{})
 	close(now)
 	for _, entry := range faults.Table {
@@ -242,7 +242,7 @@ func TestActionsInSessions(t *testing.T) {
 		}
 		i, _ := injectThrough(t, func(http.ResponseWriter, *http.Request) {}, faults.Fault{Kind: entry.Kind, Step: 1, Call: &observe.Call{Verb: "update"}})
 		if err := i.Strike(t.Context(), now, now, time.Minute, 0); err == nil || i.Reached() {
-			t.Errorf("%s in a session: %v, reached: %t", entry.Kind, err, i.Reached())
+			t.Errorf("%s in fuzz: %v, reached: %t", entry.Kind, err, i.Reached())
 		}
 	}
 }

@@ -38,7 +38,8 @@ func (i *RunInjector) action() action {
 }
 
 // Inject performs the actions of the fault that follow its rule. It is called in each step,
-// while users perform the step; done is closed when they have.
+// while users perform the step; done is closed when they have; nil: they
+// do nothing.
 func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.fault
 	switch {

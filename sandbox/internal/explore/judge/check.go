@@ -144,13 +144,16 @@ func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Ve
 }
 
 // Summary returns the problem in a line.
-func (p *Problem) Summary() string {
-	text := string(p.Oracle)
-	if len(p.Lines) > 0 {
-		text += ": " + words.OneLine(p.Lines[0])
+func (p *Problem) Summary() string { return Summary(p.Oracle, p.Lines) }
+
+// Summary returns the violations of an oracle in a line.
+func Summary(o Oracle, lines []string) string {
+	text := string(o)
+	if len(lines) > 0 {
+		text += ": " + words.OneLine(lines[0])
 	}
-	if len(p.Lines) > 1 {
-		text += fmt.Sprintf(" (and %d more)", len(p.Lines)-1)
+	if len(lines) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(lines)-1)
 	}
 	return strings.TrimSpace(text)
 }

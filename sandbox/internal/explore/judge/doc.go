@@ -10,5 +10,6 @@
 //	invariants.go   rules that must hold for each version
 //	history.go      differences explained by intermediate states that a fault hides
 //	copies.go       differences that follow from the annotation that explore writes
+//	timeline.go     the events of a run, in order of time
 //	strangers.go    detects other clients, which would spoil the verdict
 package judge

@@ -11,21 +11,21 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
 // Strangers returns an error if another client has interfered with a run, by a rule of the
-// proxy or by writing to the sandbox. Such a run says nothing about the operator.
-func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline) error {
+// proxy or by writing to the sandbox. Such a run says nothing about the operator. Managers are the
+// known field managers; nil: writers are not checked.
+func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]bool) error {
 	for _, rule := range rules {
 		if !slices.Contains(inject.OwnRules, rule.Name) {
 			return fmt.Errorf("the proxy has a rule that this run did not add, %q: no other client may change the rules of the proxy during a run", rule.Name)
 		}
 	}
-	if b == nil {
+	if managers == nil {
 		return nil
 	}
 	// This program writes with the default field manager, which is the name of its executable.
@@ -43,7 +43,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, b *baseline.Baseline
 			continue
 		}
 		for _, manager := range v.Managers() {
-			if manager == kit || b.Managers[manager] || slices.Contains(observe.ControlPlane, manager) {
+			if manager == kit || managers[manager] || slices.Contains(observe.ControlPlane, manager) {
 				continue
 			}
 			return fmt.Errorf("another client, %s, has written %s, and has no part in this workload: no other client may write to the sandbox during a run",

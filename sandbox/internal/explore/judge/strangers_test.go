@@ -64,7 +64,7 @@ func TestStrangers(t *testing.T) {
 		{"an object without them that was there before", nil, observe.Record{Versions: []observe.Version{bare}}, ""},
 		{"another rule", rule("mine"), observe.Record{}, `the proxy has a rule that this run did not add, "mine"`},
 	} {
-		err := Strangers(tc.rules, &tc.o, base)
+		err := Strangers(tc.rules, &tc.o, base.Managers)
 		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
 		}

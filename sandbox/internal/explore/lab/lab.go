@@ -74,8 +74,8 @@ type Sandbox struct {
 	// running waits for the sandbox to stop, and ended receives the error of that.
 	running sync.WaitGroup
 	ended   chan error
-	// Crashed receives an error for each component that crashes.
-	Crashed chan error
+	// crashed receives an error for each component that crashes.
+	crashed chan error
 	lab     *Lab
 	// runs is the number of runs so far, and since the time at which the last run ended. spoilt
 	// keeps the sandbox from being reused.
@@ -172,7 +172,7 @@ const mostRuns = 40
 
 // Begin returns a sandbox in the prepared state: an idle sandbox, or else a new sandbox.
 func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
-	for s := l.take(); s != nil; s = l.take() {
+	for s := l.take(false); s != nil; s = l.take(false) {
 		if s.putBack(ctx) == nil {
 			return s, nil
 		}
@@ -186,7 +186,7 @@ func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 
 // Fresh starts a sandbox that had no run. An idle sandbox is removed to make room.
 func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
-	if s := l.takeFirst(); s != nil {
+	if s := l.take(true); s != nil {
 		s.remove()
 	}
 	return l.another(ctx)
@@ -204,15 +204,19 @@ func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
 	return l.up(ctx, dir, false)
 }
 
-// take returns the sandbox that became idle last, or nil.
-func (l *Lab) take() *Sandbox {
+// take returns the sandbox that became idle last, or first, or nil.
+func (l *Lab) take(first bool) *Sandbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.idle) == 0 {
 		return nil
 	}
-	s := l.idle[len(l.idle)-1]
-	l.idle = l.idle[:len(l.idle)-1]
+	i := len(l.idle) - 1
+	if first {
+		i = 0
+	}
+	s := l.idle[i]
+	l.idle = slices.Delete(l.idle, i, i+1)
 	return s
 }
 
@@ -243,22 +247,10 @@ func (l *Lab) resting() (int, time.Time) {
 	return len(l.idle), l.idle[0].since
 }
 
-// takeFirst returns the sandbox that is idle for longest, or nil.
-func (l *Lab) takeFirst() *Sandbox {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.idle) == 0 {
-		return nil
-	}
-	s := l.idle[0]
-	l.idle = slices.Delete(l.idle, 0, 1)
-	return s
-}
-
 // Close removes all idle sandboxes.
 func (l *Lab) Close() {
 	var removing sync.WaitGroup
-	for s := l.take(); s != nil; s = l.take() {
+	for s := l.take(false); s != nil; s = l.take(false) {
 		removing.Go(s.remove)
 	}
 	removing.Wait()
@@ -268,10 +260,8 @@ func (l *Lab) Close() {
 // a component has crashed or the set of kinds is another: the API server may be slow to serve
 // changed kinds.
 func (s *Sandbox) putBack(ctx context.Context) error {
-	select {
-	case err := <-s.Crashed:
+	if err := s.Crash(); err != nil {
 		return err
-	default:
 	}
 	prepared := s.lab.prepared
 	return s.withEtcd(ctx, func(etcd *clientv3.Client) error {
@@ -311,6 +301,16 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 	})
 }
 
+// Crash returns the crash of a component, or nil. Each crash is returned once.
+func (s *Sandbox) Crash() error {
+	select {
+	case err := <-s.crashed:
+		return err
+	default:
+		return nil
+	}
+}
+
 // patient is the timeout for the start of a sandbox. It is long, because no verdict may depend
 // on how busy the machine is; a sandbox that cannot start reports a crashed component.
 const patient = 15 * time.Minute
@@ -332,14 +332,14 @@ func (s *Sandbox) withEtcd(ctx context.Context, do func(*clientv3.Client) error)
 
 func (l *Lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*Sandbox, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Sandbox{dir: dir, stop: stop, ended: make(chan error, 1), Crashed: make(chan error, 8), lab: l}
+	s := &Sandbox{dir: dir, stop: stop, ended: make(chan error, 1), crashed: make(chan error, 8), lab: l}
 	ready := make(chan struct{})
 	s.running.Go(func() {
 		s.ended <- cluster.Run(running, cluster.Options{
 			Dir: dir, Nodes: *l.workload.Nodes, Fresh: fresh, Delays: kubelet.DefaultDelays(), PodEvents: true,
 			WithoutControllers: l.workload.WithoutControllers, StartTimeout: patient,
 			Ready:   func(cluster.Status) { close(ready) },
-			Crashed: func(e supervisor.Exit) { s.Crashed <- errors.New(cluster.Describe(e)) },
+			Crashed: func(e supervisor.Exit) { s.crashed <- errors.New(cluster.Describe(e)) },
 		})
 	})
 	select {

@@ -129,7 +129,7 @@ func (l *Labs) trim(most int) {
 		if n <= most {
 			return
 		}
-		if s := in.takeFirst(); s != nil {
+		if s := in.take(true); s != nil {
 			s.remove()
 		}
 	}

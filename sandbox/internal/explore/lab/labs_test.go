@@ -34,7 +34,7 @@ func TestLabsKeepTheLatest(t *testing.T) {
 	if want := []string{"a", "b"}; !slices.Equal(stopped, want) {
 		t.Errorf("stopped %q, want %q", stopped, want)
 	}
-	if two.take() == nil || two.take() != nil || one.take() == nil || one.take() != nil {
+	if two.take(false) == nil || two.take(false) != nil || one.take(false) == nil || one.take(false) != nil {
 		t.Error("one sandbox of each lab should have been kept")
 	}
 	add(one, "e")
@@ -99,15 +99,15 @@ func TestSandboxesAreReplaced(t *testing.T) {
 	s := &Sandbox{lab: l, stop: func() { stopped++ }}
 	for run := 1; run < mostRuns; run++ {
 		s.Over()
-		if stopped > 0 || l.take() != s {
+		if stopped > 0 || l.take(false) != s {
 			t.Fatalf("it is not kept after %d runs", run)
 		}
 	}
-	if s.Over(); stopped != 1 || l.take() != nil {
+	if s.Over(); stopped != 1 || l.take(false) != nil {
 		t.Errorf("it is kept after %d runs", mostRuns)
 	}
 	hit := &Sandbox{lab: l, stop: func() { stopped++ }, spoilt: true}
-	if hit.Over(); stopped != 2 || l.take() != nil {
+	if hit.Over(); stopped != 2 || l.take(false) != nil {
 		t.Error("one whose control plane was hit is kept")
 	}
 }

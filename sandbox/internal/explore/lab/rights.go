@@ -166,8 +166,8 @@ func tokenOf(ctx context.Context, config *rest.Config, namespace, name string) (
 	return []byte(granted.Status.Token), nil
 }
 
-// Forbidden returns a line for each distinct request that RBAC has denied.
-func Forbidden(requests []observe.Request) []string {
+// forbidden returns a line for each distinct request that RBAC has denied.
+func forbidden(requests []observe.Request) []string {
 	asked := map[string]bool{}
 	for i := range requests {
 		r := &requests[i]
@@ -183,7 +183,12 @@ func Forbidden(requests []observe.Request) []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// MayNot describes which rights the operator lacks, and how to grant them.
-func MayNot(asked []string) string {
+// MayNot describes the requests that RBAC has denied, and how to allow them; empty: there are
+// none.
+func MayNot(requests []observe.Request) string {
+	asked := forbidden(requests)
+	if len(asked) == 0 {
+		return ""
+	}
 	return strings.Join(asked, ", ") + ": what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"
 }

@@ -20,10 +20,13 @@ func TestForbidden(t *testing.T) {
 		{Verb: "get", Path: "/metrics", Upstream: 403, Status: 403},
 	}
 	want := []string{"get /metrics", "list secrets", "update leases.coordination.k8s.io in shop"}
-	if got := Forbidden(requests); !slices.Equal(got, want) {
+	if got := forbidden(requests); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := MayNot([]string{"get /metrics"}), "get /metrics: what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"; got != want {
+	if got, want := MayNot(requests[5:]), "get /metrics: what gives its ServiceAccount these rights must be among what is installed; --service-account none gives it all rights"; got != want {
 		t.Errorf("said is %q, want %q", got, want)
+	}
+	if got := MayNot(requests[3:5]); got != "" {
+		t.Errorf("said of allowed requests is %q", got)
 	}
 }

@@ -10,6 +10,7 @@
 //	patience.go    whether refused writes are retried with a growing back-off
 //	notes.go       the actions of explore itself
 //	state.go       the state of all objects, without fields that differ between equal runs
+//	census.go      counts of judged objects and fields
 //	owners.go      the field managers of an object
 //	locks.go       the objects by which an operator elects its leader
 //	habits.go      changes that recur in a cluster that is otherwise quiet

@@ -51,6 +51,12 @@ func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
+// Polls reports whether a request gets or lists objects, such as in a loop. Reads for leader
+// election do not count.
+func (r *Request) Polls(locks map[string]bool) bool {
+	return (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(Election, r.Resource) && !locks[NameKey(r.Resource, r.Namespace, r.Name)]
+}
+
 // matters reports whether a request is for objects other than events, reviews, and the objects
 // of leader election.
 func (r *Request) matters(locks map[string]bool) bool {

@@ -76,12 +76,7 @@ func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	program, err := n.dial(r.Context(), port)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer program.Close()
-	realnode.Tunnel(w, program)
+	realnode.Tunnel(w, program, err)
 }
 
 // Serve lets the API server of a sandbox reach the operator through the socket at path, until

@@ -138,27 +138,19 @@ func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	for _, request := range s.Log.Since(s.first) {
 		switch {
 		case !request.Time.After(since):
-		case request.Writes(s.locks()):
+		case request.Writes(s.Base.LockKeys()):
 			writes++
-		case (request.Verb == "get" || request.Verb == "list") && request.Resource != "" &&
-			!slices.Contains(observe.Election, request.Resource) && !s.locks()[request.Resource+" "+request.Namespace+"/"+request.Name]:
+		case request.Polls(s.Base.LockKeys()):
 			reads++
 		}
 	}
 	return reads, writes
 }
 
-func (s *Settler) locks() map[string]bool {
-	if s.Base == nil {
-		return nil
-	}
-	return s.Base.Locks
-}
-
 // Restless describes the most frequent change in this step within the last while.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
-	return observe.Restless(s.Log.Since(s.first), versions, s.locks(), while, time.Now())
+	return observe.Restless(s.Log.Since(s.first), versions, s.Base.LockKeys(), while, time.Now())
 }
 
 // unjudge returns the advice to users about excluding a field from the verdict.
@@ -179,7 +171,7 @@ func (s *Settler) Advice() []string {
 func (s *Settler) LastWrites(n int) []string {
 	var lines []string
 	for _, request := range s.Log.Since(0) {
-		if request.Writes(s.locks()) {
+		if request.Writes(s.Base.LockKeys()) {
 			lines = append(lines, request.String())
 		}
 	}

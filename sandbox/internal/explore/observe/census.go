@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package baseline
+package observe
 
 import (
 	"fmt"
@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// census counts the compared objects and fields of a run, and the fields that are not compared,
+// Census counts the compared objects and fields of a run, and the fields that are not compared,
 // for reports.
-type census struct {
-	names  observe.Names
+type Census struct {
+	names  Names
 	locks  map[string]bool
 	judged map[string]*results.Judged
 	left   map[results.NotCompared]*results.NotCompared
@@ -25,15 +24,15 @@ type census struct {
 
 // NewCensus returns an empty census. names gives objects their keys, and locks are the keys of
 // the objects of leader election, which are not counted.
-func NewCensus(names observe.Names, locks map[string]bool) *census {
-	return &census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
+func NewCensus(names Names, locks map[string]bool) *Census {
+	return &Census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
 // Add counts an object and its fields, other than masked fields, which the mask itself lists.
-func (c *census) Add(v *observe.Version, mask *state.Mask) {
-	if why := observe.WhyLeftOut(v, c.locks); why != "" {
+func (c *Census) Add(v *Version, mask *state.Mask) {
+	if why := WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
-		if why == observe.OfControlPlane {
+		if why == OfControlPlane {
 			what = v.Object.GetNamespace()
 		}
 		c.Leave(what, why, 0)
@@ -71,7 +70,7 @@ func (c *census) Add(v *observe.Version, mask *state.Mask) {
 
 // Leave counts an object that is not compared: in part, with the number of fields, or as a
 // whole, with 0.
-func (c *census) Leave(what, why string, fields int) {
+func (c *Census) Leave(what, why string, fields int) {
 	key := results.NotCompared{What: what, Why: why}
 	if c.left[key] == nil {
 		entry := key
@@ -83,7 +82,7 @@ func (c *census) Leave(what, why string, fields int) {
 
 // Scope returns the result of the census. kinds are all recorded resources, and never the
 // others.
-func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
+func (c *Census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	s := &results.Scope{Never: never, Masked: mask.All()}
 	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {
 		s.Judged = append(s.Judged, *c.judged[resource])
@@ -99,34 +98,5 @@ func (c *census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	slices.SortFunc(s.NotCompared, func(a, b results.NotCompared) int {
 		return strings.Compare(fmt.Sprint(a.Fields > 0, a.What, a.Why), fmt.Sprint(b.Fields > 0, b.What, b.Why))
 	})
-	return s
-}
-
-// Scope returns the census of a baseline run: the objects and fields that runs with faults are
-// compared by. broken are invariants that are violated without a fault.
-func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
-	mask := state.NewMask()
-	mask.Add(b.Masked()...)
-	last := map[string]*observe.Version{}
-	for i := range o.Steps {
-		for j := range o.Steps[i].Objects {
-			v := &o.Steps[i].Objects[j]
-			last[v.Key()] = v
-		}
-	}
-	c := NewCensus(b.Names, b.Locks)
-	for _, key := range slices.Sorted(maps.Keys(last)) {
-		c.Add(last[key], mask)
-	}
-	s := c.Scope(o.Kinds, o.Never, mask)
-	for _, key := range slices.Sorted(maps.Keys(b.Uncounted)) {
-		s.Besides = append(s.Besides, key+", how often it is created and deleted: it "+differsUndisturbed)
-	}
-	for _, line := range broken {
-		s.Besides = append(s.Besides, "reported once, and not with a fault as well: "+line)
-	}
-	if !b.MakesPods {
-		s.Besides = append(s.Besides, "how often pods are created and deleted: the operator makes none itself")
-	}
 	return s
 }

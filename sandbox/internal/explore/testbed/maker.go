@@ -1,0 +1,113 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// Limits are the times by which an operator is judged.
+type Limits struct {
+	// Quiet is the time without a change after which the cluster counts as quiet in baseline runs.
+	// Other runs use a shorter time, which is learned from the baseline.
+	Quiet time.Duration
+	// Settle limits the time until the cluster is quiet in a baseline run. Patience is the
+	// additional time with a fault or an edit.
+	Settle, Patience time.Duration
+}
+
+// Maker makes the testbeds of an operator. All of them begin in the same state.
+type Maker struct {
+	// Workload has the nodes, the manifests and the programs of the testbeds.
+	Workload *workload.Workload
+	Command  []string
+	// Dir is the directory for results, and for sandboxes while they run.
+	Dir       string
+	FailOnLog *regexp.Regexp
+	// Installed, unless it is nil, checks the installed objects. An error from Installed ends
+	// Prepare.
+	Installed func(context.Context, dynamic.Interface) error
+	// Labs are sandboxes shared with other makers; nil: this maker creates its own.
+	Labs *lab.Labs
+
+	scratch *lab.Scratch
+	lab     *lab.Lab
+	// sweep kills processes that operators, programs and commands of steps have left running.
+	sweep func()
+}
+
+// Inputs returns the inputs of results of the operator. Files are the names of the input files,
+// subject is their content, and judging are the flags that judge, beside FailOnLog.
+func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
+	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
+}
+
+// Prepare creates the cluster state that all testbeds begin with. Further calls do nothing.
+func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
+	if m.lab != nil {
+		return nil
+	}
+	dir, err := m.Scratch()
+	if err != nil {
+		return err
+	}
+	if m.sweep, err = incluster.StartSweeper(dir); err != nil {
+		return err
+	}
+	setup := &lab.Setup{Workload: m.Workload, Command: m.Command, Installed: m.Installed}
+	if m.Labs != nil {
+		m.lab, err = m.Labs.Lab(ctx, setup, progress)
+	} else {
+		m.lab, err = setup.MakeLab(ctx, dir, progress)
+	}
+	if err != nil {
+		return err
+	}
+	for _, text := range m.lab.Warnings {
+		fmt.Fprintf(progress, "warning: %s\n", text)
+	}
+	fmt.Fprintln(progress, m.lab.Why)
+	if m.OneAtATime() {
+		fmt.Fprintln(progress, "The operator has the network of this machine, where a second process may need the same port: runs are played one at a time, whatever --jobs says, and without the fault that needs two processes (Pause).")
+	}
+	return nil
+}
+
+// OneAtATime reports whether operators share the network of this machine, where only a single
+// process can listen on a port. Prepare must have been called.
+func (m *Maker) OneAtATime() bool { return m.lab.Alone || m.Workload.HostNetwork }
+
+// Scratch returns a directory for temporary files, which Close removes.
+func (m *Maker) Scratch() (_ string, err error) {
+	if m.scratch == nil {
+		if m.scratch, err = lab.NewScratch(m.Dir); err != nil {
+			return "", err
+		}
+	}
+	return m.scratch.Dir, nil
+}
+
+// Close stops and removes the sandboxes.
+func (m *Maker) Close() {
+	if m.lab != nil && m.Labs == nil {
+		m.lab.Close()
+	}
+	if m.sweep != nil {
+		m.sweep()
+	}
+	if m.scratch != nil {
+		m.scratch.Remove()
+	}
+}

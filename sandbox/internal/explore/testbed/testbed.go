@@ -1,0 +1,104 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/inject"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
+)
+
+// Options describe a testbed.
+type Options struct {
+	// Name is the name of its directory.
+	Name string
+	// New starts a sandbox in which no operator ran before, so that leftovers cannot matter.
+	New bool
+	// Habits decides which versions of objects count as activity, and Log keeps the requests.
+	Habits *observe.Habits
+	Log    *observe.Log
+}
+
+// Testbed is a sandbox with an operator, and the record of both.
+type Testbed struct {
+	Sandbox  *lab.Sandbox
+	Recorder *observe.Recorder
+	Proxy    *proxy.Server
+	Log      *observe.Log
+	Habits   *observe.Habits
+	Notes    *observe.Notes
+	Operator *operator.Processes
+	Programs *lab.Programs
+
+	undo []func()
+}
+
+// Open makes a testbed; its operator is not started yet. Prepare must have been called. The
+// caller must call End.
+func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
+	t := &Testbed{Log: o.Log, Habits: o.Habits, Notes: &observe.Notes{}}
+	defer func() {
+		if err != nil {
+			t.End()
+		}
+	}()
+	begin := m.lab.Begin
+	if o.New {
+		begin = m.lab.Fresh
+	}
+	if t.Sandbox, err = begin(ctx); err != nil {
+		return nil, err
+	}
+	t.atEnd(t.Sandbox.Over)
+	ctx, cancel := context.WithCancel(ctx)
+	t.atEnd(cancel)
+	if t.Recorder, err = observe.Start(ctx, t.Sandbox.Config, t.Habits, t.Log.AddLock); err != nil {
+		return nil, err
+	}
+	t.Proxy, err = proxy.Start(proxy.Options{Upstream: t.Sandbox.Config, Namespace: "default", Listen: "127.0.0.1:0", Log: t.Log})
+	if err != nil {
+		return nil, err
+	}
+	t.atEnd(func() { _ = t.Proxy.Close() })
+	scratch, err := m.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	first, end, err := t.Sandbox.Operator(ctx, filepath.Join(scratch, o.Name), m.Command, t.Proxy, m.FailOnLog)
+	t.atEnd(end)
+	if err != nil {
+		return nil, err
+	}
+	t.Operator = &operator.Processes{Operator: first}
+	t.atEnd(func() { t.Operator.Close() })
+	t.Programs, err = lab.StartPrograms(t.Sandbox, m.Workload.Programs)
+	t.atEnd(t.Programs.End)
+	return t, err
+}
+
+// atEnd makes End call a function, before the functions so far.
+func (t *Testbed) atEnd(do func()) { t.undo = append(t.undo, do) }
+
+// End stops the operator, and returns the sandbox.
+func (t *Testbed) End() {
+	for _, do := range slices.Backward(t.undo) {
+		do()
+	}
+}
+
+// Injector returns an injector of faults into the testbed, which a settler serves.
+func (t *Testbed) Injector(settler *settle.Settler) *inject.Injector {
+	return inject.New(inject.Parts{
+		Rules: inject.Rules{Proxy: t.Proxy}, Rival: &inject.Rival{Recorder: t.Recorder, Notes: t.Notes},
+		Leadership: inject.Leadership{Log: t.Log, Recorder: t.Recorder}, Settler: settler,
+		Recorder: t.Recorder, Log: t.Log, Notes: t.Notes, Operator: t.Operator, Component: t.Sandbox.Act,
+	})
+}

@@ -1,0 +1,84 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+)
+
+// Results depend on the operator, the manifests, the input and all that judges it.
+func TestInputs(t *testing.T) {
+	crd := filepath.Join(t.TempDir(), "crd.yaml")
+	contents := func(limits Limits, subject, fail, manifest string) map[string]string {
+		t.Helper()
+		if err := os.WriteFile(crd, []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := &Maker{Workload: &workload.Workload{Install: []string{crd}}, Command: []string{"true"}}
+		if fail != "" {
+			m.FailOnLog = regexp.MustCompile(fail)
+		}
+		about, err := results.NewAbout(m.Inputs([]string{"shop.yaml"}, subject, limits))
+		if err != nil || !slices.Equal(about.Command, m.Command) || !slices.Equal(about.Of, []string{"shop.yaml"}) {
+			t.Fatalf("%+v, %v", about, err)
+		}
+		return about.Contents
+	}
+	limits := Limits{Quiet: time.Second, Settle: time.Minute, Patience: time.Second}
+	before := contents(limits, "shop", "", "a")
+	for name, now := range map[string]map[string]string{
+		"nothing":      contents(limits, "shop", "", "a"),
+		"the subject":  contents(limits, "market", "", "a"),
+		"a limit":      contents(Limits{Quiet: time.Second, Settle: time.Minute}, "shop", "", "a"),
+		"a log line":   contents(limits, "shop", "ERROR", "a"),
+		"the manifest": contents(limits, "shop", "", "b"),
+	} {
+		changed := 0
+		for part := range before {
+			if now[part] != before[part] {
+				changed++
+			}
+		}
+		if want := map[bool]int{true: 0, false: 1}[name == "nothing"]; changed != want {
+			t.Errorf("%s: %d parts differ, want %d", name, changed, want)
+		}
+	}
+}
+
+// The end undoes all steps so far, the last one first, also if a later step failed.
+func TestEnd(t *testing.T) {
+	var ended []int
+	bed := &Testbed{}
+	for i := range 3 {
+		bed.atEnd(func() { ended = append(ended, i) })
+	}
+	bed.End()
+	if !slices.Equal(ended, []int{2, 1, 0}) {
+		t.Errorf("ended in the order %v", ended)
+	}
+}
+
+// The directory for temporary files is made once, and removed at the end.
+func TestScratch(t *testing.T) {
+	m := &Maker{Dir: t.TempDir()}
+	first, err := m.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := m.Scratch(); err != nil || again != first {
+		t.Errorf("%s, and then %s, %v", first, again, err)
+	}
+	m.Close()
+	if _, err := os.Stat(first); !os.IsNotExist(err) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -1,0 +1,242 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// baseline is the behavior of the operator without an edit.
+type baseline struct {
+	// before and state are the cluster's objects without and with the sample.
+	before, state state.State
+	mask          *Mask
+	// quiet is the time without a change after which the cluster counts as quiet, and took the time
+	// from creating the sample until then.
+	quiet, took time.Duration
+	// busy is the number of requests a second that counts as a hot loop.
+	busy float64
+	// observed is set if the operator writes status.observedGeneration.
+	observed bool
+	// fresh is set if the sample can be deleted and created again.
+	fresh bool
+	// watched are the resources that the operator watches from its start on.
+	watched []string
+	// idle is set if the operator wrote nothing in response to the sample.
+	idle bool
+	// reports is the report of the operator in the status of the sample.
+	reports string
+	// habits are changes that recur in an otherwise quiet cluster.
+	habits map[observe.Habit]bool
+	// managers are the field managers of all objects.
+	managers map[string]bool
+	// progress receives a line for each difference that is masked.
+	progress io.Writer
+}
+
+// describe describes the baseline in a line.
+func (b *baseline) describe() string {
+	text := fmt.Sprintf("the sample comes to %d more objects in %s, and all is at rest when nothing happens for %s",
+		len(b.state)-len(b.before)-1, b.took.Round(100*time.Millisecond), b.quiet.Round(100*time.Millisecond))
+	if !b.observed {
+		text += "; the operator writes no status.observedGeneration"
+	}
+	if !b.fresh {
+		text += "; it does not let the sample be deleted, so no new objects are compared"
+	}
+	return text
+}
+
+// Reasons, for users, why a difference does not count.
+const (
+	differsUnedited = "differs between two times that the sample was made"
+	leftBehind      = "is left behind by the sample that was deleted"
+	otherInNew      = "differs in a new sandbox with the sample"
+	otherAgain      = "differs between two times that the same edit was made"
+	anotherEachTime = "has another value each time that an edit is made and taken back"
+)
+
+// excuse masks differences from now on, in all sandboxes, and prints them.
+func (b *baseline) excuse(differences []Difference, why string) {
+	for _, masked := range b.mask.Learn(differences, why) {
+		fmt.Fprintf(b.progress, "not judged from now on, as it %s: %s\n", why, masked)
+	}
+}
+
+// ignoredFields returns the fields that the user excludes. Changes of these fields do not count
+// as activity.
+func (f *Fuzzer) ignoredFields() []workload.Unjudged {
+	var all []workload.Unjudged
+	for _, own := range f.Ignore {
+		if resource, path, some := strings.Cut(own, " "); some {
+			all = append(all, workload.Unjudged{Resource: resource, Path: path})
+		}
+	}
+	return all
+}
+
+// ignoreFlag returns the flag by which users exclude a field.
+func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
+
+// prepare prepares the sandboxes, in which the manifests and the objects that the sample needs
+// are installed, and finds the kind of the sample.
+func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
+	w := *f.Testbeds.Workload
+	w.Unjudged = slices.Concat(w.Unjudged, f.ignoredFields())
+	if f.Others != "" {
+		dir, err := f.Testbeds.Scratch()
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, "others.yaml")
+		if err := os.WriteFile(file, []byte(f.Others), 0o600); err != nil {
+			return err
+		}
+		w.Install = append(slices.Clone(w.Install), file)
+	}
+	f.Testbeds.Workload = &w
+	f.Testbeds.Installed = func(ctx context.Context, client dynamic.Interface) (err error) {
+		f.target, err = find(ctx, client, f.Sample)
+		return err
+	}
+	return f.Testbeds.Prepare(ctx, progress)
+}
+
+// learn learns the baseline: it creates the sample twice, and masks the differences between the
+// resulting states. It returns the world, in which the sample exists.
+func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
+	if err := f.prepare(ctx, progress); err != nil {
+		return nil, err
+	}
+	f.base = &baseline{mask: NewMask(f.Ignore), habits: map[observe.Habit]bool{}, quiet: f.Limits.Quiet, busy: mostBusy, progress: progress}
+	w, err := f.open(ctx, "learn")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.testbed.End()
+		}
+	}()
+	l := &learner{w, f.Limits.Settle}
+	fmt.Fprintln(progress, "Learning what the sample comes to.")
+	if err := w.process.start(); err != nil {
+		return nil, err
+	}
+	if f.base.before, err = l.next(ctx, "the operator was started"); err != nil {
+		return nil, err
+	}
+	watched := w.waiter.watched()
+	w.waiter.gap = 0 // The time until a process has started is not a pause in its work.
+	if f.base.state, err = l.create(ctx); err != nil {
+		return nil, err
+	}
+	f.base.idle = len(w.record.reactions()) == 0
+	if text := lab.MayNot(w.testbed.Log.Since(0)); text != "" {
+		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
+	}
+	w.waiter.objects = w.testbed.Recorder.Count()
+	now := w.waiter.watched()
+	f.base.watched = slices.DeleteFunc(watched, func(resource string) bool { return !slices.Contains(now, resource) })
+	f.base.busy = max(busy, 2*float64(w.record.activity(w.waiter.quiet).requests)/w.waiter.quiet.Seconds())
+	if o := w.object.find(); o != nil {
+		f.base.observed, f.base.reports = observed(o) > 0, reports(o)
+	}
+	f.base.quiet = min(max(w.waiter.gap+w.waiter.gap/2+500*time.Millisecond, time.Second), f.Limits.Quiet)
+	f.base.managers = w.record.managers()
+	err = l.createAgain(ctx)
+	maps.Copy(f.base.managers, w.record.managers())
+	w.testbed.Habits.Know(f.base.habits)
+	w.waiter.quiet = f.base.quiet
+	return w, err
+}
+
+// learner learns the states of a world without an edit; settle limits the time until the cluster
+// is quiet.
+type learner struct {
+	world  *world
+	settle time.Duration
+}
+
+// next waits until the cluster is quiet after an action, and returns the state. A problem is
+// returned as an error.
+func (l *learner) next(ctx context.Context, when string) (state.State, error) {
+	w := l.world
+	state, problem, err := w.waiter.wait(ctx, goal{learns: true}, l.settle)
+	if err == nil && problem != nil {
+		err = undisturbed(when, problem, nil)
+		if lines := w.record.settler.Advice(); problem.Oracle == judge.NotAtRest && len(lines) > 0 {
+			err = fmt.Errorf("%w\n%s", err, words.Indent(lines))
+		}
+		if output := w.testbed.Operator.Output.Tail(10); strings.TrimSpace(strings.Join(output, "")) != "" {
+			err = fmt.Errorf("%w; the operator's output ends with\n%s", err, words.Indent(output))
+		}
+		if text := lab.MayNot(w.testbed.Log.Since(0)); text != "" {
+			err = fmt.Errorf("%w\n    it may not: %s", err, text)
+		}
+	}
+	for _, learnt := range w.testbed.Habits.Learnt(w.waiter.quiet) {
+		w.base.habits[learnt.Habit] = true
+		for _, masked := range learnt.Mask(observe.Names{}, w.base.mask.Mask) {
+			fmt.Fprintf(w.base.progress, "Not judged, as it %s: %s\n", masked.Why, masked)
+		}
+	}
+	return state, err
+}
+
+// create creates the sample, and returns the resulting state.
+func (l *learner) create(ctx context.Context) (state.State, error) {
+	w := l.world
+	w.mark()
+	if err := w.object.create(ctx, w.object.sample); err != nil {
+		return nil, fmt.Errorf("--object: create it: %w", err)
+	}
+	state, err := l.next(ctx, "the sample was created")
+	w.base.took = max(w.base.took, time.Since(w.record.began))
+	return state, err
+}
+
+// createAgain deletes the sample and creates it again. Leftovers of the first sample, and
+// differences between the two states, are masked.
+func (l *learner) createAgain(ctx context.Context) error {
+	w := l.world
+	if err := w.object.remove(ctx); err != nil {
+		return err
+	}
+	w.record.act("the sample is deleted")
+	state, problem, err := w.waiter.reach(ctx, goal{gone: true, state: w.base.before})
+	switch {
+	case err != nil:
+		return err
+	case problem != nil && problem.Oracle == judge.Failed:
+		return undisturbed("the sample was deleted", problem, nil)
+	case problem != nil && problem.Oracle != judge.OtherState:
+		return w.renew(ctx)
+	}
+	w.base.fresh = true
+	w.base.mask.Learn(w.base.mask.Compare(w.base.before, state), leftBehind)
+	again, err := l.create(ctx)
+	if err != nil {
+		return err
+	}
+	w.base.mask.Learn(w.base.mask.Compare(w.base.state, again), differsUnedited)
+	return nil
+}

@@ -1,0 +1,161 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fuzz
+
+import (
+	"slices"
+	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+)
+
+// record is the record of a testbed since the last mark: versions of objects, requests of the
+// operator, and actions of fuzz.
+type record struct {
+	settler *settle.Settler
+	notes   *observe.Notes
+	// from is the index of the first request after the mark, and began the time of the mark.
+	from  int
+	began time.Time
+}
+
+// mark sets the beginning of the period of the record to now. Earlier versions and notes are
+// forgotten; the present objects are kept.
+func (r *record) mark() {
+	r.began, r.from = time.Now(), r.settler.Log.Len()
+	r.settler.Act()
+	r.notes.All = nil
+	r.settler.Recorder.Forget()
+	r.settler.Habits.Mark()
+}
+
+// act records an action of fuzz in the timeline. The quiet time is counted again from then on.
+func (r *record) act(format string, args ...any) {
+	r.notes.Add(format, args...)
+	r.settler.Act()
+}
+
+func (r *record) requests() []observe.Request { return r.settler.Log.Since(r.from) }
+
+func (r *record) locks() map[string]bool { return r.settler.Log.LockKeys() }
+
+func (r *record) versions() []observe.Version {
+	versions, _ := r.settler.Recorder.All()
+	return versions
+}
+
+// activity is the recent activity of the operator.
+type activity struct {
+	// quiet is the time since the last change that is not a habit. A write without effect is not a
+	// change.
+	quiet time.Duration
+	// requests is the number of recent requests of the operator, other than watches and leader
+	// election, and last are the last five of these requests, a line each.
+	requests int
+	last     []string
+}
+
+// activity summarizes the activity since the mark; requests are counted if they ended within
+// the last while.
+func (r *record) activity(while time.Duration) activity {
+	now := time.Now()
+	a := activityOf(r.requests(), r.locks(), now.Add(-while))
+	a.quiet = r.settler.Habits.Quiet(r.settler.Began, now, while)
+	return a
+}
+
+// activityOf summarizes the requests that ended after a time.
+func activityOf(requests []observe.Request, locks map[string]bool, since time.Time) activity {
+	var a activity
+	for _, r := range requests {
+		ended := r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
+		if (r.Polls(locks) || r.Writes(locks)) && ended.After(since) {
+			a.requests++
+			a.last = append(a.last, r.String())
+		}
+	}
+	a.last = a.last[max(0, len(a.last)-5):]
+	return a
+}
+
+// state returns the normalized state of all objects that are compared.
+func (r *record) state() state.State {
+	objects := slices.DeleteFunc(r.settler.Recorder.Objects(), func(v observe.Version) bool { return leftOut(v.Resource, v.Object) })
+	return observe.Names{}.State(objects, r.locks())
+}
+
+// standing returns the differences that persist, and leaves out differences in objects that
+// change all the time.
+func (r *record) standing(all []state.Difference) []state.Difference {
+	return observe.Standing(all, observe.Names{}, r.versions(), time.Now().Add(-observe.RestlessFor))
+}
+
+// reactions returns the faults that can be injected into the writes since the mark.
+func (r *record) reactions() faults.Faults {
+	return faults.PlanReactions(r.requests(), r.versions(), r.locks())
+}
+
+// strangers returns an error if a client other than the known field managers has written to
+// objects since the mark, or has changed the rules of the proxy.
+func (r *record) strangers(rules []fault.RuleStatus, known map[string]bool) error {
+	// An object that the operator has written still counts as the operator's if another client
+	// writes to it later.
+	return judge.Strangers(rules, &observe.Record{Requests: r.settler.Log.Since(0), Versions: r.versions()}, known)
+}
+
+// managers returns the field managers of all objects, including objects deleted since the mark.
+func (r *record) managers() map[string]bool {
+	all := map[string]bool{}
+	for _, manager := range (&observe.Record{Versions: r.versions()}).Managers() {
+		all[manager] = true
+	}
+	return all
+}
+
+// broken returns the problem of the built-in invariants that were broken since the mark, or nil.
+func (r *record) broken() (*Problem, error) {
+	versions, err := r.settler.Recorder.All()
+	var lines []string
+	for _, p := range judge.BrokenSince(r.began, nil, versions) {
+		lines = append(lines, p.Lines...)
+	}
+	if len(lines) == 0 {
+		return nil, err
+	}
+	return &Problem{Oracle: judge.Broken, Lines: lines}, err
+}
+
+// timeline returns the writes, deletions and notes since the mark.
+func (r *record) timeline() []results.Moment {
+	versions := slices.DeleteFunc(r.versions(), func(v observe.Version) bool { return v.Time.Before(r.began) })
+	o := &judge.Outcome{Record: observe.Record{Began: r.began, Notes: r.notes.All, Requests: r.requests(), Versions: versions}}
+	return judge.Timeline(o, r.locks())
+}
+
+// scope returns the census of the objects and fields that edits are judged by; ignored are the
+// exclusions of the user.
+func (r *record) scope(mask *state.Mask, ignored []string) *results.Scope {
+	recorder := r.settler.Recorder
+	c := observe.NewCensus(observe.Names{}, r.locks())
+	objects := recorder.Objects()
+	for i := range objects {
+		if v := &objects[i]; leftOut(v.Resource, v.Object) {
+			c.Leave(v.Resource, "the history of others", 0)
+		} else {
+			c.Add(v, mask)
+		}
+	}
+	s := c.Scope(recorder.Kinds(), recorder.Never, mask)
+	for _, own := range ignored {
+		s.Besides = append(s.Besides, own+": --ignore says so")
+	}
+	s.Besides = append(s.Besides, "how often something was changed, when it was done, and claims for storage that are kept or have grown")
+	return s
+}
