@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,11 +24,14 @@ import (
 // fakeActions notes what is done.
 type fakeActions struct {
 	allowed bool
+	mu      sync.Mutex
 	asked   []Right
 	done    []string
 }
 
 func (f *fakeActions) Allowed(_ context.Context, right Right) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked = append(f.asked, right)
 	return f.allowed, nil
 }
@@ -134,7 +139,11 @@ func TestButtonsNeedTheRight(t *testing.T) {
 		}
 		site := newTestSite(t, actions)
 		for range 3 {
-			b := requestOf(t, site, &snapshot{now: noon}).buttons()
+			r := requestOf(t, site, &snapshot{now: noon})
+			b := r.buttons()
+			if got := slices.Concat(b.restart(restart), b.freeze(), b.thaw(f)); r.asks.await() && len(got) > 0 {
+				t.Errorf("there are buttons before the API server has said that they are allowed: %+v", got)
+			}
 			var got []string
 			for _, a := range append(append(b.restart(restart), b.freeze()...), b.thaw(f)...) {
 				got = append(got, a.Name+" "+a.Object)
@@ -156,7 +165,10 @@ func TestButtonsNeedTheRight(t *testing.T) {
 // A cluster that does not serve freezes cannot be frozen.
 func TestNoFreezeWithoutItsKind(t *testing.T) {
 	site := newTestSite(t, &fakeActions{allowed: true})
-	b := requestOf(t, site, &snapshot{now: noon, unserved: map[string]bool{kindFreezes: true}}).buttons()
+	r := requestOf(t, site, &snapshot{now: noon, unserved: map[string]bool{kindFreezes: true}})
+	b := r.buttons()
+	b.freeze()
+	r.asks.await()
 	if got := b.freeze(); len(got) > 0 {
 		t.Errorf("there is a button: %+v", got)
 	}

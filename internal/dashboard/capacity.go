@@ -115,7 +115,7 @@ func pendingRows(room *view.Room) []pendingRow {
 func capacityPage(r *request) (*page, error) {
 	s := r.snapshot
 	d := &whatIf{Problems: s.problemsOf(capacityKinds...), NoRoom: s.problem(capacityKinds...)}
-	pod, command, err := d.ask(r.address, func(name likeName) podOfLike { return r.models.lookups.podLike(r.ctx, r.now(), name) })
+	pod, command, err := d.ask(r.address, r.asks.podLike)
 	if err != nil {
 		d.Mistake = err.Error()
 	}

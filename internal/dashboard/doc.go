@@ -8,6 +8,7 @@
 //
 //   - site.go: the server and its routes
 //   - guard.go: which requests are answered
+//   - door.go: the codes, tickets and tokens of tabs
 //   - stream.go: pages that are kept up to date
 //   - member.go: the pages of a cluster
 //   - fleet.go, fleet_pages.go: the pages about several clusters

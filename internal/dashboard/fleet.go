@@ -190,9 +190,12 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 	}
 	reading.Wait()
 	shown := &snapshot{now: f.now()}
-	lost := 0
+	lost, work := 0, time.Duration(0)
 	for i := range parts {
 		p := &parts[i]
+		if p.page != nil {
+			work += p.page.work
+		}
 		if p.err != nil {
 			return nil, nil, p.err
 		}
@@ -205,8 +208,12 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 		shown.lost = "" // The page names the lost clusters.
 	}
 	all := &fleetPages{now: shown.now, local: f.frame.local, address: address{query, f.frame.about.Namespace}, contexts: f.contexts(), parts: parts, kinds: b.kinds}
+	began := time.Now()
+	made := all.restarts
 	if path == "/" {
-		return all.overview(), shown, nil
+		made = all.overview
 	}
-	return all.restarts(), shown, nil
+	p := made()
+	p.work = work + time.Since(began)
+	return p, shown, nil
 }

@@ -5,14 +5,11 @@ package dashboard
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -22,7 +19,7 @@ const maxBody = 64 << 10
 // bodyLimit is how long a client may take to send a body.
 const bodyLimit = 5 * time.Second
 
-// NewToken returns the token for all requests for data: 32 random bytes, as text.
+// NewToken returns a secret that cannot be guessed: 32 random bytes, as text.
 func NewToken() string {
 	bytes := make([]byte, 32)
 	_, _ = rand.Read(bytes) // It never fails.
@@ -82,19 +79,9 @@ func isShell(path string) bool {
 	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
 
-// door lets in the requests of our own page that show the token.
-type door struct {
-	token string
-	// used is closed with the first request that shows the token.
-	used chan struct{}
-	once sync.Once
-}
-
-func newDoor(token string) *door { return &door{token: token, used: make(chan struct{})} }
-
 // guard refuses everything but requests of our own page to this machine, before anything else is
 // looked at.
-func (d *door) guard(next http.Handler) http.Handler {
+func guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -118,20 +105,4 @@ func (d *door) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// withToken refuses requests that do not show the token.
-func (d *door) withToken(next http.HandlerFunc) http.HandlerFunc {
-	want := sha256.Sum256([]byte(d.token))
-	return func(w http.ResponseWriter, r *http.Request) {
-		shown, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		got := sha256.Sum256([]byte(shown))
-		if !isBearer || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "no token, or that of another run: use the link that kubectl tide dashboard has printed", http.StatusUnauthorized)
-			return
-		}
-		d.once.Do(func() { close(d.used) })
-		next(w, r)
-	}
 }

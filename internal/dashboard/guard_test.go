@@ -54,7 +54,7 @@ func memberOf(s *Site) *Member {
 // requestOf returns a request for a page of the site's cluster.
 func requestOf(t *testing.T, s *Site, of *snapshot) *request {
 	m := memberOf(s)
-	return &request{ctx: t.Context(), frame: m.frame, models: m.models, snapshot: of}
+	return &request{ctx: t.Context(), frame: m.frame, models: m.models, asks: m.models.lookups.questions(t.Context(), of.now), snapshot: of}
 }
 
 // send sends a request as raw clients and browsers do; host is the Host header.
@@ -82,7 +82,7 @@ var routes = []struct {
 }{
 	{"GET", "/", false}, {"GET", "/pools/worker", false}, {"GET", "/capacity", false}, {"GET", "/restarts", false}, {"GET", "/pods", false},
 	{"GET", "/-/app.js", false}, {"GET", "/-/app.css", false}, {"GET", "/-/icon.svg", false},
-	{"GET", "/-/page/", true}, {"GET", "/-/page/pools/worker", true}, {"GET", "/-/stream/restarts", true}, {"GET", "/overview.json", true}, {"GET", "/pools/worker.json", true}, {"POST", "/-/act", true},
+	{"GET", "/-/page/", true}, {"GET", "/-/page/pools/worker", true}, {"GET", "/-/stream/restarts", true}, {"GET", "/overview.json", true}, {"GET", "/pools/worker.json", true}, {"POST", "/-/act", true}, {"POST", "/-/invite", true}, {"POST", "/-/enter", false},
 	{"GET", "/nowhere", false}, {"GET", "/-/nowhere", false}, {"GET", "/debug/pprof/", false}, {"GET", "/api/v1/pods", false},
 }
 

@@ -43,6 +43,8 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 			return view.PodOf(nil), "", nil
 		},
 	}, o), o)
+	l := memberOf(s).models.lookups
+	open := func() int { return asking(&l.metrics) + asking(&l.events) + asking(&l.managers) + asking(&l.likes) }
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
 	ctx, leave := context.WithCancel(t.Context())
@@ -66,7 +68,7 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 		t.Errorf("%d kinds are watched while a tab is open, want 3", n)
 	}
 	leave()
-	eventually(t, "the stream is gone", func() bool { return s.Streams() == 0 })
+	eventually(t, "the stream is gone, and no question is open", func() bool { return s.Streams() == 0 && open() == 0 })
 	before := asked()
 	later(time.Minute)
 	if n := world.EndIdle(); n != 0 {
@@ -77,4 +79,17 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 	if asked() != before || lists != 3 {
 		t.Errorf("%d questions and %d lists, want %d and 3", asked(), lists, before)
 	}
+}
+
+// asking returns how many questions of a kind are being asked.
+func asking[K comparable, V any](m *memo[K, V]) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, a := range m.kept {
+		if a.asking != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -43,9 +43,14 @@ func TestFormAsWorkload(t *testing.T) {
 	} {
 		asked = nil
 		var d whatIf
-		pod, command, mistake := d.ask(address{url.Values{"like": {tc.like}, "cpu": {"x"}}, tc.of}, func(name likeName) podOfLike {
-			return lookups.podLike(t.Context(), noon, name)
-		})
+		asks := lookups.questions(t.Context(), noon)
+		pod, command, mistake := d.ask(address{url.Values{"like": {tc.like}, "cpu": {"x"}}, tc.of}, asks.podLike)
+		if asks.await() {
+			if pod != nil || !errors.Is(mistake, errNoAnswer) {
+				t.Errorf("%q: before the API server has answered it is %v, %v", tc.like, pod, mistake)
+			}
+			pod, command, mistake = d.ask(address{url.Values{"like": {tc.like}, "cpu": {"x"}}, tc.of}, asks.podLike)
+		}
 		said := ""
 		if mistake != nil {
 			said = mistake.Error()

@@ -5,37 +5,65 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// An answer is kept until it is too old, and a bounded number is kept.
+// An answer is kept until it is too old, and a bounded number is kept. While a question is asked again,
+// the last answer is good for a while.
 func TestMemo(t *testing.T) {
-	asked := 0
+	asked, late := 0, make(chan struct{}, 1)
+	var held sync.Mutex
 	m := memo[int, int]{age: 10 * time.Second}
-	get := func(question int, after time.Duration) int {
-		return m.get(question, noon.Add(after), func() int { asked++; return asked })
+	get := func(question int, after time.Duration) (int, *missing) {
+		return m.get(question, noon.Add(after), func() int { held.Lock(); defer held.Unlock(); asked++; return asked }, func() { late <- struct{}{} })
 	}
 	for _, tc := range []struct {
 		name     string
 		question int
 		after    time.Duration
+		missing  bool
+		old      bool
 		want     int
 	}{
-		{"the first time", 1, 0, 1},
-		{"again", 1, 9 * time.Second, 1},
-		{"another question", 2, 9 * time.Second, 2},
-		{"too old", 1, 10 * time.Second, 3},
-		{"the other is younger", 2, 18 * time.Second, 2},
+		{"the first time", 1, 0, true, false, 1},
+		{"again", 1, 9 * time.Second, false, false, 1},
+		{"another question", 2, 9 * time.Second, true, false, 2},
+		{"a little too old", 1, 10 * time.Second, false, true, 3},
+		{"the other is younger", 2, 18 * time.Second, false, false, 2},
+		{"much too old", 2, 18*time.Second + 10*time.Second + outdatedAge, true, false, 4},
 	} {
-		if got := get(tc.question, tc.after); got != tc.want {
+		held.Lock()
+		got, lacks := get(tc.question, tc.after)
+		if (lacks != nil) != tc.missing || tc.old && got != 1 {
+			t.Errorf("%s: it is missing: %v, and else %d", tc.name, lacks != nil, got)
+		}
+		held.Unlock()
+		switch {
+		case lacks != nil:
+			<-lacks.known
+		case tc.old:
+			<-late
+		}
+		if got, _ = get(tc.question, tc.after); got != tc.want {
 			t.Errorf("%s: answer %d, want %d", tc.name, got, tc.want)
 		}
 	}
 	for question := range 3 * mostAnswers {
-		get(question, 0)
+		if _, lacks := get(question, 0); lacks != nil {
+			<-lacks.known
+		}
 	}
 	if len(m.kept) > mostAnswers {
 		t.Errorf("%d answers are kept, want at most %d", len(m.kept), mostAnswers)
@@ -58,8 +86,152 @@ func TestManagerWhileLost(t *testing.T) {
 		{"lost, and the answer is old", time.Hour, false, "a", 1},
 		{"reached again", time.Hour, true, "a", 2},
 	} {
-		if got := l.manager(t.Context(), noon.Add(tc.after), tc.reachable); got.Leader != tc.leader || asked != tc.asked {
+		q := l.questions(t.Context(), noon.Add(tc.after))
+		got := q.manager(tc.reachable)
+		if q.await() {
+			got = q.manager(tc.reachable)
+		}
+		if got.Leader != tc.leader || asked != tc.asked {
 			t.Errorf("%s: leader %q after %d requests, want %q after %d", tc.name, got.Leader, asked, tc.leader, tc.asked)
 		}
+	}
+}
+
+// written is what a page's stream writes.
+type written struct{ pages chan string }
+
+func (written) Header() http.Header              { return http.Header{} }
+func (written) WriteHeader(int)                  {}
+func (written) SetWriteDeadline(time.Time) error { return nil }
+func (written) Flush()                           {}
+
+// Write is part of io.Writer.
+func (w written) Write(data []byte) (int, error) {
+	w.pages <- string(data)
+	return len(data), nil
+}
+
+// heldSite returns the site of a cluster with a pool and a node, on the clock of the bubble, whose API
+// server holds the questions about events while a channel is open.
+func heldSite(t *testing.T, held func() <-chan struct{}) *Site {
+	t.Helper()
+	var f fakeKind
+	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
+	world := NewWorld([]Kind{
+		f.kind(kindPools, &tidekeeperv1.NodePool{}, &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{pool}}, nil),
+		f.kind(kindNodes, &corev1.Node{}, &corev1.NodeList{}, nil), f.kind(kindPods, &corev1.Pod{}, &corev1.PodList{}, nil),
+	}, time.Now)
+	t.Cleanup(world.stopAll)
+	cluster := Cluster{
+		Metrics: func(context.Context) view.NodeMetrics { return view.NodeMetrics{Problem: "none"} },
+		Manager: func(context.Context) view.Manager { return view.Manager{Leader: "a"} },
+		Events: func(context.Context, ObjectRef) ([]corev1.Event, error) {
+			if hold := held(); hold != nil {
+				<-hold
+				return []corev1.Event{{Reason: "Late", Message: "after the release", LastTimestamp: metav1.Now()}}, nil
+			}
+			return nil, nil
+		},
+	}
+	o := Options{Token: testToken, Now: time.Now, Local: time.UTC}
+	return NewSite(NewMember(world, cluster, o), o)
+}
+
+// addNode adds a node of the pool as its watch would.
+func addNode(s *Site, name string) {
+	w := memberOf(s).world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	nodes := w.feeds[kindNodes]
+	_ = nodes.store.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/worker": ""}}})
+	w.change(nodes)
+}
+
+// While the API server holds an answer, changes of the cluster are shown as fast as ever, on the page that
+// has asked, and on others. With the answer, the page has it. Time is that of a bubble.
+func TestSlowAnswerSlowsNoUpdate(t *testing.T) { synctest.Test(t, slowAnswerSlowsNoUpdate) }
+
+func slowAnswerSlowsNoUpdate(t *testing.T) {
+	var mu sync.Mutex
+	var hold chan struct{}
+	s := heldSite(t, func() <-chan struct{} { mu.Lock(); defer mu.Unlock(); return hold })
+	ctx, leave := context.WithCancel(t.Context())
+	out, ended := written{make(chan string, 1000)}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "/-/stream/pools/worker", nil)
+		s.serveStream(out, r)
+	}()
+	defer func() { leave(); <-ended }()
+	shows := func(text string, within time.Duration) {
+		t.Helper()
+		began := time.Now()
+		for deadline := time.After(time.Minute); ; {
+			select {
+			case page := <-out.pages:
+				if !strings.Contains(page, text) {
+					continue
+				}
+				if took := time.Since(began); took > within {
+					t.Errorf("%q is shown after %s, want at most %s", text, took, within)
+				}
+				return
+			case <-deadline:
+				t.Fatalf("%q is not shown in a minute", text)
+			}
+		}
+	}
+	shows("event: page", coalesce)
+	shows("event: page", coalesce+beat)
+	mu.Lock()
+	hold = make(chan struct{})
+	mu.Unlock()
+	time.Sleep(eventsAge + beat) // sleep: in a bubble; the events are asked for again, and held
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		addNode(s, name)
+		shows(name, 2*coalesce)
+	}
+	began := time.Now()
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil || time.Since(began) > 0 {
+		t.Errorf("another page takes %s, %v", time.Since(began), err)
+	}
+	mu.Lock()
+	close(hold)
+	mu.Unlock()
+	shows("after the release", 2*coalesce)
+}
+
+// A page that is opened while the API server holds an answer waits for it, and holds up no other page.
+func TestPageWaitsForItsAnswer(t *testing.T) { synctest.Test(t, pageWaitsForItsAnswer) }
+
+func pageWaitsForItsAnswer(t *testing.T) {
+	hold := make(chan struct{})
+	s := heldSite(t, func() <-chan struct{} { return hold })
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil { // The objects are read.
+		t.Fatal(err)
+	}
+	first := make(chan string, 1)
+	go func() {
+		e, err := s.render(t.Context(), "/pools/worker", url.Values{})
+		if err != nil {
+			t.Error(err)
+			close(first)
+			return
+		}
+		first <- e.HTML
+	}()
+	synctest.Wait()
+	began := time.Now()
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil || time.Since(began) > 0 {
+		t.Errorf("another page takes %s, %v", time.Since(began), err)
+	}
+	select {
+	case html := <-first:
+		t.Errorf("the page is there without its answer:\n%s", html)
+	default:
+	}
+	close(hold)
+	if html := <-first; !strings.Contains(html, "after the release") {
+		t.Errorf("the page lacks its answer:\n%s", html)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"time"
 )
 
 // Member has the pages of a cluster.
@@ -19,7 +20,7 @@ type Member struct {
 // NewMember returns the pages of a cluster.
 func NewMember(world *World, cluster Cluster, o Options) *Member {
 	m := &Member{frame: newFrame(o.About, o.Local, o.Now), world: world, models: newModels(cluster, o.Now)}
-	m.models.forecasts.made = world.tell
+	m.models.forecasts.made, m.models.lookups.onLate = world.tell, world.tell
 	return m
 }
 
@@ -32,13 +33,36 @@ func (m *Member) build(ctx context.Context, path string, query url.Values) (*pag
 	}
 	defer m.hold(b)()
 	r := &request{ctx: ctx, frame: m.frame, argument: argument, address: m.address(query), snapshot: m.read(ctx, b), models: m.models}
+	r.asks = m.models.lookups.questions(ctx, r.now())
 	if b.ahead != nil {
 		r.play(b.ahead(r))
 	}
-	m.models.mu.Lock()
-	defer m.models.mu.Unlock()
-	p, err := b.page(r)
+	p, err := m.make(b, r)
 	return p, r.snapshot, err
+}
+
+// mostRounds is how often a page is built for the answers of the API server: an answer can lead to
+// another question.
+const mostRounds = 4
+
+// make builds a page, and builds it again with the answers that it lacks. No answer is waited for while
+// the lock of the pages is held.
+func (m *Member) make(b builder, r *request) (*page, error) {
+	work := time.Duration(0)
+	for round := 1; ; round++ {
+		m.models.mu.Lock()
+		began := time.Now()
+		p, err := b.page(r)
+		work += time.Since(began)
+		m.models.mu.Unlock()
+		if round < mostRounds && r.asks.await() {
+			continue
+		}
+		if p != nil {
+			p.work = work
+		}
+		return p, err
+	}
 }
 
 // part returns the part of the cluster in a page about several.
@@ -47,14 +71,13 @@ func (m *Member) part(ctx context.Context, b builder, query url.Values) part {
 	defer cancel()
 	p := part{member: m, snapshot: m.read(bounded, b)}
 	p.request = &request{ctx: ctx, frame: m.frame, address: m.address(m.frame.links.query(query)), snapshot: p.snapshot, models: m.models, readOnly: true}
+	p.request.asks = m.models.lookups.questions(bounded, p.snapshot.now)
 	silent := p.silent(m.kindsOf(b)) != ""
 	if !silent && b.ahead != nil {
 		p.request.play(b.ahead(p.request))
 	}
-	m.models.mu.Lock()
-	defer m.models.mu.Unlock()
 	if !silent {
-		p.page, p.err = b.page(p.request)
+		p.page, p.err = m.make(b, p.request)
 	}
 	return p
 }

@@ -31,6 +31,8 @@ type page struct {
 	command  []string
 	// unknown says why there is no json; nil if there is.
 	unknown error
+	// work is how long it took to build the page, without waiting for others or for the API server.
+	work time.Duration
 }
 
 // builder builds the pages of a path.

@@ -100,7 +100,7 @@ func poolPage(r *request) (*page, error) {
 	for i, m := range detail.Members {
 		names[i] = m.Name
 	}
-	metrics := r.models.lookups.nodeMetrics(r.ctx, r.now())
+	metrics := r.asks.nodeMetrics()
 	detail.Used, detail.NoMetrics = metrics.UsedBy(names, r.now())
 	detail.Events = view.Events(r.events(ObjectRef{Kind: "NodePool", Namespace: metav1.NamespaceDefault, Name: pool.Name}))
 	d := &poolData{PoolDetail: &detail, Problems: s.problemsOf(kindNodes, kindPods), NoNodes: s.problem(kindNodes), NoPods: s.problem(kindNodes, kindPods), Used: detail.UsedLine()}

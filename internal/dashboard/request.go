@@ -22,6 +22,8 @@ type request struct {
 	address  address
 	snapshot *snapshot
 	models   *models
+	// asks are the questions of the page to the API server.
+	asks *questions
 	// readOnly hides the buttons, on a page about several clusters.
 	readOnly bool
 	// played is the forecast, on a page with a forecast.
@@ -38,12 +40,12 @@ func (r *request) losses() []view.PoolLoss { return r.models.rooms.lossesIn(r.sn
 
 // events returns the events about an object; none if they may not be read.
 func (r *request) events(ref ObjectRef) []corev1.Event {
-	return r.models.lookups.eventsAbout(r.ctx, r.now(), ref)
+	return r.asks.eventsAbout(ref)
 }
 
 // manager returns the state of the manager.
 func (r *request) manager() view.Manager {
-	return r.models.lookups.manager(r.ctx, r.now(), r.snapshot.lost == "")
+	return r.asks.manager(r.snapshot.lost == "")
 }
 
 // noManager says that no manager runs, and since when; "" if nothing suggests that.
@@ -64,7 +66,7 @@ func (r *request) settings() view.Settings { return view.SettingsOf(r.manager().
 // buttons returns the actions that the user may do.
 func (r *request) buttons() *buttons {
 	return &buttons{context: r.frame.about.Context, namespace: r.frame.about.Namespace, freezable: !r.snapshot.unserved[kindFreezes], may: func(right Right) bool {
-		return !r.readOnly && r.models.lookups.may(r.ctx, r.now(), right)
+		return !r.readOnly && r.asks.may(right)
 	}}
 }
 
@@ -87,9 +89,10 @@ func (r *request) play(ahead time.Duration) {
 	if s.problem(kindRestarts) != "" {
 		return
 	}
-	r.models.mu.Lock()
 	settings := r.settings()
-	r.models.mu.Unlock()
+	if r.asks.await() {
+		settings = r.settings()
+	}
 	namespace := r.frame.about.Namespace
 	key := s.version(restartsKinds...) + namespace + fmt.Sprint(settings.Limits)
 	r.played = r.models.forecasts.get(r.ctx, ahead, key, func() forecast.Input {

@@ -54,9 +54,12 @@ type ObjectRef struct {
 // Options are the settings of a [Site].
 type Options struct {
 	About About
+	// Token is the token for programs; "" for none. Tabs get their own tokens for the code of a link.
 	Token string
 	Now   func() time.Time
 	Local *time.Location
+	// OnGuess is called when so many wrong codes were tried that the link is void; nil for nothing.
+	OnGuess func()
 }
 
 // Site serves the pages of a cluster, or of several.
@@ -83,21 +86,28 @@ type pages interface {
 
 // NewSite returns a site that shows a cluster.
 func NewSite(member *Member, o Options) *Site {
-	return &Site{door: newDoor(o.Token), streams: streams{most: mostStreams}, pages: member}
+	return newSite(member, nil, o)
 }
 
 // NewFleet returns a site that shows several clusters. Overview and Restarts are about all of them,
 // unless the address names a cluster; the other pages are about a single cluster.
 func NewFleet(members []*Member, o Options) *Site {
 	f := newFleet(members, o)
-	return &Site{door: newDoor(o.Token), streams: streams{most: mostStreams}, pages: f, fleet: f}
+	return newSite(f, f, o)
 }
 
-// Used is closed when a browser has shown the token for the first time.
-func (s *Site) Used() <-chan struct{} { return s.door.used }
+func newSite(of pages, f *fleet, o Options) *Site {
+	d := newDoor(o.Token, o.Now)
+	d.onGuess = o.OnGuess
+	return &Site{door: d, streams: streams{most: mostStreams}, pages: of, fleet: f}
+}
 
-// Link returns the address that a browser is to open. Browsers do not send the part behind #.
-func (s *Site) Link(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.token }
+// Used is closed when a tab has used a link for the first time.
+func (s *Site) Used() <-chan struct{} { return s.door.entered }
+
+// NewLink returns an address that a tab is to open: it lets in one tab, once. Browsers do not send the
+// part behind #. An earlier link that was not used is void.
+func (s *Site) NewLink(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.newCode() }
 
 // Serve serves the site until the context ends. The log of the HTTP server is dropped: it would
 // contain text from clients.
@@ -121,9 +131,11 @@ func (s *Site) Handler() http.Handler {
 	mux.HandleFunc("GET /-/page/", s.door.withToken(s.servePage))
 	mux.HandleFunc("GET /-/stream/", s.door.withToken(s.serveStream))
 	mux.HandleFunc("POST /-/act", s.door.withToken(s.serveActionOf))
+	mux.HandleFunc("POST /-/enter", s.door.serveEnter)
+	mux.HandleFunc("POST /-/invite", s.door.withToken(s.door.serveInvite))
 	mux.HandleFunc("GET /-/{asset}", serveAsset)
 	mux.HandleFunc("GET /", s.serveShell)
-	return s.door.guard(mux)
+	return guard(mux)
 }
 
 // isPage reports whether a path is that of a page.
@@ -160,6 +172,8 @@ type envelope struct {
 	Lost string `json:"lost,omitempty"`
 	// Command is the twin of the page for the terminal.
 	Command string `json:"command"`
+	// work is how long it took to build the page, without waiting.
+	work time.Duration
 }
 
 var errNoPage = errors.New("there is no such page")
@@ -187,7 +201,7 @@ func (s *Site) render(ctx context.Context, path string, query url.Values) (*enve
 	if err != nil {
 		return nil, err
 	}
-	frame := on.head()
+	frame, began := on.head(), time.Now()
 	html, err := frame.render(p)
 	if err != nil {
 		return nil, err
@@ -199,7 +213,7 @@ func (s *Site) render(ctx context.Context, path string, query url.Values) (*enve
 		}
 		html = choices + html
 	}
-	e := &envelope{Title: p.title, HTML: html, About: frame.about, Context: frame.links.context, AsOf: frame.clock(snapshot.now), Command: frame.links.command(p.command)}
+	e := &envelope{Title: p.title, HTML: html, About: frame.about, Context: frame.links.context, AsOf: frame.clock(snapshot.now), Command: frame.links.command(p.command), work: p.work + time.Since(began)}
 	if snapshot.lost != "" {
 		e.AsOf, e.Lost = frame.clock(snapshot.lostAt), snapshot.lost
 	}

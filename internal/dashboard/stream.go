@@ -20,7 +20,7 @@ const (
 	mostStreams = 4
 	// coalesce is how long further changes are waited for.
 	coalesce = 300 * time.Millisecond
-	// longestPause is how long at most: a page that takes long to be built is built less often.
+	// longestPause is how long at most: a page that is much work is built less often.
 	longestPause = 10 * time.Second
 	// beat is how often a page is sent although nothing has changed but the time.
 	beat = 5 * time.Second
@@ -103,7 +103,6 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	last := ""
 	for {
 		changed := on.nextChange()
-		began := time.Now()
 		e, err := s.render(ctx, path, query)
 		if err != nil && ctx.Err() == nil {
 			_ = send("gone", err.Error())
@@ -120,7 +119,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		if send("page", e) != nil {
 			return
 		}
-		if !await(ctx, changed, min(max(coalesce, 4*time.Since(began)), longestPause)) {
+		if !await(ctx, changed, min(max(coalesce, 4*e.work), longestPause)) {
 			break
 		}
 	}

@@ -52,10 +52,11 @@ func TestDashboardOpensABrowser(t *testing.T) {
 	go func() { ended <- p.Wait() }()
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	theirs.Close()
-	first, err := bufio.NewReader(ours).ReadString('\n')
+	lines := bufio.NewReader(ours)
+	first, err := lines.ReadString('\n')
 	link := strings.TrimSpace(first)
-	base, token, found := strings.Cut(link, "/#")
-	if err != nil || !found || len(token) != 43 {
+	_, code, found := strings.Cut(link, "/#")
+	if err != nil || !found || len(code) != 43 {
 		t.Fatalf("it prints %q: %v", first, err)
 	}
 	read := func(name string) string {
@@ -72,7 +73,7 @@ func TestDashboardOpensABrowser(t *testing.T) {
 		return nil
 	})
 	opened := strings.TrimSpace(read("opened"))
-	if strings.Contains(opened, "\n") || strings.Contains(opened, token) || filepath.Dir(filepath.Dir(opened)) != files {
+	if strings.Contains(opened, "\n") || strings.Contains(opened, code) || filepath.Dir(filepath.Dir(opened)) != files {
 		t.Errorf("the arguments of the browser are %q", opened)
 	}
 	if modes := read("modes"); modes != "600\n700\n" {
@@ -81,28 +82,31 @@ func TestDashboardOpensABrowser(t *testing.T) {
 	if page := read("page"); !regexp.MustCompile(`http-equiv="refresh" content="0; url=` + regexp.QuoteMeta(link) + `"`).MatchString(page) {
 		t.Errorf("the file does not lead to the link: %q", page)
 	}
-	if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Process.Pid)); err != nil || bytes.Contains(arguments, []byte(token)) {
+	if arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Process.Pid)); err != nil || bytes.Contains(arguments, []byte(code)) {
 		t.Errorf("the arguments of the plugin are %q, %v", arguments, err)
 	}
 	if _, err := os.Stat(opened); err != nil {
 		t.Errorf("the file is gone before the link was used: %v", err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/page/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%v, %v", answer, err)
-	}
-	answer.Body.Close()
+	getsThePage(t, link)
 	framework.Eventually(t, "the file is removed", func() error {
 		if left, err := os.ReadDir(files); err != nil || len(left) > 0 {
 			return fmt.Errorf("there is %v, %w", left, err)
 		}
 		return nil
 	})
+	// Another link lets in another browser.
+	if _, err := ours.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	for another := ""; !strings.Contains(another, "/#"); {
+		if another, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(another, "/#") {
+			getsThePage(t, another)
+		}
+	}
 
 	ours.Close()
 	select {
@@ -112,5 +116,69 @@ func TestDashboardOpensABrowser(t *testing.T) {
 		}
 	case <-time.After(framework.Patience):
 		t.Error("it goes on without its terminal")
+	}
+}
+
+// getsThePage opens a link, and reads a page.
+func getsThePage(t *testing.T, link string) {
+	t.Helper()
+	base, token := framework.EnterPage(t, link)
+	getsData(t, base, "Bearer "+token)
+}
+
+// getsData reads a page with this header.
+func getsData(t *testing.T, base, authorization string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/overview.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", authorization)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	answer.Body.Close()
+}
+
+// Programs are let in by the header in a file that only this user can read, which is there as long as
+// the page is. A file that exists is left as it is.
+func TestDashboardHeaderFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.header")
+	p := command{args: []string{"dashboard", "--no-browser", "--header-file", file}}.process()
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	link, err := bufio.NewReader(out).ReadString('\n')
+	base, code, _ := strings.Cut(strings.TrimSpace(link), "/#")
+	if err != nil || code == "" {
+		t.Fatalf("it prints %q: %v", link, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, authorization, _ := strings.Cut(strings.TrimSpace(string(text)), ": ")
+	if about, err := os.Stat(file); err != nil || about.Mode().Perm() != 0o600 || header != "Authorization" || strings.Contains(authorization, code) {
+		t.Errorf("the file is %v, %v, and says %q", about, err, header)
+	}
+	getsData(t, base, authorization)
+	again := command{args: []string{"dashboard", "--no-browser", "--header-file", file}}.run(t)
+	if after, _ := os.ReadFile(file); again.code == 0 || !strings.Contains(again.stderr, "this file exists") || !bytes.Equal(after, text) {
+		t.Errorf("with a file that exists: %+v", again)
+	}
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there after the end: %v", err)
 	}
 }

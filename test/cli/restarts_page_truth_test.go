@@ -10,7 +10,6 @@ import (
 	"html"
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -38,10 +37,10 @@ func (w *truthWorld) shows(t *testing.T, patterns ...string) {
 		_ = p.Wait()
 	}()
 	first, err := bufio.NewReader(out).ReadString('\n')
-	base, token, found := strings.Cut(strings.TrimSpace(first), "/#")
-	if err != nil || !found {
+	if err != nil {
 		t.Fatalf("it prints %q: %v", first, err)
 	}
+	base, token := framework.EnterPage(t, first)
 	framework.Eventually(t, "the page about "+w.namespace, func() error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/page/restarts?restart="+w.namespace+"/web", nil)
 		if err != nil {

@@ -15,13 +15,13 @@ import (
 func actions(ctx context.Context, t *testing.T) {
 	readOnly := startDashboard(t, cluster.Kubeconfig)
 	other := tab(ctx, t)
-	open(other, t, readOnly.base+"/restarts?restart=shop/web#"+readOnly.token)
+	open(other, t, readOnly.linkTo("/restarts?restart=shop/web"))
 	shows(other, t, "What became of the ticks")
 	if n := value[int](other, t, `document.querySelectorAll("[data-act]").length`); n > 0 {
 		t.Errorf("a read-only page has %d buttons", n)
 	}
 	d := startDashboard(t, cluster.Kubeconfig, "--allow-actions")
-	open(other, t, d.base+"/restarts?restart=shop/web#"+d.token)
+	open(other, t, d.linkTo("/restarts?restart=shop/web"))
 	until(other, t, "there is a button", `document.querySelector('[data-act=suspend]')`)
 	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), true)`)
 	until(other, t, "a dialog names the object and the context", `document.getElementById("dialog").open && /shop.web[^]*context/.test(document.getElementById("dialog").textContent)`)

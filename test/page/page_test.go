@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,9 +54,35 @@ func browserPath() string {
 
 // dashboard is a running kubectl tide dashboard.
 type dashboard struct {
-	// link is what it has printed, base its address, and token what is behind #.
+	// link is the printed link, which lets in one tab, and base the address. token is for programs.
 	link, base, token string
 	process           *exec.Cmd
+	// end ends it, as Ctrl-C does.
+	end func(*testing.T)
+}
+
+// code is the part of the link behind #.
+func (d *dashboard) code() string {
+	_, code, _ := strings.Cut(d.link, "/#")
+	return code
+}
+
+// linkTo is the link, to another page.
+func (d *dashboard) linkTo(path string) string { return d.base + path + "#" + d.code() }
+
+// freePort returns a port that no server of this machine has.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // startDashboard runs kubectl tide dashboard until the test ends.
@@ -65,7 +92,8 @@ func startDashboard(t *testing.T, kubeconfig string, args ...string) *dashboard 
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dashboard{process: exec.Command(binary, append([]string{"dashboard", "--no-browser"}, args...)...)}
+	header := filepath.Join(t.TempDir(), "header")
+	d := &dashboard{process: exec.Command(binary, append([]string{"dashboard", "--no-browser", "--header-file", header}, args...)...)}
 	d.process.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TZ=UTC")
 	var notes strings.Builder
 	d.process.Stderr = &notes
@@ -76,10 +104,16 @@ func startDashboard(t *testing.T, kubeconfig string, args ...string) *dashboard 
 	if err := d.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	d.end = func(t *testing.T) {
+		t.Helper()
 		_ = d.process.Process.Signal(syscall.SIGINT)
 		if err := d.process.Wait(); err != nil {
 			t.Errorf("kubectl tide dashboard: %v\n%s", err, notes.String())
+		}
+	}
+	t.Cleanup(func() {
+		if d.process.ProcessState == nil {
+			d.end(t)
 		}
 	})
 	link, err := bufio.NewReader(out).ReadString('\n')
@@ -87,12 +121,23 @@ func startDashboard(t *testing.T, kubeconfig string, args ...string) *dashboard 
 		t.Fatalf("kubectl tide dashboard has printed no link: %v\n%s", err, notes.String())
 	}
 	d.link = strings.TrimSpace(link)
-	d.base, d.token, _ = strings.Cut(d.link, "/#")
+	d.base, _, _ = strings.Cut(d.link, "/#")
+	text, err := os.ReadFile(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.token = strings.TrimSpace(strings.TrimPrefix(string(text), "Authorization: Bearer "))
 	return d
 }
 
 // browser starts a browser with an empty profile, and returns the context of its first tab.
 func browser(t *testing.T, flags ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	return browserIn(t, newProfile(t), flags...)
+}
+
+// newProfile returns the directory of an empty profile.
+func newProfile(t *testing.T) string {
 	t.Helper()
 	// Not t.TempDir: processes of the browser may write there for a moment after its end.
 	profile, err := os.MkdirTemp("", "tide-browser-")
@@ -102,6 +147,12 @@ func browser(t *testing.T, flags ...chromedp.ExecAllocatorOption) context.Contex
 	t.Cleanup(func() {
 		framework.Eventually(t, "the profile is removed", func() error { return os.RemoveAll(profile) })
 	})
+	return profile
+}
+
+// browserIn starts a browser with a profile.
+func browserIn(t *testing.T, profile string, flags ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(browserPath()), chromedp.UserDataDir(profile), chromedp.WindowSize(1360, 1000),
 		chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),

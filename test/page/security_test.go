@@ -67,6 +67,16 @@ func withoutToken(t *testing.T, d *dashboard) {
 	}
 }
 
+// usedLink opens a link that a tab has used, in another browser, where no tab lets in another.
+func usedLink(t *testing.T, d *dashboard) {
+	other := browser(t)
+	open(other, t, d.link)
+	shows(other, t, "It lets in one tab, once")
+	if text := value[string](other, t, "document.documentElement.outerHTML"); strings.Contains(text, "worker") {
+		t.Error("there is data of the cluster in the page")
+	}
+}
+
 // otherOrigin is a page on another port of this machine that tries to read and to change.
 func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,7 +96,9 @@ func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 		got.img = await load("img", e => e.src = base + "/-/icon.svg");
 		got.script = await load("script", e => e.src = base + "/-/app.js");
 		got.post = await fetch(base + "/-/act", { method: "POST", mode: "no-cors", body: '{"action":"now","namespace":"shop","name":"web"}' }).then(a => a.type === "opaque" ? "nothing" : "read", () => "nothing");
-		got.token = await within(new Promise(r => { const c = new BroadcastChannel("tide"); c.onmessage = e => r("read"); c.postMessage("who has the token?"); }));
+		got.token = await within(new Promise(r => { const c = new BroadcastChannel("tide"); c.onmessage = e => r("read"); c.postMessage({ asks: "me" }); }));
+		got.enter = await outcome(fetch(base + "/-/enter", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code: token }) }).then(a => a.text()));
+		got.invite = await outcome(fetch(base + "/-/invite", { method: "POST", headers: { Authorization: "Bearer " + token } }).then(a => a.text()));
 		return got;
 	})(%q, %q)`, d.base, d.token))
 	framed(other, t, d)
@@ -95,7 +107,7 @@ func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 			t.Errorf("%s: %s", what, outcome)
 		}
 	}
-	if len(got) != 7 {
+	if len(got) != 9 {
 		t.Errorf("only %d attempts were made", len(got))
 	}
 	if after := kubectl(t, "", "get", "scheduledrestarts", "-A", "-o", "jsonpath={.items[*].metadata.resourceVersion}"); after != before {
@@ -132,7 +144,7 @@ func rebound(t *testing.T, d *dashboard) {
 	ctx := browser(t, chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"))
 	evil := strings.Replace(d.base, "127.0.0.1", "evil.test", 1)
 	for _, path := range []string{"/", "/-/app.js", "/-/app.css", "/pools/worker", "/-/page/", "/overview.json"} {
-		answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(evil+path+"#"+d.token))
+		answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(evil+path+"#"+d.code()))
 		if err != nil && !strings.Contains(err.Error(), "ERR_HTTP_RESPONSE_CODE_FAILURE") {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -170,7 +182,7 @@ func ofNamespace(ctx context.Context, t *testing.T) {
 	kubectl(t, "", "create", "rolebinding", "shop", "-n", "shop", "--clusterrole=view", "--user=bob")
 	d := startDashboard(t, cluster.UserKubeconfig(t, "bob"), "-n", "shop", "--allow-actions")
 	other := tab(ctx, t)
-	open(other, t, d.base+"/pods?since=all#"+d.token)
+	open(other, t, d.linkTo("/pods?since=all"))
 	shows(other, t, "shop/web-")
 	open(other, t, d.base+"/restarts")
 	shows(other, t, "shop/api")

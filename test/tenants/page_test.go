@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -52,7 +51,7 @@ func startPage(t *testing.T) *page {
 		t.Fatalf("kubectl tide dashboard has printed no link: %v", err)
 	}
 	p := &page{}
-	p.base, p.token, _ = strings.Cut(strings.TrimSpace(link), "/#")
+	p.base, p.token = framework.EnterPage(t, link)
 	return p
 }
 

@@ -7,14 +7,11 @@ import (
 	"context"
 	"fmt"
 	"html"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // openWithin is how long a browser may take to show the page.
@@ -58,26 +55,4 @@ func writeRedirect(dir, link string) (string, error) {
 	file := filepath.Join(dir, "dashboard.html")
 	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\"><title>kubectl tide dashboard</title>\n", html.EscapeString(link))
 	return file, os.WriteFile(file, []byte(text), 0o600)
-}
-
-// awaitHangup ends the run when its terminal is gone. Nothing is read from the terminal: in the
-// background of a shell that would stop the process.
-func awaitHangup(ctx context.Context, in io.Reader, stop func()) {
-	file, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return
-	}
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if !term.IsTerminal(int(file.Fd())) {
-				stop()
-				return
-			}
-		}
-	}
 }

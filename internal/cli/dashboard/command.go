@@ -6,7 +6,9 @@
 //   - command.go: the command
 //   - cluster.go: the objects that the pages read, and their actions
 //   - pods.go, keep.go: pods, of which there are many, and the fields that are kept of objects
-//   - browser.go: opening a browser, and the end of the terminal
+//   - browser.go: opening a browser
+//   - terminal.go, input_unix.go, input_other.go: the Enter key, and the end of the terminal
+//   - header.go: the header for programs
 package dashboard
 
 import (
@@ -33,6 +35,7 @@ type options struct {
 	noBrowser     bool
 	allowActions  bool
 	allNamespaces bool
+	headerFile    string
 	contexts      cmdutil.Contexts
 }
 
@@ -49,9 +52,12 @@ and opens a browser: the pools and their utilization, what fits and what a loss 
 past and coming restarts, and pods as they start. The pages follow the cluster. Nothing is
 installed in it, and nothing is loaded from the internet.
 
-It listens on 127.0.0.1 only. Data is sent only to clients with the token in the printed
-link; each run has a new token. From another machine, use ssh -L 8123:127.0.0.1:8123 and
-run it with --port 8123.
+It listens on 127.0.0.1 only, and sends data only to tabs that were let in. The printed link lets
+in one tab, once, and that tab lets in others of its browser. Press Enter in the terminal for
+another link, such as for another browser. From another machine, use
+ssh -t -L 8123:127.0.0.1:8123 and run it with --port 8123.
+
+Programs get data with the header that --header-file writes: curl -H @FILE reads it.
 
 The pages are read-only unless --allow-actions is given: then users with the rights to do so
 can request, suspend and resume restarts, and create and lift freezes.
@@ -65,7 +71,9 @@ single cluster, which is part of their address.`,
 		Example: `  kubectl tide dashboard
   kubectl tide dashboard -n shop --port 8123 --no-browser
   kubectl tide dashboard --allow-actions
-  kubectl tide dashboard --contexts prod,edge`,
+  kubectl tide dashboard --contexts prod,edge
+  kubectl tide dashboard --port 8123 --header-file page.header
+  curl -H @page.header http://127.0.0.1:8123/restarts.json`,
 		Args: cmdutil.NoArguments,
 		RunE: cmdutil.RunE(o),
 	}
@@ -74,6 +82,7 @@ single cluster, which is part of their address.`,
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "do not open a browser, only print the link")
 	cmd.Flags().BoolVar(&o.allowActions, "allow-actions", false, "let the page request, suspend and resume restarts, and freeze and thaw")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "show restarts and pods of all namespaces, which is the default without -n")
+	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "write the header that lets in programs to this new file, which only you can read and which is removed at the end; curl -H @FILE reads it")
 	o.contexts.AddTo(e, cmd)
 	return cmd
 }
@@ -103,15 +112,22 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	site, worlds := o.site(clusters)
-	link := site.Link(listener.Addr())
+	token, remove, err := writeHeader(o.headerFile)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	site, worlds := o.site(clusters, token)
+	link := site.NewLink(listener.Addr())
 	fmt.Fprintf(o.Console.Out, "%s\n", link)
 	o.Console.Note(o.introduction(clusters))
 	var running sync.WaitGroup
 	for _, world := range worlds {
 		running.Go(func() { world.Run(ctx) })
 	}
-	running.Go(func() { awaitHangup(ctx, o.In, stop) })
+	running.Go(func() {
+		watchTerminal(ctx, o.In, stop, func() { fmt.Fprintf(o.Console.Out, "%s\n", site.NewLink(listener.Addr())) })
+	})
 	if !o.noBrowser && o.Console.Screen.Terminal {
 		running.Go(func() { openBrowser(ctx, link, site.Used(), o.Console.Note) })
 	}
@@ -162,9 +178,11 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	return clusters, nil
 }
 
-// site returns the site of the clusters, and the watches of each.
-func (o *options) site(clusters []*cluster) (*dashboard.Site, []*dashboard.World) {
-	settings := dashboard.Options{Token: dashboard.NewToken(), Now: o.Now, Local: o.Local}
+// site returns the site of the clusters, and the watches of each. token is for programs.
+func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*dashboard.World) {
+	settings := dashboard.Options{Token: token, Now: o.Now, Local: o.Local, OnGuess: func() {
+		o.Console.Note("note: many wrong codes were tried, and no link lets in a tab now. Press Enter for another link.")
+	}}
 	members, worlds := make([]*dashboard.Member, len(clusters)), make([]*dashboard.World, len(clusters))
 	for i, c := range clusters {
 		of := settings
@@ -189,5 +207,5 @@ func (o *options) introduction(clusters []*cluster) string {
 	if o.contexts.Given() {
 		shown = "Contexts " + strings.Join(o.contexts.Names, ", ")
 	}
-	return fmt.Sprintf("%s, %s. Keep the link to yourself: it opens the page for everyone on this machine. Ctrl-C ends it.", shown, mode)
+	return fmt.Sprintf("%s, %s. The link lets in one tab, once. Press Enter for another link, Ctrl-C to end.", shown, mode)
 }

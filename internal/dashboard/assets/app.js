@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The script of the page: it has the token, gets the pages of the server, and puts them into
+// The script of the page: it gets a token, with that the pages of the server, and puts them into
 // the document piece by piece, so that focus, selection and scrolling stay as they are.
 "use strict";
 (() => {
@@ -9,26 +9,55 @@ const $ = id => document.getElementById(id);
 const main = $("main"), banner = $("banner"), dialog = $("dialog");
 const policy = window.trustedTypes ? trustedTypes.createPolicy("tide", { createHTML: html => html }) : { createHTML: html => html };
 const tabs = new BroadcastChannel("tide");
-const key = "tide-token";
-let token = "", stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "";
+const key = "tide-ticket", me = crypto.randomUUID();
+let token = "", ticket = "", asks = false, stream = null, paused = false, streaming = "", retry = 0, asOf = 0, at = "", context = "";
 
-// The token comes in the fragment, which no browser sends, and leaves the address bar at once.
-// sessionStorage is of this tab and of this address with its port.
-function takeToken() {
-  const given = location.hash.slice(1);
-  if (/^[\w-]{43}$/.test(given)) {
-    sessionStorage.setItem(key, given);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
-  token = sessionStorage.getItem(key) || "";
+// The link has a code in its fragment, which no browser sends, and which is spent for a token. The
+// token is in memory only. For a reload of the tab there is a ticket, which is spent like a code: it
+// is in sessionStorage from the end of a document to the start of the next.
+async function enter() {
+  const given = /^#([\w-]{43})$/.exec(location.hash)?.[1] || "", kept = sessionStorage.getItem(key) || ticket;
+  sessionStorage.removeItem(key);
+  token = "";
+  if (given) history.replaceState(null, "", location.pathname + location.search);
+  // A ticket that is left counts if the code was used before.
+  for (const code of [given, kept]) if (code && await spend(code)) return;
+  ticket = "";
 }
 
-tabs.onmessage = ({ data }) => {
-  if (data === "who has the token?") {
-    if (token) tabs.postMessage({ token });
-  } else if (data && data.token && !token) {
-    sessionStorage.setItem(key, token = data.token);
-    go();
+// spend swaps a code or a ticket for a token, and reports whether it was good.
+async function spend(code) {
+  ticket = code;
+  const answer = await fetch("/-/enter", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }), cache: "no-store", credentials: "omit", redirect: "error" });
+  if (answer.ok) ({ token, ticket } = await answer.json());
+  return answer.ok;
+}
+
+// start shows the page, once this tab has a token. A document that is only prepared spends nothing.
+async function start() {
+  if (document.prerendering) await new Promise(done => document.addEventListener("prerenderingchange", done, { once: true }));
+  try {
+    await enter();
+  } catch {
+    say(silent, true);
+    setTimeout(start, 2000);
+    return;
+  }
+  go();
+}
+
+addEventListener("pagehide", () => { if (ticket) sessionStorage.setItem(key, ticket); });
+addEventListener("pageshow", event => { if (event.persisted) start(); });
+addEventListener("hashchange", () => { if (/^#[\w-]{43}$/.test(location.hash)) start(); });
+
+// A tab without a token asks the other tabs of this address, which get it a code.
+tabs.onmessage = async ({ data }) => {
+  if (data.asks && token) {
+    const answer = await ask("/-/invite", { method: "POST" }).catch(() => null);
+    if (answer && answer.ok) tabs.postMessage({ to: data.asks, code: (await answer.json()).code });
+  } else if (asks && data.to === me) {
+    asks = false;
+    if (await spend(data.code).catch(() => false)) go();
   }
 };
 
@@ -42,11 +71,12 @@ function say(text, bad) {
 const ask = (path, options = {}) => fetch(path, { ...options, headers: { ...options.headers, Authorization: "Bearer " + token }, cache: "no-store", credentials: "omit", redirect: "error" });
 
 function noToken() {
-  sessionStorage.removeItem(key);
   token = "";
   stop();
-  main.replaceChildren(main.querySelector("h1") || document.createElement("h1"), Object.assign(document.createElement("p"), { id: "welcome", textContent: "Open the link that kubectl tide dashboard has printed: it has the token in it, which is another one in each run." }));
+  main.replaceChildren(main.querySelector("h1") || document.createElement("h1"), Object.assign(document.createElement("p"), { id: "welcome", textContent: "Open the link that kubectl tide dashboard has printed. It lets in one tab, once: for another link, press Enter in the terminal." }));
   say("");
+  asks = true;
+  tabs.postMessage({ asks: me });
 }
 
 // put shows a page as the server has it.
@@ -217,7 +247,6 @@ function later(ms) {
 async function go(focus) {
   if (!token) {
     noToken();
-    tabs.postMessage("who has the token?");
     return;
   }
   for (const a of document.querySelectorAll("nav a")) {
@@ -396,6 +425,5 @@ document.addEventListener("visibilitychange", () => {
 // A panel begins below the header, however many lines that has.
 new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--head", target.offsetHeight + "px")).observe(document.querySelector("header"));
 
-takeToken();
-go();
+start();
 })();

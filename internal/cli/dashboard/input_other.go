@@ -1,0 +1,29 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package dashboard
+
+import (
+	"bufio"
+	"os"
+)
+
+// newEnterKey returns a function that reports whether Enter was pressed since the last call.
+func newEnterKey(terminal *os.File) (pressed func() bool) {
+	lines := make(chan struct{})
+	go func() {
+		for input := bufio.NewScanner(terminal); input.Scan(); {
+			lines <- struct{}{}
+		}
+	}()
+	return func() bool {
+		select {
+		case <-lines:
+			return true
+		default:
+			return false
+		}
+	}
+}
