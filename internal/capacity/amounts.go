@@ -12,14 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// axes are the resources that any node of a cluster offers: CPU, memory, and the others by name. A
-// vector has a number for each, counted as in [resources.Amount].
+// axes is the ordered list of the resources that the nodes of a cluster offer: CPU, memory, then the others
+// by name. A vector has a number for each of them, in the unit of [resources.Amount].
 type axes struct {
 	names []corev1.ResourceName
 	index map[corev1.ResourceName]int
 }
 
-// vector is an amount of each of the resources of some axes.
+// vector has an amount for each resource of its axes.
 type vector []int64
 
 // newAxes returns the axes of nodes that offer these amounts.
@@ -77,7 +77,7 @@ func (a *axes) positive(v vector) (names []corev1.ResourceName) {
 	return names
 }
 
-// copies returns how many times the request fits into the free amounts, and the resource that
+// copies returns the number of times that the request fits into the free amounts, and the resource that
 // limits the number.
 func (a *axes) copies(free, request vector) (copies int64, limit string) {
 	copies = math.MaxInt64
@@ -90,7 +90,7 @@ func (a *axes) copies(free, request vector) (copies int64, limit string) {
 		}
 	}
 	if copies == math.MaxInt64 {
-		return 0, string(corev1.ResourcePods) // No node says how many pods it takes.
+		return 0, string(corev1.ResourcePods) // Without any allocatable resource "pods", no pod fits.
 	}
 	return copies, limit
 }
@@ -107,8 +107,8 @@ func (v vector) subtract(other vector) {
 	}
 }
 
-// covers reports whether there is enough of each resource with a positive request. A resource
-// without a request cannot be lacking, even if its amount is negative.
+// covers reports whether the vector has enough of each resource with a positive request. A resource that is
+// not requested cannot be lacking, even if its amount is negative.
 func (v vector) covers(request vector) bool {
 	for i, r := range request {
 		if r > 0 && r > v[i] {

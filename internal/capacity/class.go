@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// class is a set of pods that the scheduler treats alike.
+// class is a set of pods that are alike to the scheduler.
 type class struct {
 	Shape
 	key classKey
@@ -23,24 +23,24 @@ type class struct {
 	// compared is set once Unevaluated includes the anti-affinity of running pods.
 	compared bool
 	request  vector
-	// size is the greatest share of the cluster's total that the request has, of any resource.
+	// size is the largest share of the cluster's total, over all resources, that a pod of the class requests.
 	size float64
-	// unknown is a resource that is requested and that no node offers.
+	// unknown is a requested resource that no node offers; empty if there is none.
 	unknown corev1.ResourceName
 }
 
-// classKey identifies a class: the pods of a controller with the same requests and constraints,
-// which differ during a rollout. A pod without a controller is in a class of its own.
+// classKey identifies a class: pods of a controller with equal requests and constraints. During a rollout,
+// the pods of a controller can have different constraints. A pod without a controller has a class of its own.
 type classKey struct {
 	owner                 types.UID
 	requests, constraints string
 }
 
-// Keys remember the class of each pod between clusters, by the objects, which must not change: most
-// of the work for a cluster is to find the classes. The zero value knows none.
+// Keys caches the class keys of pods from one Cluster to the next, by pod object; the objects must not
+// change. Computing the keys is most of the work of building a Cluster. The zero value is an empty cache.
 type Keys struct{ of map[*corev1.Pod]classKey }
 
-// classes are the classes of the pods of a cluster.
+// classes has the classes of the pods of a cluster.
 type classes struct {
 	axes  *axes
 	total vector // of all nodes
@@ -55,7 +55,8 @@ func newClasses(a *axes, total vector) *classes {
 	return &classes{axes: a, total: total, byKey: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, repels: repels{}}
 }
 
-// of returns the class of a running pod, of which the key may be known. No class has the zero key.
+// of returns the class of a running pod. Its key is taken from keys if it is there. No class has the zero
+// key.
 func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	if known := c.byKey[keys[object]]; known != nil {
 		return known
@@ -74,7 +75,7 @@ func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	return created
 }
 
-// like returns the class of the pods that are added by an example.
+// like returns the class of pods that are added by an example.
 func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class {
 	known := c.byExample[example]
 	if known == nil {
@@ -84,7 +85,7 @@ func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class 
 	return known
 }
 
-// create returns a new class of an example, which the classes do not keep.
+// create returns a new class with an example, and does not add it to the classes.
 func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *class {
 	created := &class{Shape: ShapeOf(example), example: example}
 	created.request, created.unknown = c.axes.vectorOf(requests)
@@ -96,8 +97,8 @@ func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *clas
 	return created
 }
 
-// unevaluated names the constraints of a class that the scheduler evaluates and this package does
-// not, with the anti-affinity of running pods.
+// unevaluated lists the constraints of a class that the scheduler evaluates and this package does not,
+// including the anti-affinity of running pods.
 func (c *classes) unevaluated(of *class) []string {
 	if !of.compared {
 		of.compared = true
@@ -115,7 +116,7 @@ func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
 		return classKey{}
 	}
 	key := classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
-	if !ofDaemonSet(object) { // Each of its pods is bound to a node of its own.
+	if !ofDaemonSet(object) { // Each pod of a DaemonSet is bound to its own node.
 		key.constraints = constraintsOf(&object.Spec)
 	}
 	return key

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Cluster is the nodes of a cluster with the pods on them. It is not safe for concurrent use.
+// Cluster has the nodes of a cluster and the pods on them. It is not safe for concurrent use.
 type Cluster struct {
 	axes      *axes
 	nodes     []*node // by name
@@ -50,8 +50,8 @@ func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
 	return NewWith(&Keys{}, list, running)
 }
 
-// NewWith is [New] for a caller that asks about a cluster again and again, of which few pods have changed
-// meanwhile.
+// NewWith is [New] with a cache of class keys, for callers that build a Cluster repeatedly while few pods
+// change.
 func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
 	before := keys.of
 	keys.of = make(map[*corev1.Pod]classKey, len(running))
@@ -93,8 +93,8 @@ func newNodes(list []*corev1.Node) *Cluster {
 	return c
 }
 
-// Add adds pods that are like the example to a node, if it exists. Pods that were added by the
-// same example are alike to the scheduler.
+// Add adds copies of the example to a node, if the node exists. Pods added by the same example are alike to
+// the scheduler.
 func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
 	n, known := c.byName[node]
 	if !known {
@@ -106,17 +106,17 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 }
 
-// Members returns the nodes of these names that exist, by name and each once.
+// Members returns the existing nodes among the named nodes, without duplicates, by name.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
 }
 
-// Pending returns the pods that no node was found for yet, in groups of pods that are alike:
-// the largest group first, then by namespace and name of the first pod.
+// Pending returns the pods without a node, in groups of pods that are alike: the largest group first, then by
+// namespace and name of the first pod.
 func (c *Cluster) Pending() []Group { return groupsOf(c.pending) }
 
-// Zones returns the names of the nodes of each zone. Nodes without the label
-// topology.kubernetes.io/zone are in none.
+// Zones returns the names of the nodes in each zone. Nodes without the label topology.kubernetes.io/zone are
+// left out.
 func (c *Cluster) Zones() map[string][]string {
 	zones := map[string][]string{}
 	for _, n := range c.nodes {
@@ -127,7 +127,7 @@ func (c *Cluster) Zones() map[string][]string {
 	return zones
 }
 
-// named returns the nodes of these names that exist, by name and each once.
+// named returns the existing nodes among the named nodes, without duplicates, by name.
 func (c *Cluster) named(names []string) []*node {
 	list := make([]*node, 0, len(names))
 	for _, name := range names {
@@ -155,7 +155,7 @@ func (n *node) add(p pod) {
 	}
 }
 
-// empty returns the free resources of the node if only the pods of DaemonSets were on it.
+// empty returns the free resources that the node would have with only the pods of DaemonSets on it.
 func (n *node) empty() vector {
 	left := slices.Clone(n.allocatable)
 	left.subtract(n.daemonSets)
@@ -169,7 +169,7 @@ func (n *node) requested() vector {
 	return v
 }
 
-// zone returns the zone of the node, "" if it is in none.
+// zone returns the zone of the node, "" if it has none.
 func (n *node) zone() string { return n.object.Labels[corev1.LabelTopologyZone] }
 
 func ofDaemonSet(p *corev1.Pod) bool {

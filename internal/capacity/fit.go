@@ -13,22 +13,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Fit is how many copies of a pod a group of nodes takes now.
+// Fit describes how many copies of a pod a group of nodes can take now.
 type Fit struct {
-	// Copies fit now, one after the other, if nothing else is scheduled meanwhile.
+	// Copies is the number of copies that fit, if nothing else is scheduled in the meantime.
 	Copies int64 `json:"copies"`
-	// AtMost names the constraints that were not evaluated: fewer copies may fit.
+	// AtMost lists the constraints that were not evaluated, because of which fewer copies may fit.
 	AtMost []string `json:"atMost,omitempty"`
-	// Nodes is the number of nodes that take copies.
+	// Nodes is the number of nodes that can take copies.
 	Nodes int `json:"nodes"`
-	// LimitedBy is how many of these nodes have room for no more because of each resource.
+	// LimitedBy counts these nodes by the resource that limits their number of copies.
 	LimitedBy []Count `json:"limitedBy"`
-	// Refused is how many of the other nodes take none for each reason: taints, labels, or a
-	// resource of which there is not enough, as in "not enough cpu". A node that takes none
-	// whatever runs there has all of its reasons in one text.
+	// Refused counts the other nodes by the reason for which they take no copy: taints, labels, or an
+	// insufficient resource, as in "not enough cpu". If a node would take no copy even without its pods, its
+	// reasons are combined into one text.
 	Refused []Count `json:"refused"`
-	// OnEmptyNode is how many copies the node with most room for them would take with pods of
-	// DaemonSets only. 0 means that no node of the group will ever take one.
+	// OnEmptyNode is the largest number of copies that any node of the group could take with only pods of
+	// DaemonSets on it. 0 means that no node of the group will ever take a copy.
 	OnEmptyNode int64 `json:"onEmptyNode"`
 }
 
@@ -77,14 +77,14 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	return f
 }
 
-// RequestsOf returns what a pod requests, as the scheduler counts it.
+// RequestsOf returns the requests of a pod, as the scheduler counts them.
 func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
 	var sums resources.Sums
 	sums.Add(resources.Requests(pod))
 	return sums.List()
 }
 
-// counts returns the counts, the greatest first.
+// counts returns the counts in descending order.
 func counts(of map[string]int) []Count {
 	list := []Count{}
 	for what, nodes := range of {

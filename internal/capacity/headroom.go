@@ -10,9 +10,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// WorstNode returns the node of these names whose loss leaves most pods without place, and the
-// loss; of several, the node with most pods, then the first by name. It returns false if none of
-// the nodes exists.
+// WorstNode returns the named node whose loss would leave the most pods without a place, and that loss; among
+// equals, the node with the most pods, then the first by name. It returns false if none of the nodes exists.
 func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool) {
 	for _, n := range c.named(names) {
 		name := n.object.Name
@@ -23,8 +22,8 @@ func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool
 	return node, worst, found
 }
 
-// worstZone is [Cluster.WorstNode] for the zones of the nodes. The pods on other nodes of a zone
-// need a place, too, but are not reported.
+// worstZone is [Cluster.WorstNode] for the zones of the named nodes. Pods on other nodes of a zone need a
+// place, too, but are not reported.
 func (c *Cluster) worstZone(names []string) (zone string, worst Loss, found bool) {
 	zones := c.Zones()
 	for _, name := range c.Members(names).Zones() {
@@ -39,17 +38,16 @@ func worseThan(a Loss, nameOfA string, b Loss, nameOfB string) bool {
 	return cmp.Or(cmp.Compare(a.Homeless(), b.Homeless()), cmp.Compare(a.Pods, b.Pods), strings.Compare(nameOfB, nameOfA)) > 0
 }
 
-// Headroom is the worst of the losses that a pool should bear.
+// Headroom is the worst of the losses that a pool wants to survive.
 type Headroom struct {
 	// Lost names the lost node or zone, such as "node worker-1" or "zone eu-west-1a".
 	Lost string
 	Loss
-	// NoNodes and NoZones report that the pool has no node, or that none of its nodes is in a zone.
+	// NoNodes is set if the pool has no node, and NoZones if none of its nodes has a zone.
 	NoNodes, NoZones bool
 }
 
-// Headroom returns the worst loss of the losses that a pool, whose nodes have these names, asks
-// for.
+// Headroom returns the worst of the losses that the pool with these nodes asks to survive.
 func (c *Cluster) Headroom(names []string, ask tidekeeperv1.Headroom) Headroom {
 	h := Headroom{NoNodes: len(c.named(names)) == 0}
 	if ask.Nodes > 0 {

@@ -16,7 +16,7 @@ import (
 // MaxLargestFits is the maximum number of largest fits of a [Level].
 const MaxLargestFits = 4
 
-// usableNodes are the nodes of a level that take pods, with the resources that the level has.
+// usableNodes has the nodes of a level that accept new pods, with the resources of the level.
 type usableNodes struct {
 	axes    *axes
 	nodes   []*node
@@ -73,8 +73,8 @@ func CompareRoom(a, b []resources.Amount) int {
 	return 0
 }
 
-// emptyNode returns the node that would have most free if only the pods of DaemonSets were on it,
-// with these free resources.
+// emptyNode returns the node that would have the most free resources with only the pods of DaemonSets on it,
+// and these resources.
 func (u *usableNodes) emptyNode() (s tidekeeperv1.LargestFit) {
 	var most vector
 	for _, n := range u.nodes {

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Causes of a loss, in the order in which the first that applies counts.
+// Causes lists the causes of a loss. The first that applies counts.
 var Causes = []tidekeeperv1.LostCause{
 	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,
 }
@@ -40,15 +40,14 @@ type Level struct {
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits"`
 }
 
-// Members are some nodes of a cluster, such as the members of a pool.
+// Members is a group of nodes of a cluster, such as the members of a pool.
 type Members struct {
 	axes    *axes
 	classes *classes
 	nodes   []*node // by name
 }
 
-// Level returns the level of the nodes. Taints in own are taints of the pool itself: its pods
-// tolerate them.
+// Level returns the level of the nodes. own has the taints of the pool itself, which its pods tolerate.
 func (m *Members) Level(own []corev1.Taint) Level {
 	a, offered := m.axes, m.offered()
 	l := Level{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
@@ -89,8 +88,8 @@ func (m *Members) Level(own []corev1.Taint) Level {
 	return l
 }
 
-// Utilization returns the requests of the pods on the nodes, of the resources that the nodes
-// offer, and the requests in whole percent of these; nothing without nodes.
+// Utilization returns the requests of the pods on the nodes, for the resources that the nodes offer, and
+// their percentages of the allocatable amounts. Both are empty without nodes.
 func (m *Members) Utilization() (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
 	if len(m.nodes) == 0 {
 		return nil, nil
@@ -107,7 +106,7 @@ func (m *Members) Utilization() (requested corev1.ResourceList, percent map[core
 	return sum.List(), resources.Percent(sum, allocatable)
 }
 
-// Zones returns the zones of the nodes, in their order.
+// Zones returns the sorted zones of the nodes.
 func (m *Members) Zones() (zones []string) {
 	for _, n := range m.nodes {
 		if zone := n.zone(); zone != "" {
@@ -129,14 +128,14 @@ func (m *Members) offered() []corev1.ResourceName {
 	return names
 }
 
-// takesAnotherPod reports whether the node may have another pod.
+// takesAnotherPod reports whether the node has not reached its limit of pods.
 func (m *Members) takesAnotherPod(n *node) bool {
 	i, known := m.axes.index[corev1.ResourcePods]
 	return known && n.free[i] > 0
 }
 
-// CauseOf returns why no pod that tolerates the pool's own taints is placed on the node now,
-// however little the pod requests; "" if pods are placed.
+// CauseOf returns the reason for which no pod that tolerates the pool's own taints can be placed on the node
+// now, however small its requests; "" if pods can be placed.
 func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.LostCause {
 	foreign := func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -157,7 +156,7 @@ func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.Los
 	return ""
 }
 
-// Split returns the parts of a resource of a node that are usable, free, and lost for the cause. An
+// Split divides a resource of a node into the usable, free and lost parts, given the cause of a loss. An
 // overcommitted node counts as full.
 func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, free, lost int64) {
 	left := max(0, allocatable-requested)
@@ -165,7 +164,7 @@ func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, 
 	case "":
 		return allocatable, left, 0
 	case tidekeeperv1.LostPodLimitReached:
-		// The requested part is in use all the same.
+		// The requested part is still in use.
 		return allocatable - left, 0, left
 	default:
 		return 0, 0, allocatable

@@ -13,33 +13,33 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Loss describes the pods on lost nodes, and whether other nodes have room for them.
+// Loss describes the pods on lost nodes, and whether the other nodes have room for them.
 type Loss struct {
-	// Nodes are lost.
+	// Nodes has the names of the lost nodes.
 	Nodes []string `json:"nodes"`
-	// Pods is the number of pods that need another place, since their controller would replace them.
-	// Pods of DaemonSets are not among them, and go with their node.
+	// Pods is the number of pods that need another place because their controllers would replace them. Pods
+	// of DaemonSets do not count, as they end with their node.
 	Pods int `json:"pods"`
-	// Unmanaged is how many pods no controller would replace, static pods included.
+	// Unmanaged is the number of pods that no controller would replace, including static pods.
 	Unmanaged int `json:"unmanaged"`
-	// WithoutPlace are the pods that no place was found for, by workload, the workload with most
-	// pods first. If there are none, the pods fit: a placement was found. Otherwise a placement
-	// may exist that was not found.
+	// WithoutPlace has the pods without a place, by workload, in descending order. If it is empty, a
+	// placement for all pods was found. Otherwise, a placement may still exist.
 	WithoutPlace []WithoutPlace `json:"withoutPlace"`
 	// Requests is the sum of the requests of the pods without place.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// AtMost names the constraints of the pods that were not evaluated: fewer may find a place.
+	// AtMost lists the constraints of the pods that were not evaluated, because of which fewer pods may find
+	// a place.
 	AtMost []string `json:"atMost,omitempty"`
 }
 
-// WithoutPlace is the pods of a workload that no place was found for.
+// WithoutPlace is the number of pods of a workload that did not find a place.
 type WithoutPlace struct {
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"` // such as Deployment/web
 	Pods      int    `json:"pods"`
 }
 
-// Homeless is the number of pods that no place was found for.
+// Homeless returns the number of pods that did not find a place.
 func (l *Loss) Homeless() (sum int) {
 	for _, w := range l.WithoutPlace {
 		sum += w.Pods
@@ -47,11 +47,10 @@ func (l *Loss) Homeless() (sum int) {
 	return sum
 }
 
-// Lose simulates the loss of the nodes of these names, and returns whether the other nodes of the
-// cluster have a place for each of their pods. The pods that request most are placed first, each
-// on the first node by name that takes the pod (first-fit-decreasing). The cluster stays as it
-// is. Only pods on the nodes named in of are reported, or all pods if of is nil; the other pods
-// need a place, too.
+// Lose simulates the loss of the named nodes, and returns whether the other nodes have room for their pods.
+// The pods with the largest requests are placed first, each on the first node by name that takes it
+// (first-fit-decreasing). The cluster is not changed. Only pods on the nodes in of are reported, or all pods
+// if of is nil; the other pods need a place, too.
 func (c *Cluster) Lose(names, of []string) Loss {
 	lost := c.named(names)
 	about := sets.New(lost...)
@@ -100,7 +99,7 @@ func (c *Cluster) Lose(names, of []string) Loss {
 	return l
 }
 
-// appendNew appends the elements that are not in the list yet.
+// appendNew appends the elements that the list does not contain yet.
 func appendNew(list, elements []string) []string {
 	for _, e := range elements {
 		if !slices.Contains(list, e) {

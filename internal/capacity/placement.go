@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// placement tries to place pods on nodes, each on the first node by name that takes the pod
-// (first-fit). The nodes stay as they are.
+// placement places pods on nodes, each on the first node by name that takes the pod (first-fit). The nodes
+// are not changed.
 type placement struct {
 	nodes []*node // by number
-	// open caches the nodes of each class.
+	// open caches the open nodes of each class.
 	open map[*class]*openNodes
-	// room is the rest of a node's free resources, by number, while pods are placed on the node.
+	// room has the free resources that remain on each node after placements, by node index.
 	room []vector
-	// placed is called with each pod that is placed, for tests.
+	// placed, for tests, is called with each pod that is placed.
 	placed func(p pod, n *node, left vector)
 }
 
-// openNodes are the nodes that have room for a pod of a class, as the cluster is: all open nodes
-// among the first scanned nodes.
+// openNodes has the nodes that have room for a pod of a class before any placement: all such nodes among the
+// first scanned nodes.
 type openNodes struct {
 	numbers []int
 	scanned int
@@ -32,11 +32,11 @@ func newPlacement(list []*node) *placement {
 	return &placement{nodes: list, open: map[*class]*openNodes{}, room: make([]vector, len(list))}
 }
 
-// place finds a node for each pod in turn, among the nodes that are not gone, and returns the pods
-// without a node.
+// place finds a node for each pod in turn, except for the nodes that are gone, and returns the pods that
+// remain without a node.
 func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	var used []int
-	// A class has room on fewer and fewer nodes, so its search continues from the last node.
+	// Room only shrinks, so the search for a class continues from the last node.
 	next := map[*class]int{}
 	for _, h := range homeless {
 		n, k := p.firstFit(h.class, next[h.class], gone)
@@ -60,8 +60,8 @@ func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	return rest
 }
 
-// firstFit returns the first node, from the k-th open node of the class, that takes a pod of the
-// class and is not gone, and the place to continue from; nil if there is none.
+// firstFit returns the first node, from the k-th open node of the class on, that takes a pod of the class and
+// is not gone, and the index to continue from; nil if there is none.
 func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int) {
 	open := p.open[of]
 	if open == nil {
@@ -79,8 +79,8 @@ func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int
 	}
 }
 
-// openNode returns the k-th node that has room for a pod of the class as the cluster is, nil if
-// there are fewer. It scans no further than needed: most pods fit one of the first nodes.
+// openNode returns the k-th node that has room for a pod of the class before any placement, nil if there are
+// fewer. It scans no further than necessary: most pods fit on one of the first nodes.
 func (p *placement) openNode(of *class, open *openNodes, k int) *node {
 	for len(open.numbers) <= k {
 		if open.scanned == len(p.nodes) || of.unknown != "" {
@@ -88,7 +88,7 @@ func (p *placement) openNode(of *class, open *openNodes, k int) *node {
 		}
 		n := p.nodes[open.scanned]
 		open.scanned++
-		// Resources first: that is cheaper.
+		// Check resources first, as that is cheaper.
 		if !n.away && n.free.covers(of.request) && len(of.refusals(n.object)) == 0 {
 			open.numbers = append(open.numbers, n.number)
 		}

@@ -18,9 +18,9 @@ const (
 	othersAntiAffinity = "anti-affinity of other pods"
 )
 
-// repels is the required anti-affinity of running pods, which keeps new pods away from their nodes
-// even if the new pods have none. It has selectors by the namespace of the new pod, and under ""
-// the selectors that may match in any namespace.
+// repels is the required anti-affinity of running pods, which keeps matching new pods away from their nodes
+// even if the new pods have no affinity. It has label selectors by namespace of the new pod; selectors under
+// "" may match in any namespace.
 type repels map[string][]labels.Selector
 
 // add adds the anti-affinity of a pod on a node.
@@ -28,7 +28,7 @@ func (r repels) add(pod *corev1.Pod) {
 	for _, term := range antiAffinityOf(pod) {
 		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 		if err != nil {
-			continue // The API server accepts none like it.
+			continue // The API server does not accept such a selector.
 		}
 		namespaces := term.Namespaces
 		switch {
@@ -43,7 +43,7 @@ func (r repels) add(pod *corev1.Pod) {
 	}
 }
 
-// matches reports whether a new pod may be kept away from some nodes.
+// matches reports whether the anti-affinity may keep a new pod away from some nodes.
 func (r repels) matches(pod *corev1.Pod) bool {
 	matches := func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }
 	return slices.ContainsFunc(r[""], matches) || pod.Namespace != "" && slices.ContainsFunc(r[pod.Namespace], matches)
@@ -56,7 +56,7 @@ func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// constraintsOf returns the constraints on the node of a pod, as a key.
+// constraintsOf returns a key for the constraints of a pod on its node.
 func constraintsOf(spec *corev1.PodSpec) string {
 	var key strings.Builder
 	for _, t := range spec.Tolerations {

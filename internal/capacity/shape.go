@@ -12,12 +12,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Shape is the constraints that the scheduler evaluates of a pod, other than its requests.
+// Shape has the constraints of a pod that the scheduler evaluates, except for its requests.
 type Shape struct {
 	spec *corev1.PodSpec
-	// required is the node affinity and selector, nil if the pod has neither.
+	// required is the node affinity and node selector, nil if the pod has neither.
 	required *nodeaffinity.RequiredNodeAffinity
-	// Unevaluated names the constraints that the scheduler evaluates and this package does not.
+	// Unevaluated lists the constraints that the scheduler evaluates and this package does not.
 	Unevaluated []string
 }
 
@@ -47,15 +47,14 @@ func ShapeOf(pod *corev1.Pod) Shape {
 	return s
 }
 
-// attached reports whether the scheduler counts a volume on its node, or places the pod by it:
-// claims, and disks that a pod names itself.
+// attached reports whether a volume matters to the scheduler: a claim, or a disk that the pod names directly.
 func attached(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
 }
 
-// usesHostPorts reports whether a pod uses ports of its node. In the node's network each port is a
-// host port, also before the API server has written the number into the pod.
+// usesHostPorts reports whether a pod uses ports of its node. With hostNetwork every port is a host port,
+// even before the API server has defaulted hostPort.
 func usesHostPorts(spec *corev1.PodSpec) bool {
 	uses := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
@@ -63,21 +62,21 @@ func usesHostPorts(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, uses) || slices.ContainsFunc(spec.InitContainers, uses)
 }
 
-// The reasons why a node takes no pod of a shape, however much is free on it.
+// Reasons for which a node takes no pod of a shape, however much is free on it.
 const (
 	refusedByLabels = "node selector or affinity"
 	refusedByCordon = "cordoned"
 )
 
-// refusals returns why the scheduler places no pod of the shape on the node, however much is free
-// there; none if it does.
+// refusals returns the reasons for which the scheduler places no pod of the shape on the node, however much
+// is free there.
 func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if n.Spec.Unschedulable && nodes.Blocks(&cordon, s.spec.Tolerations) {
 		reasons = append(reasons, refusedByCordon)
 	}
 	for i := range n.Spec.Taints {
-		// The taint of a cordoned node would repeat the reason.
+		// The taint of a cordoned node would repeat that reason.
 		if t := &n.Spec.Taints[i]; nodes.Blocks(t, s.spec.Tolerations) && (t.Key != cordon.Key || !n.Spec.Unschedulable) {
 			reasons = append(reasons, "taint "+t.ToString())
 		}

@@ -12,17 +12,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Share is the part of a namespace or workload in the requests on some nodes.
+// Share is the share of a namespace or workload in the requests on a group of nodes.
 type Share struct {
-	// Name is a namespace, or namespace/kind/name of a workload; empty for the rest.
+	// Name is a namespace, or namespace/kind/name of a workload; empty for all others together.
 	Name    string  `json:"name"`
 	Pods    int     `json:"pods"`
 	Percent float64 `json:"percent"`
 }
 
-// Shares returns how the requests for the resource on the nodes are divided, by namespace or, with
-// workloads, by workload: the greatest share first, limit of them, and then the rest together, so
-// that the percentages add up to 100. It returns none if nothing is requested.
+// Shares divides the requests for a resource on the nodes by namespace, or by workload if workloads is set.
+// It returns the limit largest shares in descending order, then all others together, so that the percentages
+// add up to 100. It returns none if nothing is requested.
 func (m *Members) Shares(resource corev1.ResourceName, workloads bool, limit int) []Share {
 	i, known := m.axes.index[resource]
 	if !known {

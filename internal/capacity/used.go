@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MetricsExpire is the age from which metrics do not count. A metrics server renews them every
-// minute or two at most.
+// MetricsExpire is the age at which metrics expire. A metrics server renews them every two minutes or more
+// often.
 const MetricsExpire = 10 * time.Minute
 
-// usedMost is the most that a node can use of the resources that are measured. More is a mistake
-// of the metrics server.
+// usedMost is the maximum plausible usage of a node. A higher value is an error of the metrics server.
 var usedMost = map[corev1.ResourceName]resource.Quantity{
 	corev1.ResourceCPU:    *resource.NewQuantity(1<<20, resource.DecimalSI),
 	corev1.ResourceMemory: *resource.NewQuantity(1<<50, resource.BinarySI),
@@ -24,26 +23,25 @@ var usedMost = map[corev1.ResourceName]resource.Quantity{
 // Metrics is the measured usage of a node.
 type Metrics struct {
 	Node string
-	// Time is the time of the measurement; zero if it is not known.
+	// Time is the time of the measurement; zero if unknown.
 	Time  time.Time
 	Usage corev1.ResourceList
 }
 
-// Used is how much CPU and memory the nodes of a group use, whatever their pods request.
+// Used is the measured CPU and memory usage of a group of nodes, in contrast to the requests of their pods.
 type Used struct {
-	// Nodes is how many nodes the group has, and MeasuredNodes how many of them have metrics.
+	// Nodes is the number of nodes in the group, and MeasuredNodes the number of nodes with metrics.
 	Nodes         int `json:"nodes"`
 	MeasuredNodes int `json:"measuredNodes"`
-	// Resources is the sum of the measured nodes: a lower bound for the group if it has other nodes.
+	// Resources is the sum over the measured nodes, which is a lower bound if other nodes have no metrics.
 	Resources corev1.ResourceList `json:"resources"`
 }
 
 // AtLeast reports whether the resources are a lower bound.
 func (u *Used) AtLeast() bool { return u.MeasuredNodes < u.Nodes }
 
-// UsedBy returns how much the nodes of these names use at a time, nil if none of them has metrics.
-// Metrics that have expired, lack CPU or memory, or have an amount that no node can use do not
-// count.
+// UsedBy returns the usage of the named nodes at the given time, nil if none of them has metrics. Metrics
+// that have expired, lack CPU or memory, or have implausible amounts are ignored.
 func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	usage := make(map[string]corev1.ResourceList, len(list))
 	for i := range list {
@@ -74,10 +72,10 @@ func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	return u
 }
 
-// scales are the fractions that are shown: nanocores are measured, which are too fine to read.
+// scales has the precision of the shown amounts: metrics are in nanocores, which are too fine to read.
 var scales = map[corev1.ResourceName]resource.Scale{corev1.ResourceCPU: resource.Milli, corev1.ResourceMemory: 0}
 
-// usable reports whether the metrics count at a time.
+// usable reports whether the metrics are plausible and have not expired.
 func (m *Metrics) usable(now time.Time) bool {
 	if !m.Time.IsZero() && now.Sub(m.Time) >= MetricsExpire {
 		return false

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// completer is the program that kubectl asks for the completions of "kubectl tide".
+// completer is the program that kubectl calls for completions of "kubectl tide".
 const completer = "kubectl_complete-tide"
 
 // completionOptions are the arguments of completion.
@@ -40,7 +40,7 @@ With the name of a shell, it prints a completion script for kubectl-tide.`,
 	}
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *completionOptions) Complete(cmd *cobra.Command, args []string) error {
 	o.root = cmd.Root()
 	if len(args) > 0 {
@@ -49,10 +49,10 @@ func (o *completionOptions) Complete(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *completionOptions) Validate() error { return nil }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *completionOptions) Run(context.Context) error {
 	switch o.shell {
 	case "":
@@ -71,7 +71,7 @@ func (o *completionOptions) Run(context.Context) error {
 	}
 }
 
-// completeFlags completes the values of the flags that all commands have.
+// completeFlags registers completions for the flags that all commands have.
 func completeFlags(e *cmdutil.Env, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.Kubeconfig.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
 	_ = cmd.RegisterFlagCompletionFunc("context", e.Kubeconfig.CompleteContext)

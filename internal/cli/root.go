@@ -33,8 +33,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// Run runs the plugin and returns its exit code. args begin with the name that
-// it was called by.
+// Run runs the plugin and returns its exit code. The first of args is the name by which the plugin was
+// called.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// Silence library logging.
 	ctrllog.SetLogger(logr.Discard())
@@ -63,10 +63,10 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 0
 }
 
-// shownFlags are the flags of kubectl that help lists; the others work too.
+// shownFlags are the flags of kubectl that the help lists; the others are accepted, too.
 var shownFlags = map[string]bool{"kubeconfig": true, "context": true, "namespace": true, "request-timeout": true, "as": true}
 
-// Command returns the commands as docs/reference describes them: they are not run.
+// Command returns the command tree for docs/reference. Its commands are not run.
 func Command() *cobra.Command {
 	return newCommand(&cmdutil.Env{Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Now: time.Now, Local: time.UTC})
 }
@@ -127,10 +127,10 @@ interrupted.`,
 	return cmd
 }
 
-// help is the function of a command that only has subcommands.
+// help is the run function of a command that only has subcommands.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// setLogging lets the client libraries log, if -v asks for it.
+// setLogging lets the client libraries log with the verbosity of -v.
 func setLogging(verbosity int) error {
 	if verbosity <= 0 {
 		return nil

@@ -20,19 +20,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Right is a verb on an object of Tidekeeper's, as access reviews name it.
+// Right is a verb on an object of Tidekeeper, as in an access review.
 type Right struct{ Verb, Resource, Namespace, Name string }
 
-// Actions are the actions of --allow-actions. Each except Allowed returns its result,
-// in a sentence.
+// Actions are the actions that --allow-actions enables. Each action returns its result as a sentence.
 type Actions interface {
-	// Allowed reports whether the user has a right, by an access review.
+	// Allowed reports whether the user has a right, according to an access review.
 	Allowed(ctx context.Context, right Right) (bool, error)
 	// RestartNow requests a restart, Suspend and Resume change the schedule.
 	RestartNow(ctx context.Context, namespace, name string) (string, error)
 	Suspend(ctx context.Context, namespace, name string) (string, error)
 	Resume(ctx context.Context, namespace, name string) (string, error)
-	// Freeze creates a Freeze in these namespaces, none being all, until a time or for a length.
+	// Freeze creates a Freeze for these namespaces, or for all if the list is empty. until is a time or a
+	// duration.
 	Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error)
 	// Thaw lifts the Freeze with this name and UID.
 	Thaw(ctx context.Context, name string, uid types.UID) (string, error)
@@ -47,15 +47,15 @@ const (
 	actThaw    = "thaw"
 )
 
-// action is a button, with the question of its dialog and the object that is sent after a yes.
+// action is a button with its confirmation dialog, and the object that the confirmation sends.
 type action struct {
 	Name, Text, Question string
 	// Ask is the question in a line, the heading of the dialog.
 	Ask string
-	// Object names the object, as JSON.
+	// Object identifies the object as JSON.
 	Object string
-	// Asks says that the dialog asks for the fields of a freeze, and Namespaces is the first text of the
-	// field of that name.
+	// Asks is set if the dialog has the fields of a freeze. Namespaces is the initial value of the field of
+	// that name.
 	Asks       bool
 	Namespaces string
 }
@@ -66,22 +66,22 @@ type asked struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
-	// Namespaces of a freeze, separated by commas.
+	// Namespaces are the namespaces of a freeze, separated by commas.
 	Namespaces string `json:"namespaces,omitempty"`
 	Until      string `json:"until,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 }
 
-// actionTimeout is how long the API server is waited for.
+// actionTimeout is the time limit for the API server.
 const actionTimeout = 10 * time.Second
 
-// rightsAge is how old the answer of an access review may be for a button to be shown. Before
-// something is done it is asked for again.
+// rightsAge is the maximum age of an access review that decides whether a button is shown. Before an action,
+// the review is repeated.
 const rightsAge = 15 * time.Second
 
-// objectText is an object as it is sent back after a yes.
+// objectText encodes an object in the form that the confirmation sends back.
 func objectText(of asked) string {
-	text, _ := json.Marshal(of) // Strings always can be.
+	text, _ := json.Marshal(of) // Marshalling strings cannot fail.
 	return string(text)
 }
 
@@ -89,17 +89,17 @@ func restartRight(namespace, name string) Right {
 	return Right{"patch", kindRestarts, namespace, name}
 }
 
-// buttons are the actions on the objects of a page that the user may do.
+// buttons returns the actions that the user may perform on the objects of a page.
 type buttons struct {
 	context   string
-	namespace string // of the run; "" for all
-	// freezable reports whether the cluster serves freezes.
+	namespace string // the namespace that the site is limited to; "" for all
+	// freezable is set if the cluster serves Freezes.
 	freezable bool
 	may       func(Right) bool
 }
 
-// restart returns the actions on a ScheduledRestart: none without --allow-actions, or without the
-// right to patch it.
+// restart returns the actions on a ScheduledRestart. There are none without --allow-actions, or without the
+// right to patch the object.
 func (b *buttons) restart(of *tidekeeperv1.ScheduledRestart) []action {
 	if !b.may(restartRight(of.Namespace, of.Name)) {
 		return nil
@@ -124,7 +124,7 @@ func replacedBy(of *tidekeeperv1.ScheduledRestart) string {
 	return "All its pods are replaced, by its own update strategy."
 }
 
-// freeze returns the button that creates a Freeze, if the user may.
+// freeze returns the button that creates a Freeze, if the user may create one.
 func (b *buttons) freeze() []action {
 	if !b.freezable || !b.may(Right{Verb: "create", Resource: kindFreezes}) {
 		return nil
@@ -136,7 +136,7 @@ func (b *buttons) freeze() []action {
 	}}
 }
 
-// thaw returns the button that lifts a Freeze, if the user may.
+// thaw returns the button that deletes a Freeze, if the user may delete it.
 func (b *buttons) thaw(f *view.Freeze) []action {
 	if !b.may(Right{Verb: "delete", Resource: kindFreezes, Name: f.Name}) {
 		return nil
@@ -148,7 +148,7 @@ func (b *buttons) thaw(f *view.Freeze) []action {
 	}}
 }
 
-// do returns the function of the action, and the right that it needs.
+// do returns the function for the action, and the right that it requires.
 func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error), error) {
 	restarts := map[string]func(context.Context, string, string) (string, error){
 		actNow: actions.RestartNow, actSuspend: actions.Suspend, actResume: actions.Resume,
@@ -175,7 +175,7 @@ func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error
 	}
 }
 
-// serveAction does the action that a dialog was confirmed for.
+// serveAction performs an action that was confirmed in a dialog.
 func serveAction(actions Actions, w http.ResponseWriter, r *http.Request) {
 	if actions == nil {
 		http.Error(w, "this page is read-only: start it with --allow-actions", http.StatusForbidden)

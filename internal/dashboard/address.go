@@ -12,16 +12,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// address is the query of a page's address. namespace is the namespace of the run, "" for all.
+// address is the query of a page's address. namespace is the namespace that the site is limited to, "" for
+// all.
 type address struct {
 	query     url.Values
 	namespace string
 }
 
-// get returns a parameter, "" without it.
+// get returns the value of a parameter, "" if it is missing.
 func (a address) get(name string) string { return a.query.Get(name) }
 
-// with returns the page's own address with another value of a parameter; "" removes the parameter.
+// with returns the page's own address with another value of a parameter; the value "" removes the parameter.
 func (a address) with(name, value string) string {
 	query := url.Values{}
 	for key, values := range a.query {
@@ -34,19 +35,19 @@ func (a address) with(name, value string) string {
 	return "?" + query.Encode()
 }
 
-// shows reports whether objects of a namespace are shown: they must be in the namespace of the run,
-// and match the page's own filter.
+// shows reports whether objects of a namespace are shown: the namespace must be the site's, and match the
+// filter of the page.
 func (a address) shows(namespace string) bool {
 	only := a.get("namespace")
 	return (a.namespace == "" || namespace == a.namespace) && (only == "" || namespace == only)
 }
 
-// matches reports whether a text has the filter in it, in upper or lower case.
+// matches reports whether a text contains the filter, ignoring case.
 func (a address) matches(text string) bool {
 	return view.Matches(a.get("q"), text)
 }
 
-// namespaceFlags are the flags for the namespaces of the page, in a command.
+// namespaceFlags returns the flags of a command for the namespaces of the page.
 func (a address) namespaceFlags() []string {
 	namespace := a.namespace
 	if only := a.get("namespace"); only != "" {
@@ -67,7 +68,7 @@ func (a address) listOf(command ...string) []string {
 	return command
 }
 
-// ahead is how far a page looks ahead.
+// ahead is the period into the future that a page shows.
 type ahead struct {
 	text string
 	time.Duration
@@ -78,13 +79,13 @@ func (a ahead) words() string { return strings.NewReplacer("h", " h", "d", " day
 
 var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
-// ahead returns how far the address looks ahead.
+// ahead returns the period into the future that the address selects.
 func (a address) ahead() ahead {
 	i := max(0, slices.IndexFunc(aheads, func(of ahead) bool { return of.text == a.get("for") }))
 	return aheads[i]
 }
 
-// sorts returns the choices of an order of pools.
+// sorts returns the links that sort pools.
 func (a address) sorts(chosen string) []choice {
 	var list []choice
 	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {

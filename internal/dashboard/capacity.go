@@ -20,33 +20,33 @@ import (
 // whatIf is the data of the page about copies that fit, and losses.
 type whatIf struct {
 	Problems []string
-	// NoRoom says why nothing is known of what fits.
+	// NoRoom explains why the room in the cluster is unknown.
 	NoRoom string
 	Fields []field
-	// Like is the workload whose copies are meant, and Workloads can be chosen.
+	// Like is the selected workload, and Workloads are the workloads that can be selected.
 	Like      string
 	Workloads []string
 	Mistake   string
-	// Lacks names parts that the copy of a workload is evaluated without.
+	// Lacks names parts of the workload that are not evaluated.
 	Lacks    string
 	Requests string
 	Fits     []fitRow
 	AtMost   string
 	Losses   []lossRow
 	Pending  []pendingRow
-	Total    int // pending pods
+	Total    int // the number of pending pods
 }
 
-// field is a field of the form.
+// field is an input field of the form.
 type field struct {
 	Name, Label, Value, Example string
-	// Off reports that the field shows a request of a workload, and cannot be edited.
+	// Off is set if the field shows a request of a workload, and cannot be edited.
 	Off      bool
 	resource corev1.ResourceName
 	flag     string
 }
 
-// formFields are the possible requests of a copy, with the flags of the same command.
+// formFields are the fields for the requests of a copy, with the flags of the equivalent command.
 var formFields = []field{
 	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
 	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
@@ -54,20 +54,20 @@ var formFields = []field{
 	{Name: "request", Label: "Other", Example: "ephemeral-storage=10Gi", flag: "--request"},
 }
 
-// The copy that is asked about first.
+// Initial requests of the form.
 const (
 	firstCPU    = "1"
 	firstMemory = "2Gi"
 )
 
-// fitRow is how many copies a pool takes.
+// fitRow is a row of the table of copies that fit into each pool.
 type fitRow struct {
 	view.PoolFit
 	Text, LimitedBy, Refused, Href string
 	Is                             view.Severity
 }
 
-// lossRow is a loss in the table.
+// lossRow is a row of the table of losses.
 type lossRow struct {
 	view.PoolLoss
 	Homeless                 int
@@ -84,7 +84,7 @@ func lossRowOf(l view.PoolLoss) lossRow {
 	return row
 }
 
-// pendingRow is a group of pending pods.
+// pendingRow is a row of the table of pending pods: a group of similar pods.
 type pendingRow struct {
 	view.PendingGroup
 	Count              int
@@ -111,7 +111,7 @@ func pendingRows(room *view.Room) []pendingRow {
 	return rows
 }
 
-// capacityPage is the page about copies that fit, and losses.
+// capacityPage builds the page about copies that fit, and losses.
 func capacityPage(r *request) (*page, error) {
 	s := r.snapshot
 	d := &whatIf{Problems: s.problemsOf(capacityKinds...), NoRoom: s.problem(capacityKinds...)}
@@ -172,7 +172,7 @@ func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, 
 	return view.PodOf(requests), command, nil
 }
 
-// read reads the amounts of the form.
+// read parses the amounts in the form.
 func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	asked := false
@@ -200,7 +200,7 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// longestAmount is how long an amount may be: longer texts take too long to parse.
+// longestAmount is the maximum length of an amount: longer texts take too long to parse.
 const longestAmount = 40
 
 // addTo adds the amount of a field to the requests.

@@ -18,12 +18,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// badness orders severities.
+// badness ranks severities.
 var badness = map[view.Severity]int{view.Good: 0, view.Neutral: 0, view.Warning: 1, view.Bad: 2}
 
 func typesUID(uid string) types.UID { return types.UID(uid) }
 
-// plural puts a number before a noun.
+// plural returns a number with a noun in the singular or plural.
 func plural(n int, noun string) string {
 	if n == 1 || noun == "more" {
 		return strconv.Itoa(n) + " " + noun
@@ -31,15 +31,15 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// ofAll is some of all of them.
+// ofAll returns a fraction such as 3/5.
 func ofAll(some, all int) string { return fmt.Sprintf("%d/%d", some, all) }
 
-// levelBar is a share with a bar.
+// levelBar is a percentage with a bar.
 type levelBar struct {
 	Resource string
 	Known    bool
 	Percent  int32
-	Width    int32 // of the bar, in percent
+	Width    int32 // width of the bar, in percent
 	Amount   string
 	Is       view.Severity
 }
@@ -50,18 +50,18 @@ func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
 	return levelBar{Resource: string(name), Known: known, Percent: l.Percent, Width: min(100, l.Percent), Amount: l.Amount(), Is: l.Severity()}
 }
 
-// tide is how much of a resource exists, can be used, is requested and is used: parts of the
-// allocatable amount, in thousandths of the width.
+// tide is the bar of a resource on the page of a pool. Its parts are the requested, used and lost shares of
+// the allocatable amount, in thousandths of the width.
 type tide struct {
 	levelBar
-	// Lost is the part that no new pod can use, at the right end; Used is a mark.
+	// Lost is the part that no new pod can use, drawn at the right end. Used is drawn as a mark.
 	Requested, Lost, Used int64
 	LostX, UsedX          int64
 	LostText, UsedText    string
 	Free                  string
 }
 
-// tideOf returns the picture of a resource. The room and the use may be unknown.
+// tideOf returns the bar of a resource. The room and the usage may be unknown.
 func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
 	name := corev1.ResourceName(l.Resource)
 	t := tide{levelBar: levelOf([]view.Level{l}, name), LostText: "-", UsedText: "-", Free: "-"}
@@ -96,10 +96,11 @@ func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
 	return t
 }
 
-// classes are the classes of the map of nodes: five of 20 percent, and another for full nodes.
+// classTexts are the labels of the classes of nodes on the map: five classes of 20 percent, and one for full
+// nodes.
 var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
 
-// classOf returns the class of a level.
+// classOf returns the class of a percentage.
 func classOf(percent int32) int {
 	switch {
 	case percent >= 95:
@@ -111,7 +112,7 @@ func classOf(percent int32) int {
 	}
 }
 
-// nodeMap has a square for each node, and beside it how many nodes there are of each level.
+// nodeMap has a square for each node, and a histogram of the nodes by level.
 type nodeMap struct {
 	Groups    []nodeGroup
 	Legend    []stageKey
@@ -120,7 +121,7 @@ type nodeMap struct {
 	Of        string
 }
 
-// nodeGroup is the nodes of a zone.
+// nodeGroup has the nodes of a zone, or of another group.
 type nodeGroup struct {
 	Name    string
 	Squares []square
@@ -131,11 +132,11 @@ type square struct {
 	Name, Href, Title string
 	Class             int
 	State             string // "cordoned", "not ready", …
-	Mark              string // its digit, or the glyph of its state
+	Mark              string // the digit of its class, or the glyph of its state
 	Chosen            bool
 }
 
-// histogramBar is the number of nodes of a level.
+// histogramBar is the number of nodes in a class.
 type histogramBar struct {
 	view.LevelClass
 	Width  int // in percent
@@ -198,16 +199,16 @@ func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a a
 	return m
 }
 
-// segment is a stage of a start-up in its place, in thousandths of the width.
+// segment is a stage of a start-up on the time axis, in thousandths of the width.
 type segment struct {
 	Number        int
 	X, Width      int64
-	Fuzzy         int64 // where its end may also be: the API keeps whole seconds
+	Fuzzy         int64 // uncertainty of its end, as the API has times in whole seconds
 	Title         string
 	Done, Slowest bool
 }
 
-// segmentsOf returns the stages of a start-up on a scale that ends at the longest.
+// segmentsOf returns the stages of a start-up, on a scale on which the longest start-up has the full width.
 func segmentsOf(s *view.Startup, longest int64) []segment {
 	names := podtimeline.StageNames()
 	var list []segment

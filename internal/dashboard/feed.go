@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// start starts to watch a kind. The mutex must be held.
+// start starts the watch of a kind. The caller must hold the mutex.
 func (w *World) start(kind Kind) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), failed: make(chan struct{}), lastUsed: w.now()}
@@ -31,7 +31,7 @@ func (w *World) start(kind Kind) *feed {
 	read := sync.OnceFunc(func() { close(f.synced) })
 	failed := sync.OnceFunc(func() { close(f.failed) })
 	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
-		// Answers of the API server are handled below.
+		// Errors that the API server returns are handled below.
 		if status := apierrors.APIStatus(nil); ctx.Err() == nil && !isClosed(f.synced) && !errors.As(err, &status) {
 			note(func() { f.unreached = kind.Explain(err) })
 			failed()
@@ -80,13 +80,13 @@ func (w *World) start(kind Kind) *feed {
 	return f
 }
 
-// observed reports the errors of lists and watches.
+// observed is a ListerWatcher that reports the errors of another.
 type observed struct {
 	cache.ListerWatcherWithContext
 	onError func(error)
 }
 
-// ListWithContext is part of cache.ListerWatcherWithContext.
+// ListWithContext implements cache.ListerWatcherWithContext.
 func (o observed) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := o.ListerWatcherWithContext.ListWithContext(ctx, options)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o observed) ListWithContext(ctx context.Context, options metav1.ListOption
 	return list, err
 }
 
-// WatchWithContext is part of cache.ListerWatcherWithContext.
+// WatchWithContext implements cache.ListerWatcherWithContext.
 func (o observed) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := o.ListerWatcherWithContext.WatchWithContext(ctx, options)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// fleetRead is how long a page about several clusters waits for the first lists of each.
+// fleetRead is the time that a page about several clusters waits for the first lists of each cluster.
 const fleetRead = 2 * time.Second
 
-// fleet has the pages of several clusters, and the pages about all of them.
+// fleet serves the pages of several clusters, and the pages about all of them.
 type fleet struct {
 	frame   *frame
 	now     func() time.Time
@@ -43,7 +43,7 @@ func (f *fleet) contexts() []string {
 	return names
 }
 
-// changes announce a change in any of several clusters.
+// changes notifies waiting requests of a change in any of the clusters.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -62,8 +62,6 @@ func (c *changes) later() <-chan struct{} {
 	defer c.mu.Unlock()
 	return c.next
 }
-
-// The methods of [pages].
 
 func (f *fleet) head() *frame { return f.frame }
 
@@ -84,11 +82,11 @@ func (f *fleet) hold(b builder) (release func()) {
 // errNoContext is the error for a cluster that the site does not show.
 var errNoContext = errors.New("there is no such context: the page shows only the contexts in --contexts")
 
-// aboutAll reports whether a page can be about several clusters.
+// aboutAll reports whether the page of a path can show all clusters at once.
 func aboutAll(path string) bool { return path == "/" || path == "/restarts" }
 
-// of returns the cluster that an address is about, and the query, which names it; nil if the page is
-// about all clusters.
+// of returns the cluster that an address selects, nil if the page shows all clusters, and the query with the
+// name of the cluster.
 func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	name := query.Get("context")
 	if name == "" && aboutAll(path) {
@@ -104,14 +102,14 @@ func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	return f.members[i], f.members[i].frame.links.query(query), nil
 }
 
-// ofObject are the parameters about an object of a cluster, which other clusters may not have.
+// ofObject lists the parameters that name an object of one cluster, which other clusters may not have.
 var ofObject = []string{"node", "class", "restart", "pod", "like"}
 
-// choices returns the links to the same page of the other clusters, as HTML. The chosen context is
-// "" for the page about all clusters.
+// choices returns links to the same page of the other clusters, as HTML. chosen is the current context, ""
+// for the page about all clusters.
 func (f *fleet) choices(chosen, path string, query url.Values) (string, error) {
 	if strings.HasPrefix(path, "/pools/") {
-		path = "/" // Another cluster may not have the pool.
+		path = "/" // Another cluster may not have a pool of that name.
 	}
 	rest := url.Values{}
 	for key, values := range query {
@@ -136,8 +134,8 @@ func (f *fleet) choices(chosen, path string, query url.Values) (string, error) {
 	return out.String(), err
 }
 
-// serveActionOf does the action that a dialog was confirmed for, in the cluster that the address
-// names. Without a name, nothing is done.
+// serveActionOf performs a confirmed action in the cluster that the address names. It does nothing if the
+// address names none.
 func (s *Site) serveActionOf(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if s.fleet != nil && query.Get("context") == "" {
@@ -154,7 +152,7 @@ func (s *Site) serveActionOf(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// part is the part of a cluster in a page about several.
+// part is the contribution of a cluster to a page about all clusters.
 type part struct {
 	member   *Member
 	snapshot *snapshot
@@ -163,10 +161,10 @@ type part struct {
 	err      error
 }
 
-// context returns the name of the cluster.
+// context returns the name of the cluster's context.
 func (p *part) context() string { return p.member.frame.links.context }
 
-// silent returns why nothing of the cluster can be shown, "" if something can.
+// silent returns why nothing of the cluster can be shown, "" if some objects can be shown.
 func (p *part) silent(kinds []string) string {
 	for _, kind := range kinds {
 		if p.snapshot.problems[kind] == "" && !p.snapshot.unserved[kind] {
@@ -176,8 +174,7 @@ func (p *part) silent(kinds []string) string {
 	return p.snapshot.problem(kinds...)
 }
 
-// build returns a page that is about all clusters. None of them waits for another, and none is
-// waited for long.
+// build builds a page about all clusters. The clusters are read concurrently, each with a time limit.
 func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
 	b, _, found := route(path)
 	if !found {
@@ -205,7 +202,7 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 		}
 	}
 	if lost < len(parts) {
-		shown.lost = "" // The page names the lost clusters.
+		shown.lost = "" // The page itself names the unreachable clusters.
 	}
 	all := &fleetPages{now: shown.now, local: f.frame.local, address: address{query, f.frame.about.Namespace}, contexts: f.contexts(), parts: parts, kinds: b.kinds}
 	began := time.Now()

@@ -17,38 +17,38 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// otherCluster is a cluster that has no row of its own in a table.
+// otherCluster is a cluster without a row of its own in a table.
 type otherCluster struct {
 	Context, Href, Text string
 	Is                  view.Severity
 }
 
-// clusterError is a cluster that cannot be shown, for programs.
+// clusterError is a cluster that cannot be shown, in the JSON data of a page.
 type clusterError struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// fleetPool is a pool with its cluster, for programs.
+// fleetPool is a pool with its cluster, in the JSON data of a page.
 type fleetPool struct {
 	Context string `json:"context"`
 	view.Pool
 }
 
-// fleetForecast is the forecast of a cluster, for programs.
+// fleetForecast is the forecast of a cluster, in the JSON data of a page.
 type fleetForecast struct {
 	Context string `json:"context"`
 	forecast.Forecast
 }
 
-// fleetData is the page about several clusters for programs, with the clusters that cannot be shown.
+// fleetData is the JSON data of a page about all clusters, with the clusters that cannot be shown.
 type fleetData[T any] struct {
 	Items  []T            `json:"items"`
 	Errors []clusterError `json:"errors,omitempty"`
 }
 
-// problemsOf are the sentences about a cluster, each with its name. Old data is
-// among them.
+// problemsOf returns sentences about the problems of a cluster, including outdated data. Each sentence names
+// the cluster.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
@@ -68,17 +68,17 @@ func (p *part) problemsOf(problems []string, noManager, oldForecast, local strin
 
 func (p *part) lostAt() string { return p.member.frame.clock(p.snapshot.lostAt) }
 
-// fleetPages make the pages about several clusters from the pages of each.
+// fleetPages combines pages of single clusters into pages about all clusters.
 type fleetPages struct {
 	now      time.Time
 	local    *time.Location
 	address  address
 	contexts []string
 	parts    []part
-	kinds    []string // that the page needs
+	kinds    []string // the kinds that the page needs
 }
 
-// overview is the page of the pools of all clusters.
+// overview builds the page of the pools of all clusters.
 func (a *fleetPages) overview() *page {
 	d := &overview{Several: true, Filter: a.address.get("q")}
 	data := fleetData[fleetPool]{Items: []fleetPool{}}
@@ -151,7 +151,7 @@ func (d *overview) add(of links, other *overview) {
 	}
 }
 
-// finish keeps the worst rows of all clusters, to the same scale.
+// finish keeps the worst rows of all clusters, and brings them to the same scale.
 func (d *overview) finish() {
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
 	d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
@@ -162,7 +162,7 @@ func (d *overview) finish() {
 	}
 }
 
-// restarts is the page of the restarts of all clusters.
+// restarts builds the page of the restarts of all clusters.
 func (a *fleetPages) restarts() *page {
 	local, data := a.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
 	ahead := a.address.ahead()
@@ -205,13 +205,13 @@ func (a *fleetPages) restarts() *page {
 	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(a.contexts, ","))}
 }
 
-// anyPlayed reports whether the forecast of a cluster is there.
+// anyPlayed reports whether the forecast of any cluster is available.
 func anyPlayed(parts []part) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.request != nil && p.request.played.Known })
 }
 
-// mergeForecasts returns the forecast of all clusters, in which each namespace has the name of its
-// cluster before it, and the freezes in the same form. Each cluster has a budget of its own.
+// mergeForecasts merges the forecasts and freezes of all clusters. In the result, the name of its cluster
+// precedes each namespace. The forecasts are separate simulations, as each cluster has its own budget.
 func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Duration) (forecast.Forecast, map[string][]period.Period) {
 	var all forecast.Forecast
 	freezes, minutes := map[string][]period.Period{}, map[time.Time]forecast.Minute{}
@@ -259,7 +259,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 	return all, freezes
 }
 
-// addSummary adds the numbers of a cluster.
+// addSummary adds the totals of a cluster.
 func addSummary(all, of *forecast.Summary) {
 	all.Started, all.Missed, all.Skipped, all.Failed = all.Started+of.Started, all.Missed+of.Missed, all.Skipped+of.Skipped, all.Failed+of.Failed
 	all.InProgress, all.Waiting, all.Assumed, all.Unlisted = all.InProgress+of.InProgress, all.Waiting+of.Waiting, all.Assumed+of.Assumed, all.Unlisted+of.Unlisted

@@ -16,45 +16,47 @@ import (
 )
 
 const (
-	// forecastAge is how old a forecast may be if nothing has changed.
+	// forecastAge is the maximum age of a forecast without changes.
 	forecastAge = 20 * time.Second
-	// forecastPatience is how long a page waits for a forecast. Later it shows the last forecast.
+	// forecastPatience is the time that a page waits for a new forecast. After that it shows the last one.
 	forecastPatience = time.Second
-	// longestForecast is how long a forecast may be made. The tenants decide how long it would take.
+	// longestForecast is the time limit for computing a forecast, whose cost tenants control.
 	longestForecast = 20 * time.Second
-	// forecastRest is how much longer than a forecast took the time is until the next one: they are
-	// made for at most a tenth of the time.
+	// forecastRest is the pause after a forecast, as a multiple of its computing time: forecasts take at most
+	// a tenth of the time.
 	forecastRest = 9
-	// assumedDuration is how long a restart takes that has never succeeded, as kubectl tide
-	// restarts forecast assumes it.
+	// assumedDuration is the assumed duration of a restart without a successful predecessor, as in kubectl
+	// tide restarts forecast.
 	assumedDuration = time.Minute
 )
 
-// forecasts makes the forecasts of the pages: outside of the lock of the pages, a forecast of each length
-// at a time, and for a bounded share of the time. Pages show the last forecast meanwhile.
+// forecasts computes the forecasts of the pages, without the lock of the pages. For each period ahead, it
+// computes at most one forecast at a time, and for a limited share of the time. In the meantime, pages show
+// the last forecast.
 type forecasts struct {
 	now func() time.Time
 	run func(context.Context, forecast.Input) forecast.Forecast
-	// patience is how long a page waits, and longest how long a forecast may be made.
+	// patience is the time that a page waits, and longest the time limit for computing a forecast.
 	patience, longest time.Duration
-	// made is called when a forecast is there that a page did not wait for; nil for nothing.
+	// made, if not nil, is called when a forecast is complete that a page did not wait for.
 	made func()
 
 	mu    sync.Mutex
 	known map[time.Duration]*knownForecast
 }
 
-// knownForecast is the last forecast of a length.
+// knownForecast is the last forecast for a period ahead.
 type knownForecast struct {
 	forecast.Forecast
-	// key is the version of its input, and at its time; zero if there is none yet.
+	// key identifies the input of the forecast, and at is its time; zero if there is no forecast yet.
 	key string
 	at  time.Time
-	// done is closed when the forecast that is being made ends, nil if none is. late says that a page
-	// has not waited for it.
+	// done is closed when the running computation ends; nil if none is running. late is set if a page did not
+	// wait for it.
 	done chan struct{}
 	late bool
-	// rests is until when no other is made, and problem why the last attempt came to nothing.
+	// rests is the time before which no other forecast is computed, and problem is the reason if the last
+	// attempt failed.
 	rests   time.Time
 	problem string
 }
@@ -63,20 +65,20 @@ func newForecasts(now func() time.Time) *forecasts {
 	return &forecasts{now: now, run: forecast.Run, patience: forecastPatience, longest: longestForecast, known: map[time.Duration]*knownForecast{}}
 }
 
-// shownForecast is a forecast as a page shows it.
+// shownForecast is a forecast as shown on a page.
 type shownForecast struct {
 	forecast.Forecast
-	// Known reports that there is a forecast.
+	// Known is set if there is a forecast.
 	Known bool
-	// at is when it was made, and old says that something has changed since; problem is why there
-	// is no later forecast.
+	// at is the time of the forecast, old is set if the input has changed since, and problem explains why
+	// there is no newer forecast.
 	at      time.Time
 	old     bool
 	problem string
 }
 
-// get returns the forecast of a length, of an input with a key. If needed, it makes a forecast from
-// the input, and waits for it for as long as a page may.
+// get returns the forecast for a period ahead and the input with the given key. If necessary, it starts a
+// computation and waits for it, up to the patience of a page.
 func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, input func() forecast.Input) shownForecast {
 	f.mu.Lock()
 	k := f.known[ahead]
@@ -104,7 +106,7 @@ func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, in
 	return shownForecast{Forecast: k.Forecast, Known: !k.at.IsZero(), at: k.at, old: k.key != key || f.now().Sub(k.at) >= forecastAge, problem: k.problem}
 }
 
-// await waits for a forecast, but not for long.
+// await waits for a computation, up to the patience of a page.
 func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struct{}) {
 	patience := time.NewTimer(f.patience)
 	defer patience.Stop()
@@ -119,7 +121,7 @@ func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struc
 	f.mu.Unlock()
 }
 
-// make makes a forecast. A forecast that takes too long is not kept.
+// make computes a forecast. A forecast that exceeds the time limit is discarded.
 func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in forecast.Input) {
 	f.mu.Lock()
 	longest := f.longest
@@ -145,7 +147,7 @@ func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in f
 	}
 }
 
-// note says that a forecast is old, or not there, and why; "" for a forecast of now.
+// note explains that a forecast is outdated or missing; "" for a current forecast.
 func (s *shownForecast) note(now time.Time, local *time.Location) string {
 	why := "a new one is being made"
 	if s.problem != "" {

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// freezeRow is a Freeze in the table.
+// freezeRow is a row of the table of Freezes.
 type freezeRow struct {
 	view.Freeze
 	State       string
@@ -22,8 +22,8 @@ type freezeRow struct {
 	Actions     []action
 }
 
-// freezeRows returns the Freezes that have not ended, of all namespaces: the taints of nodes
-// wait for each of them.
+// freezeRows returns the Freezes that have not ended. Freezes of all namespaces are shown, because the taints
+// of nodes wait for each of them.
 func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
 	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {

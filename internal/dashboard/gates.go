@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// wordsOf is the schedule in words, "" if it has none.
+// wordsOf describes the schedule in words, "" if there is none.
 func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	if ticks, _, _ := decision.ParseSchedule(&of.Spec); ticks != nil {
 		return ticks.Describe()
@@ -21,20 +21,19 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// gateReader reads the gates of ScheduledRestarts from a snapshot.
+// gateReader computes the gates of ScheduledRestarts from a snapshot.
 type gateReader struct {
 	snapshot *snapshot
 	settings view.Settings
 }
 
-// of returns the gates of a ScheduledRestart as they are now. The error explains why they are not
-// known.
+// of returns the current gates of a ScheduledRestart, or an error if they are unknown.
 func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
 	s := g.snapshot
 	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: s.now}
 	in.Freezes = s.freezes()[of.Namespace]
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&of.Spec)
-	// They are read without errors.
+	// Reading from the snapshot cannot fail.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		for _, other := range s.restarts() {
 			if other.Namespace == of.Namespace && other.Name == name {
@@ -65,7 +64,7 @@ func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) 
 	return &gates, nil
 }
 
-// closedText names the gates that are closed, and says why.
+// closedText returns the names of the closed gates, and the reasons.
 func closedText(gates *view.Gates, err error) (names, why string) {
 	if err != nil {
 		return "not known", err.Error()

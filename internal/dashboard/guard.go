@@ -16,22 +16,22 @@ import (
 // maxBody is the maximum size of the body of a request, in bytes.
 const maxBody = 64 << 10
 
-// bodyLimit is how long a client may take to send a body.
+// bodyLimit is the time limit for a client to send a body.
 const bodyLimit = 5 * time.Second
 
 // NewToken returns a secret that cannot be guessed: 32 random bytes, as text.
 func NewToken() string {
 	bytes := make([]byte, 32)
-	_, _ = rand.Read(bytes) // It never fails.
+	_, _ = rand.Read(bytes) // rand.Read never fails.
 	return base64.RawURLEncoding.EncodeToString(bytes)
 }
 
-// policy is the Content-Security-Policy of every answer. Scripts and styles come from this
-// server, and HTML gets into the page through the only policy of its script.
+// policy is the Content-Security-Policy of every response. Scripts and styles come from this server only, and
+// the only Trusted Types policy for HTML is the one in the script of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types tide; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// headers are the headers of every answer.
+// headers are set on every response.
 var headers = map[string]string{
 	"Content-Security-Policy":      policy,
 	"X-Content-Type-Options":       "nosniff",
@@ -44,12 +44,13 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// isOurHost reports whether a Host header names this machine literally. A name that only
-// resolves to it, as a name of an attacker may, does not count. Any port does: ssh -L has another.
+// isOurHost reports whether a Host header literally names this machine. Other names that resolve to this
+// machine do not count, as an attacker may own such a name. Any port is accepted, because ssh -L may use
+// another.
 func isOurHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name = host // without a port
+		name = host // the header has no port
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return false
 	}
@@ -59,9 +60,9 @@ func isOurHost(host string) bool {
 	return name == "127.0.0.1" || name == "localhost" || name == "[::1]"
 }
 
-// isOurOrigin reports whether a request does not come from another site. A browser names the
-// origin of a request in Origin, or its relation to us in Sec-Fetch-Site, or both; other
-// clients send neither. The shell, which has no data in it, may be navigated to from anywhere.
+// isOurOrigin reports whether a request does not come from another site. Browsers send the origin in Origin,
+// the relation to our site in Sec-Fetch-Site, or both; other clients send neither. Other sites may navigate
+// to the shell, which contains no data.
 func isOurOrigin(r *http.Request, isShell bool) bool {
 	if origin := r.Header.Values("Origin"); len(origin) > 0 && (len(origin) > 1 || origin[0] != "http://"+r.Host) {
 		return false
@@ -73,8 +74,7 @@ func isOurOrigin(r *http.Request, isShell bool) bool {
 	return isShell && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// isShell reports whether a path is answered with the shell, or with the line that there is no such
-// page.
+// isShell reports whether the response to a path is the shell, or the message that the page does not exist.
 func isShell(path string) bool {
 	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
@@ -98,7 +98,8 @@ func guard(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusForbidden)
 		default:
 			if post {
-				// Without a body's end, the connection ends. A recorder of a test has no deadlines.
+				// Close the connection if the body does not end. The recorders of tests do not support
+				// deadlines.
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)

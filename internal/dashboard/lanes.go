@@ -14,36 +14,36 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// laneSpan is how far a lane goes back, and ahead.
+// laneSpan is the period that a lane shows, into the past and into the future.
 const laneSpan = 24 * time.Hour
 
-// laneAxis is the time of all lanes.
+// laneAxis is the time axis of all lanes.
 type laneAxis struct {
 	From, Now, Until time.Time
 	local            *time.Location
 }
 
-// lane is the past and the coming restarts of a ScheduledRestart.
+// lane shows the past and future restarts of a ScheduledRestart on a time axis.
 type lane struct {
 	Windows []span
 	Bars    []laneBar
 	Title   string
 }
 
-// span is a time, in thousandths of the width.
+// span is an interval of the axis, in thousandths of the width.
 type span struct{ X, Width int64 }
 
-// laneBar is a tick: thin while it waited, thick while it took.
+// laneBar is a tick: a thin line while it waits, and a thick bar for the duration of its restart.
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
-	// Flag is above the bar of a request, below that of pods that became too old, and on both
-	// sides of that of a change.
-	Flag  string // request, age, change or "" for the schedule
+	// Flag is the mark of the trigger. It is drawn above the bar for a request, below it for the age of pods,
+	// and on both sides for a change.
+	Flag  string // request, age or change; "" for the schedule
 	Title string
 }
 
-// flags are the marks of the triggers.
+// flags are the marks of triggers.
 var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age", string(tidekeeperv1.TriggerChange): "change"}
 
 func (a *laneAxis) x(t time.Time) int64 {
@@ -56,11 +56,11 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 	return span{min(x, 1000-width), width}
 }
 
-// mostLaneParts bounds how many bars and windows a lane has.
+// mostLaneParts is the maximum number of bars, and of windows, of a lane.
 const mostLaneParts = 100
 
-// lane returns the lane of a ScheduledRestart with its coming ticks: the ticks of a trigger, or of
-// all if it is "".
+// lane returns the lane of a ScheduledRestart with its coming ticks. A trigger other than "" limits it to
+// ticks of that trigger.
 func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick, trigger string) *lane {
 	l := &lane{Windows: a.windows(r)}
 	done := 0
@@ -98,7 +98,7 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 			b.Take = a.span(t.Tick, t.Tick, 5)
 		} else {
 			if t.Start.Before(a.Now) {
-				continue // It is in the history as active.
+				continue // The active tick is already among the past ticks.
 			}
 			b.Wait, b.Take = a.span(t.Tick, t.Start, 0), a.span(t.Start, t.Completion, 5)
 		}
@@ -108,7 +108,8 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 	return l
 }
 
-// windows returns when the windows of a ScheduledRestart are open; none if they always are.
+// windows returns the intervals in which the windows of a ScheduledRestart are open; none if it has no
+// windows.
 func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
 	_, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil || len(windows) == 0 {

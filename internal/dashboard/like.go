@@ -18,27 +18,26 @@ import (
 )
 
 const (
-	// likeAge is how old the copy of a workload's pod may be. It takes two requests to the API
-	// server to make a copy.
+	// likeAge is the maximum age of the copy of a workload's pod, which takes two requests to the API server.
 	likeAge = 30 * time.Second
-	// longestLike is how long the name of a workload with its namespace may be: longer names do
-	// not exist.
+	// longestLike is the maximum length of a workload's name with its namespace. The API server accepts no
+	// longer names.
 	longestLike = 400
-	// mostWorkloads is how many workloads the form suggests.
+	// mostWorkloads is the maximum number of workloads that the form suggests.
 	mostWorkloads = 300
 )
 
-// podOfLike is a copy of the pods of a workload, or why there is none.
+// podOfLike is a copy of the pods of a workload, or the reason why there is none.
 type podOfLike struct {
 	pod   *corev1.Pod
 	lacks string
 	err   error
 }
 
-// likeName is the name of a workload as the form has it: [NAMESPACE/]TYPE/NAME.
+// likeName is the name of a workload in the form: [NAMESPACE/]TYPE/NAME.
 type likeName struct{ namespace, like string }
 
-// likeNameOf reads a workload's name; namespace is the default namespace.
+// likeNameOf parses the name of a workload; namespace is the default namespace.
 func likeNameOf(text, namespace string) (likeName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {
@@ -50,7 +49,7 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// askLike returns a copy of the pods of the workload that the form names. The fields show its
+// askLike returns a copy of the pods of the selected workload, and sets the fields of the form to their
 // requests.
 func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
@@ -79,7 +78,7 @@ func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*c
 	return of.pod, command, nil
 }
 
-// workloadNames are the workloads that have pods, as the form has them.
+// workloadNames returns the names of the workloads that have pods, in the notation of the form.
 func workloadNames(list []*corev1.Pod, a address) []string {
 	names := map[string]bool{}
 	for _, pod := range list {

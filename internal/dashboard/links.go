@@ -10,11 +10,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// links make the addresses and commands of a cluster. context names the cluster in them; it is empty
-// on a site of a single cluster.
+// links builds addresses and commands for a cluster. context is the context of the cluster, or empty on a
+// site of a single cluster.
 type links struct{ context string }
 
-// page returns the address of a page, perhaps with a fragment.
+// page returns the address of a page, with an optional fragment.
 func (l links) page(path string) string {
 	if l.context == "" {
 		return path
@@ -30,7 +30,7 @@ func (l links) page(path string) string {
 // pool returns the address of a pool.
 func (l links) pool(name string) string { return l.page("/pools/" + url.PathEscape(name)) }
 
-// query returns a query with the name of the cluster.
+// query returns a query with the context added.
 func (l links) query(query url.Values) url.Values {
 	named := url.Values{"context": {l.context}}
 	for key, values := range query {
@@ -41,7 +41,7 @@ func (l links) query(query url.Values) url.Values {
 	return named
 }
 
-// command returns a command of the plugin as a person types it.
+// command returns a command of the plugin as shell text.
 func (l links) command(args []string) string {
 	words := append([]string{"kubectl", "tide"}, args...)
 	if l.context != "" {
@@ -50,7 +50,7 @@ func (l links) command(args []string) string {
 	return Command(words)
 }
 
-// Command returns a command as a person types it: words with special characters are quoted.
+// Command joins words to a shell command, and quotes words with special characters.
 func Command(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// metricsAge and eventsAge are the ages of answers that are read without a watch.
+	// metricsAge and eventsAge are the maximum ages of objects that are read without a watch.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
 	// outdatedAge is how much older an answer may be than its age while the question is asked again.
@@ -114,7 +114,7 @@ func (m *memo[K, V]) last(question K) (value V) {
 	return value
 }
 
-// lookups read from the cluster without a watch, and keep the answers for a while.
+// lookups reads from the cluster without a watch, and caches the answers for some time.
 type lookups struct {
 	cluster Cluster
 	// onLate is called when there is an answer that a page was shown without; nil for nothing.
@@ -122,9 +122,9 @@ type lookups struct {
 	metrics  memo[struct{}, view.NodeMetrics]
 	events   memo[ObjectRef, []corev1.Event]
 	managers memo[struct{}, view.Manager]
-	// likes are copies of the pods of workloads.
+	// likes has copies of the pods of workloads.
 	likes memo[likeName, podOfLike]
-	// rights are the answers of access reviews.
+	// rights has the results of access reviews.
 	rights memo[Right, bool]
 }
 

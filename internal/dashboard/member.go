@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Member has the pages of a cluster.
+// Member builds the pages of one cluster.
 type Member struct {
 	frame  *frame
 	world  *World
 	models *models
 }
 
-// NewMember returns the pages of a cluster.
+// NewMember returns the pages of one cluster.
 func NewMember(world *World, cluster Cluster, o Options) *Member {
 	m := &Member{frame: newFrame(o.About, o.Local, o.Now), world: world, models: newModels(cluster, o.Now)}
 	m.models.forecasts.made, m.models.lookups.onLate = world.tell, world.tell
@@ -86,7 +86,7 @@ func (m *Member) address(query url.Values) address {
 	return address{query, m.frame.about.Namespace}
 }
 
-// kindsOf returns the kinds that a page needs here.
+// kindsOf returns the kinds that a page needs in this cluster.
 func (m *Member) kindsOf(b builder) []string {
 	kinds := slices.Clone(b.kinds)
 	if i := slices.Index(kinds, kindPods); i >= 0 && b.own && m.frame.about.Namespace != "" {
@@ -95,7 +95,8 @@ func (m *Member) kindsOf(b builder) []string {
 	return kinds
 }
 
-// read reads the objects that a page needs. Pods of the namespace become the pods of the page.
+// read reads the objects that a page needs. If the page only needs the pods of the namespace, they become its
+// pods.
 func (m *Member) read(ctx context.Context, b builder) *snapshot {
 	kinds := m.kindsOf(b)
 	snapshot := m.world.read(ctx, kinds)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// models are computed or read for the pages of a cluster, and kept until something changes. The
-// mutex is held while a page is built.
+// models caches computed models and lookups for the pages of a cluster until objects change. The mutex is
+// held while a page is built.
 type models struct {
 	mu      sync.Mutex
 	lookups *lookups
 	rooms   rooms
-	// forecasts have a lock of their own.
+	// forecasts has its own lock.
 	forecasts *forecasts
 }
 

@@ -29,14 +29,14 @@ var (
 	overviewKinds = append([]string{kindPools, kindNodes}, restartsKinds...)
 )
 
-// mainResources are the resources that every pool is shown with.
+// mainResources are the resources shown for every pool.
 var mainResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// mostTrouble and mostSlow are how many rows the overview has of each.
+// mostTrouble and mostSlow are the maximum numbers of rows in the tables of the overview.
 const (
 	mostTrouble = 8
 	mostSlow    = 6
-	// overviewAhead is how far the overview looks ahead.
+	// overviewAhead is the period of the forecast on the overview.
 	overviewAhead = 24 * time.Hour
 )
 
@@ -47,15 +47,15 @@ type overview struct {
 	Filter    string
 	Sorts     []choice
 	Pools     []poolRow
-	// Others are the clusters of which there is no pool, on a page of several.
+	// Others has the clusters without pools, on a page about all clusters.
 	Others  []otherCluster
-	Several bool // clusters
-	// NoPools, NoRoom and NoPods say why pools, what fits in them, and the starts of pods are not known.
+	Several bool // the page is about several clusters
+	// NoPools, NoRoom and NoPods explain why the pools, the room in them, and the starts of pods are unknown.
 	NoPools, NoRoom, NoPods string
-	// Partly reports that some of the numbers are not known: of a cluster, of several.
+	// Partly is set if the numbers of some clusters are missing.
 	Partly  bool
 	Pending int
-	// PendingIn are the links to the pending pods.
+	// PendingIn has the links to the pending pods.
 	PendingIn []choice
 	Strip     *strip
 	Herd      *herd
@@ -67,10 +67,10 @@ type overview struct {
 	Calm     bool
 	// Stopped and Failing count the restarts in trouble.
 	Stopped, Failing int
-	// OldForecast says that the forecast is old, and why.
+	// OldForecast explains that the forecast is outdated, or is "".
 	OldForecast string
 	NoForecast  bool
-	// Without names the kinds that the forecast is made without.
+	// Without names the kinds that the forecast could not take into account.
 	Without string
 	Trouble []restartRow
 	Slow    []startupRow
@@ -78,16 +78,16 @@ type overview struct {
 	NotReady int
 }
 
-// choice is a value of a parameter, of several.
+// choice is a link that selects a value of a parameter.
 type choice struct {
 	Text, Href string
 	Chosen     bool
 }
 
-// poolRow is a pool in the table.
+// poolRow is a row of the table of pools.
 type poolRow struct {
 	view.Pool
-	// Context is that of its cluster, on a page of several.
+	// Context is the context of the cluster, on a page about all clusters.
 	Context        string
 	Href, LossHref string
 	Levels         []levelBar
@@ -98,16 +98,16 @@ type poolRow struct {
 	Pending        string
 }
 
-// poolTable makes the rows of pools.
+// poolTable builds the rows of pools.
 type poolTable struct {
 	now     time.Time
 	address address
 	links   links
-	room    *view.Room // nil if it is not known
+	room    *view.Room // nil if unknown
 	losses  []view.PoolLoss
 }
 
-// overviewPage is the page of all pools, and of problems.
+// overviewPage builds the page of all pools and current problems.
 func overviewPage(r *request) (*page, error) {
 	a, s, local := r.address, r.snapshot, r.local()
 	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPools: s.problem(kindPools), NoRoom: s.problem(capacityKinds...), NoPods: s.problem(kindPods)}
@@ -207,7 +207,7 @@ func (t *poolTable) addRoom(row *poolRow) {
 	}
 }
 
-// sortPools sorts by the chosen column, and equal pools by name.
+// sortPools sorts rows by the chosen column, then by name.
 func sortPools(rows []poolRow, by string) {
 	percent := func(p *poolRow, name corev1.ResourceName) int32 {
 		l, _ := view.LevelOf(p.Pool.Levels, name)

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// The kinds that pages need, by their names in rights.
+// Names of the kinds that pages need, as in rights.
 const (
 	kindPools = "nodepools"
 	kindNodes = "nodes"
 	kindPods  = "pods"
-	// KindOwnPods: with a namespace, some pages need only its pods: users may not be allowed to list others.
+	// KindOwnPods is the kind of the pods of the site's namespace: some pages need no others, and the user
+	// may not be allowed to list others.
 	KindOwnPods  = "pods of the namespace"
 	kindRestarts = "scheduledrestarts"
-	// A freeze may be about the namespaces with some labels.
+	// Freezes may select namespaces by label, so pages with freezes need namespaces.
 	kindFreezes    = "freezes"
 	kindNamespaces = "namespaces"
 )
@@ -26,10 +27,10 @@ const (
 type page struct {
 	title    string
 	template string
-	data     any // for the template
-	json     any // for programs: the output of the same command
+	data     any // data for the template
+	json     any // JSON data, the same as the output of the equivalent command
 	command  []string
-	// unknown says why there is no json; nil if there is.
+	// unknown explains why there is no JSON data; nil if there is.
 	unknown error
 	// work is how long it took to build the page, without waiting for others or for the API server.
 	work time.Duration
@@ -38,17 +39,17 @@ type page struct {
 // builder builds the pages of a path.
 type builder struct {
 	kinds []string
-	// own reports that only the pods of the namespace are needed.
+	// own is set if the page only needs the pods of the site's namespace.
 	own  bool
 	page func(*request) (*page, error)
-	// ahead is how far the forecast of the page looks; nil without a forecast.
+	// ahead returns the period of the page's forecast; nil if the page has no forecast.
 	ahead func(*request) time.Duration
 }
 
 // errNotFound is the error for an object that does not exist.
 var errNotFound = errors.New("there is no such object")
 
-// route returns the builder of the page of a path, and the name in the path.
+// route returns the builder for a path, and the name at the end of the path.
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":

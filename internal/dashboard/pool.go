@@ -21,7 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostNodeRows is how many nodes the table has, and mostPodRows how many pods that of a node.
+// mostNodeRows is the maximum number of nodes in the table, and mostPodRows the maximum number of pods of a
+// node.
 const (
 	mostNodeRows = 100
 	mostPodRows  = 30
@@ -33,7 +34,7 @@ const (
 type poolData struct {
 	*view.PoolDetail
 	Problems []string
-	// NoNodes and NoPods say why nodes, and what is on them, are not known.
+	// NoNodes and NoPods explain why the nodes, and the pods on them, are unknown.
 	NoNodes, NoPods string
 	Tides           []tide
 	Used            string
@@ -44,34 +45,34 @@ type poolData struct {
 	Pending         []pendingRow
 	Map             *nodeMap
 	Nodes           []nodeRow
-	// More is how many nodes the table leaves out.
+	// More is the number of nodes that the table leaves out.
 	More   int
 	Node   *nodePanel
-	Shown  []choice // resources
+	Shown  []choice // links that select the shown resource
 	Groups []choice
 	Events []eventRow
-	CutOff string // which class of the histogram is shown
+	CutOff string // the shown class of the histogram
 	// Few says that the table has room for all nodes, which then needs no histogram. Measured reports
 	// that the usage is known.
 	Few, Measured bool
 }
 
-// eventRow is an event of the pool, and when it was last seen.
+// eventRow is an event of the pool, with the time at which it was last seen.
 type eventRow struct {
 	view.Event
 	Seen shownTime
 }
 
-// fact is a name with a text.
+// fact is a named line of text.
 type fact struct{ Name, Text string }
 
-// filledBy is who requests the CPU of the nodes.
+// filledBy is a namespace or workload with its share of the requested CPU.
 type filledBy struct {
 	Of     string
 	Shares []view.NamedPercent
 }
 
-// nodeRow is a node in the table.
+// nodeRow is a row of the table of nodes.
 type nodeRow struct {
 	view.Member
 	Zone, State string
@@ -81,7 +82,7 @@ type nodeRow struct {
 	Chosen      bool
 }
 
-// poolPage is the page of a pool.
+// poolPage builds the page of a pool.
 func poolPage(r *request) (*page, error) {
 	pools, s := r.snapshot.pools(), r.snapshot
 	i := slices.IndexFunc(pools, func(p *tidekeeperv1.NodePool) bool { return p.Name == r.argument })
@@ -116,7 +117,7 @@ func poolPage(r *request) (*page, error) {
 	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}, unknown: s.unknown(kindNodes)}, nil
 }
 
-// addLevels adds how much there is, can be used, is requested and is used.
+// addLevels adds the bars of the allocatable, usable, requested and used amounts.
 func (d *poolData) addLevels() {
 	room := d.Room
 	d.Measured = d.PoolDetail.Used != nil
@@ -141,7 +142,7 @@ func (d *poolData) addLevels() {
 	}
 }
 
-// addNodes adds the map and the table of the nodes.
+// addNodes adds the map and the table of nodes.
 func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 	byName := map[string]*corev1.Node{}
 	for _, node := range s.nodes() {
@@ -199,7 +200,7 @@ func resourcesOf(levels []view.Level) []string {
 	return names
 }
 
-// stateOf returns the special state of a node, in a word; "" if there is none.
+// stateOf returns a word for the special state of a node, "" if there is none.
 func stateOf(node *corev1.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
@@ -213,7 +214,7 @@ func stateOf(node *corev1.Node) string {
 	}
 }
 
-// nodePanel is a node in detail.
+// nodePanel is the data of the panel about a node.
 type nodePanel struct {
 	Name, State, Zone string
 	Close             string
@@ -226,7 +227,7 @@ type nodePanel struct {
 // nodePod is a pod on a node.
 type nodePod struct{ Namespace, Name, Workload, Requests string }
 
-// nodePanelOf returns a node in detail. Without the room, only the node itself is known.
+// nodePanelOf returns the panel about a node. If the room is unknown, it has only the node itself.
 func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a address) *nodePanel {
 	p := &nodePanel{Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: a.with("node", "")}
 	if room == nil {
@@ -251,7 +252,7 @@ func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a addre
 	return p
 }
 
-// addQuestions adds the losses of the pool, and the pending pods that it could take.
+// addQuestions adds the losses of the pool, and the pending pods that could fit.
 func (d *poolData) addQuestions(room *view.Room, losses []view.PoolLoss) {
 	for _, loss := range losses {
 		if loss.Pool == d.Name {

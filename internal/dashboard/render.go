@@ -22,17 +22,17 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// shell is the page that all addresses have; it has no data in it.
+// shell is the HTML page at every address. It contains no data.
 var shell = func() []byte {
 	text, err := assetFiles.ReadFile("assets/shell.html")
 	if err != nil {
-		panic(err) // It is embedded.
+		panic(err) // The file is embedded, so reading it cannot fail.
 	}
 	return text
 }()
 
-// templates escape all that comes from the cluster, by where it is put. Each site has a copy, in
-// which links lead to its cluster.
+// templates escape all text from the cluster according to its context in the HTML. Each site has a copy whose
+// links lead to its cluster.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
@@ -68,7 +68,7 @@ func sign(severity any) string {
 	}
 }
 
-// dict passes several values to a template.
+// dict builds a map, which passes several values to a template.
 func dict(values ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(values); i += 2 {
@@ -82,11 +82,11 @@ func dict(values ...any) map[string]any {
 // pageContext is the data of every template.
 type pageContext struct {
 	D any
-	// Command is the twin of the page for the terminal.
+	// Command is the kubectl command that prints the same data.
 	Command string
 }
 
-// frame is the part that all pages of a cluster share.
+// frame has the settings that all pages of a cluster share.
 type frame struct {
 	about     About
 	local     *time.Location
@@ -105,7 +105,7 @@ func newFrame(about About, local *time.Location, now func() time.Time) *frame {
 // programs.
 func (f *frame) worded(message string) []shownTime { return wordedTimes(message, f.now(), f.local) }
 
-// setContext names the cluster in all links, on a site of several.
+// setContext adds the context to all links, on a site of several clusters.
 func (f *frame) setContext(name string) {
 	f.links.context = name
 	f.templates.Funcs(template.FuncMap{"pool": f.links.pool, "page": f.links.page})
@@ -118,10 +118,10 @@ func (f *frame) render(p *page) (string, error) {
 	return out.String(), err
 }
 
-// clock returns a time as pages show it.
+// clock formats a time for pages.
 func (f *frame) clock(t time.Time) string { return t.In(f.local).Format(time.TimeOnly) }
 
-// serveAsset serves script, style and icon, which have no data in them.
+// serveAsset serves script, style and icon. They contain no data, so they require no token.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("asset")
 	kinds := map[string]string{"app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}

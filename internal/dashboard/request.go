@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// request is a request for a page of a cluster, with everything that the page is made from.
+// request is a request for a page of a cluster, with all data that the page is built from.
 type request struct {
 	ctx      context.Context
 	frame    *frame
@@ -26,7 +26,7 @@ type request struct {
 	asks *questions
 	// readOnly hides the buttons, on a page about several clusters.
 	readOnly bool
-	// played is the forecast, on a page with a forecast.
+	// played is the forecast, on pages that have one.
 	played shownForecast
 }
 
@@ -38,7 +38,7 @@ func (r *request) room() *view.Room { return r.models.rooms.in(r.snapshot) }
 
 func (r *request) losses() []view.PoolLoss { return r.models.rooms.lossesIn(r.snapshot) }
 
-// events returns the events about an object; none if they may not be read.
+// events returns the events about an object; none if the user may not read them.
 func (r *request) events(ref ObjectRef) []corev1.Event {
 	return r.asks.eventsAbout(ref)
 }
@@ -48,10 +48,10 @@ func (r *request) manager() view.Manager {
 	return r.asks.manager(r.snapshot.lost == "")
 }
 
-// noManager says that no manager runs, and since when; "" if nothing suggests that.
+// noManager explains that no manager runs, and since when; "" if a manager seems to run.
 func (r *request) noManager() string {
 	if r.snapshot.lost != "" {
-		return "" // The whole page is old anyway.
+		return "" // The page already says that all of it is outdated.
 	}
 	var unobserved view.Unobserved
 	for _, restart := range r.snapshot.restarts() {
@@ -63,7 +63,7 @@ func (r *request) noManager() string {
 // settings returns the manager's settings.
 func (r *request) settings() view.Settings { return view.SettingsOf(r.manager().Published) }
 
-// buttons returns the actions that the user may do.
+// buttons returns the actions that the user may perform.
 func (r *request) buttons() *buttons {
 	return &buttons{context: r.frame.about.Context, namespace: r.frame.about.Namespace, freezable: !r.snapshot.unserved[kindFreezes], may: func(right Right) bool {
 		return !r.readOnly && r.asks.may(right)
@@ -73,17 +73,17 @@ func (r *request) buttons() *buttons {
 // gates returns a reader of gates.
 func (r *request) gates() *gateReader { return &gateReader{r.snapshot, r.settings()} }
 
-// startups returns the starts of the pods that the address shows.
+// startups returns the pod start-ups that the address selects.
 func (r *request) startups() *startups {
 	return &startups{now: r.now(), local: r.local(), address: r.address, pods: r.snapshot.pods(), events: r.events, links: r.frame.links}
 }
 
-// restartTable returns the table of the restarts that the address shows.
+// restartTable returns the table of the restarts that the address selects.
 func (r *request) restartTable() *restartTable {
 	return &restartTable{now: r.now(), local: r.local(), address: r.address, freezes: r.snapshot.freezes()}
 }
 
-// play makes the forecast of a length, before the lock of the pages is taken.
+// play computes the forecast for a period ahead, before the lock of the pages is taken.
 func (r *request) play(ahead time.Duration) {
 	s := r.snapshot
 	if s.problem(kindRestarts) != "" {
@@ -104,7 +104,7 @@ func (r *request) play(ahead time.Duration) {
 	})
 }
 
-// settingsText describes the assumptions of a forecast.
+// settingsText describes the settings that a forecast assumes.
 func settingsText(s view.Settings) string {
 	text := fmt.Sprintf("restarts take as long as the last one, or %s", view.FormatDuration(assumedDuration))
 	if assumed := s.AssumedText(s.Assumed...); assumed != "" {

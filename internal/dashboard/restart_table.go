@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// restartTable makes the rows of ScheduledRestarts.
+// restartTable builds the rows of ScheduledRestarts.
 type restartTable struct {
 	now     time.Time
 	local   *time.Location
@@ -23,7 +23,7 @@ type restartTable struct {
 	freezes map[string][]period.Period // by namespace
 }
 
-// restartRow is a ScheduledRestart in the table.
+// restartRow is a row of the table of ScheduledRestarts.
 type restartRow struct {
 	view.Restart
 	Key  string // namespace/name
@@ -35,13 +35,13 @@ type restartRow struct {
 	Last, Next shownTime
 	Lane       *lane
 	Chosen     bool
-	// Closed names the gates that are closed now, "" if all are open, and ClosedWhy says why.
+	// Closed has the names of the closed gates, "" if all are open. ClosedWhy has the reasons.
 	Closed, ClosedWhy string
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// rows returns the ScheduledRestarts that match the filters: first the restarts in trouble, then
-// in the order in which they start.
+// rows returns the ScheduledRestarts that match the filters: those in trouble first, then by the time of the
+// next start.
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
 	values := make([]tidekeeperv1.ScheduledRestart, len(list))
 	for i := range list {
@@ -79,17 +79,17 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	return rows
 }
 
-// compareRestarts puts restarts in trouble first, and then sorts by the next start.
+// compareRestarts orders restarts in trouble first, then by the time of the next start.
 func compareRestarts(a, b restartRow) int {
 	return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
 }
 
-// trouble is greater for a restart that needs a person more.
+// trouble ranks how urgently a restart needs attention.
 func trouble(row *restartRow) int {
 	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
 }
 
-// compareTimes puts times that are not known last.
+// compareTimes orders unknown times last.
 func compareTimes(a, b *time.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -103,25 +103,25 @@ func compareTimes(a, b *time.Time) int {
 	}
 }
 
-// restartPanel is a ScheduledRestart in detail.
+// restartPanel is the data of the panel about a ScheduledRestart.
 type restartPanel struct {
 	restartRow
 	Close   string
-	Words   string // of the schedule
+	Words   string // the schedule in words
 	Gates   *view.Gates
 	NoGates string
 	History []historyRow
 	Actions []action
 }
 
-// historyRow is a tick of the history.
+// historyRow is a past tick of the history.
 type historyRow struct {
 	Tick                        shownTime
 	Waited, Took, Median, Worst string
 	view.HistoryEntry
 }
 
-// panel returns a ScheduledRestart in detail.
+// panel returns the panel about a ScheduledRestart.
 func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *restartPanel {
 	p := &restartPanel{restartRow: *row, Words: wordsOf(row.object), Close: t.address.with("restart", ""), Actions: b.restart(row.object)}
 	for _, e := range view.HistoryOf(row.object, t.now) {

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The bounds of the lists of the page.
+// Limits of the lists on the page.
 const (
 	mostRestartRows = 60
 	mostMinutes     = 40
@@ -28,8 +28,8 @@ const (
 type restartsData struct {
 	Problems  []string
 	NoManager string
-	// NoRestarts and NoFreezes say why restarts and freezes are not known, and Without names the kinds
-	// that the forecast is made without. Partly reports that some clusters, of several, are not counted.
+	// NoRestarts and NoFreezes explain why restarts and freezes are unknown. Without names the kinds that the
+	// forecast could not take into account. Partly is set if some of several clusters are not counted.
 	NoRestarts, NoFreezes, Without string
 	Partly                         bool
 	Zone                           string
@@ -40,14 +40,14 @@ type restartsData struct {
 	Namespace                      string
 	Strip                          *strip
 	Herd                           *herd
-	// Freezes are the Freezes that have not ended, and FreezeActions creates another.
+	// Freezes has the Freezes that have not ended, and FreezeActions the button that creates another.
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
 	// Missed says how many ticks will be missed, and of which restarts, and AheadText how far it looks.
 	Missed, AheadText string
 	Settings          string
-	// OldForecast says that the forecast is old, and why; NoForecast reports that there is none.
+	// OldForecast explains that the forecast is outdated. NoForecast is set if there is none.
 	OldForecast string
 	NoForecast  bool
 	Minutes     []minuteRow
@@ -81,7 +81,7 @@ type unservedRow struct {
 	Message     string
 }
 
-// restartsPage is the page of restarts, past and coming.
+// restartsPage builds the page of past and future restarts.
 func restartsPage(r *request) (*page, error) {
 	now, local, s := r.now(), r.local(), r.snapshot
 	d := &restartsData{
@@ -128,7 +128,7 @@ func restartsPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// addLanes adds the lane of each row, and the gates that are closed now.
+// addLanes adds to each row its lane and its closed gates.
 func (d *restartsData) addLanes(f *forecast.Forecast, gates *gateReader, trigger string, now time.Time, local *time.Location) {
 	d.Axis = &laneAxis{From: now.Add(-laneSpan), Now: now, Until: now.Add(laneSpan), local: local}
 	coming := map[string][]forecast.Tick{}
@@ -143,7 +143,7 @@ func (d *restartsData) addLanes(f *forecast.Forecast, gates *gateReader, trigger
 	}
 }
 
-// addChoices adds the choices of the page, and returns the outcome and the trigger that are chosen.
+// addChoices adds the filters of the page, and returns the selected outcome and trigger.
 func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger string) {
 	for _, of := range aheads {
 		d.Ahead = append(d.Ahead, choice{of.text, a.with("for", of.text), of == chosen})
@@ -158,7 +158,7 @@ func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger str
 	return outcome, trigger
 }
 
-// addForecast adds the coming restarts.
+// addForecast adds the future restarts.
 func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, ahead ahead, now time.Time, local *time.Location) {
 	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
 	d.Missed, d.AheadText = missedText(f), ahead.words()
@@ -201,10 +201,10 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 	}
 }
 
-// mostNames is how many restarts a cell names.
+// mostNames is the maximum number of names in a cell.
 const mostNames = 6
 
-// tickNames lists the names of the restarts of some ticks, the first of them.
+// tickNames lists the names of the restarts of the first ticks.
 func tickNames(ticks []forecast.Tick) string {
 	var names []string
 	for _, t := range ticks[:min(len(ticks), mostNames)] {

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// rooms compute the room in the cluster, once per change of its pools, nodes and pods.
+// rooms computes the room in the cluster, once per change of its pools, nodes or pods.
 type rooms struct {
 	version string
 	room    *view.Room
@@ -21,7 +21,7 @@ type rooms struct {
 	details map[string]*view.PoolDetail
 }
 
-// in returns the room of a snapshot, nil if nodes, pods or pools cannot be read.
+// in returns the room in the cluster of a snapshot, nil if nodes, pods or pools cannot be read.
 func (m *rooms) in(s *snapshot) *view.Room {
 	if s.problem(capacityKinds...) != "" {
 		return nil
@@ -42,7 +42,7 @@ func (m *rooms) lossesIn(s *snapshot) []view.PoolLoss {
 	return m.losses
 }
 
-// detail returns a pool as kubectl tide pools describe shows it, without usage and events.
+// detail returns a pool as in kubectl tide pools describe, without usage and events.
 func (m *rooms) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetail, error) {
 	room := m.in(s)
 	known := m.details[pool.Name]

@@ -21,31 +21,31 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// About says whose cluster is shown, and to whom.
+// About identifies the cluster and the user.
 type About struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	User    string `json:"user"`
-	// Namespace is the namespace whose restarts and pods are shown; "" means all.
+	// Namespace limits restarts and pods to a namespace; "" means all namespaces.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Cluster reads from the cluster without a watch, and acts on it.
+// Cluster has the requests to a cluster besides watches: lookups and actions.
 type Cluster struct {
 	// Metrics returns the usage of nodes.
 	Metrics func(ctx context.Context) view.NodeMetrics
-	// Events returns the events about an object. An error says why there are none.
+	// Events returns the events about an object.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
-	// PodLike returns a copy of the pods of a workload that TYPE/NAME names, in the namespace of
-	// the context if none is named. lacks names parts that the copy is evaluated without.
+	// PodLike returns a copy of the pods of the workload TYPE/NAME; without a namespace, the namespace of the
+	// context is used. lacks names parts of the copy that are not evaluated.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
 	// Manager returns the state of the manager, as far as the user may read it.
 	Manager func(ctx context.Context) view.Manager
-	// Actions are the allowed actions; nil without --allow-actions.
+	// Actions are the enabled actions; nil without --allow-actions.
 	Actions Actions
 }
 
-// ObjectRef names an object.
+// ObjectRef identifies an object.
 type ObjectRef struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
@@ -62,35 +62,35 @@ type Options struct {
 	OnGuess func()
 }
 
-// Site serves the pages of a cluster, or of several.
+// Site serves the pages of one or several clusters.
 type Site struct {
 	door    *door
 	streams streams
 	// pages are the pages of the only cluster, or the pages about all clusters.
 	pages pages
-	// fleet has the pages of each of several clusters; nil for a single cluster.
+	// fleet has the pages of each cluster; nil for a single cluster.
 	fleet *fleet
 }
 
-// pages are the pages of a cluster, or about several clusters.
+// pages builds the pages of one cluster, or about all clusters.
 type pages interface {
 	// head returns the frame of the pages.
 	head() *frame
-	// build returns the page of a path.
+	// build builds the page of a path.
 	build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error)
-	// hold keeps the watches that a page needs until it is released.
+	// hold keeps the watches that a page needs running until release is called.
 	hold(b builder) (release func())
-	// nextChange returns a channel that is closed at the next change of the pages.
+	// nextChange returns a channel that is closed at the next change of any page.
 	nextChange() <-chan struct{}
 }
 
-// NewSite returns a site that shows a cluster.
+// NewSite returns a site for a single cluster.
 func NewSite(member *Member, o Options) *Site {
 	return newSite(member, nil, o)
 }
 
-// NewFleet returns a site that shows several clusters. Overview and Restarts are about all of them,
-// unless the address names a cluster; the other pages are about a single cluster.
+// NewFleet returns a site for several clusters. The overview and the page of restarts show all clusters,
+// unless the address names one; the other pages show a single cluster.
 func NewFleet(members []*Member, o Options) *Site {
 	f := newFleet(members, o)
 	return newSite(f, f, o)
@@ -109,8 +109,8 @@ func (s *Site) Used() <-chan struct{} { return s.door.entered }
 // part behind #. An earlier link that was not used is void.
 func (s *Site) NewLink(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.newCode() }
 
-// Serve serves the site until the context ends. The log of the HTTP server is dropped: it would
-// contain text from clients.
+// Serve serves the site until the context ends. The log of the HTTP server is discarded, as it would contain
+// text from clients.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -124,8 +124,7 @@ func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Handler answers all requests. Pages, script and style have no data in them; everything else
-// asks for the token.
+// Handler serves all requests. Shell, script and style contain no data; all other requests require the token.
 func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/page/", s.door.withToken(s.servePage))
@@ -138,14 +137,14 @@ func (s *Site) Handler() http.Handler {
 	return guard(mux)
 }
 
-// isPage reports whether a path is that of a page.
+// isPage reports whether a path is the path of a page.
 func isPage(path string) bool {
 	_, _, found := route(path)
 	return found
 }
 
-// serveShell serves the same page for all paths: its content comes by its script, which has
-// the token. Paths that end with .json are data.
+// serveShell serves the shell at all paths of pages: its script has the token and fetches the content. Paths
+// that end with .json return data.
 func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		s.door.withToken(s.serveJSON)(w, r)
@@ -159,18 +158,18 @@ func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(shell)
 }
 
-// envelope is a page as the script gets it.
+// envelope is the response with the content of a page, for its script.
 type envelope struct {
 	Title string `json:"title"`
 	HTML  string `json:"html"`
 	About About  `json:"about"`
-	// Context is that of the cluster of the page, if the site shows several.
+	// Context is the context of the page's cluster, if the site shows several clusters.
 	Context string `json:"context,omitempty"`
-	// AsOf is the time of the shown objects, on the clock of the terminal.
+	// AsOf is the time of the shown objects, in the time zone of the terminal.
 	AsOf string `json:"asOf"`
-	// Lost says that the API server cannot be reached, and why.
+	// Lost explains why the API server is unreachable, or is "".
 	Lost string `json:"lost,omitempty"`
-	// Command is the twin of the page for the terminal.
+	// Command is the kubectl command that prints the same data.
 	Command string `json:"command"`
 	// work is how long it took to build the page, without waiting.
 	work time.Duration
@@ -178,8 +177,7 @@ type envelope struct {
 
 var errNoPage = errors.New("there is no such page")
 
-// of returns the pages that an address is about, and the query, which names the cluster of a site
-// of several.
+// of returns the pages for an address, and the query with the context on a site of several clusters.
 func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	if s.fleet == nil {
 		return s.pages, query, nil
@@ -191,7 +189,7 @@ func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	return member, query, err
 }
 
-// render returns a page as the script gets it.
+// render builds a page for the script.
 func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
 	on, query, err := s.of(path, query)
 	if err != nil {

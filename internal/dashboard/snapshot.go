@@ -18,30 +18,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// snapshot is the objects of some kinds, at a moment.
+// snapshot has the objects of some kinds at one time.
 type snapshot struct {
 	now time.Time
-	// versions are the versions of the kinds: equal versions mean that nothing has changed.
+	// versions has the versions of the kinds: equal versions mean that no object has changed.
 	versions map[string]int64
 	objects  map[string][]any
-	// unserved are the kinds that the cluster does not serve, and need not.
+	// unserved has the optional kinds that the cluster does not serve.
 	unserved map[string]bool
-	// problems say why a kind is not there, by kind.
+	// problems explains, by kind, why its objects are missing.
 	problems map[string]string
-	// checks are the commands that show the rights that are missing, by kind.
+	// checks has, by kind, the command that checks for missing rights.
 	checks map[string]string
-	// lost says why the API server cannot be reached, "" if it can; lostAt is since when.
+	// lost explains why the API server is unreachable, since lostAt; "" if it is reachable.
 	lost   string
 	lostAt time.Time
 
-	// restartList and byNamespace are computed once.
+	// restartList and byNamespace are computed at the first use.
 	restartList []*tidekeeperv1.ScheduledRestart
 	byNamespace map[string][]period.Period
 }
 
-// read returns the objects of the kinds. It waits for the first list of each, but not for
-// long, and only once: a kind that is not there by then has a problem, and a later page has it,
-// once it is there.
+// read returns the objects of the kinds. It waits for the first list of each kind for a limited time, and
+// only once: if the list is late, the kind has a problem in this snapshot, and its objects appear in a later
+// snapshot.
 func (w *World) read(ctx context.Context, names []string) *snapshot {
 	feeds := w.use(names)
 	ctx, cancel := context.WithTimeout(ctx, firstRead)
@@ -82,7 +82,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	return s
 }
 
-// awaited returns the feeds whose first list a page waits for.
+// awaited returns the feeds whose first list the page must wait for.
 func (w *World) awaited(feeds []*feed) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +115,7 @@ func listOf[T metav1.Object](s *snapshot, kind string) []T {
 	return list
 }
 
-// problem returns why any of the kinds cannot be shown, "" if all can.
+// problem returns the first problem of the kinds, "" if there is none.
 func (s *snapshot) problem(kinds ...string) string {
 	for _, kind := range kinds {
 		if p := s.problems[kind]; p != "" {
@@ -125,12 +125,12 @@ func (s *snapshot) problem(kinds ...string) string {
 	return ""
 }
 
-// problemsOf returns a sentence for each kind that cannot be shown, each once.
+// problemsOf returns a sentence for each kind with a problem, without duplicates.
 func (s *snapshot) problemsOf(kinds ...string) []string {
 	var list []string
 	seen := map[string]bool{}
 	for _, kind := range kinds {
-		// The labels of namespaces only select the namespaces of freezes.
+		// The labels of namespaces only matter for the selectors of freezes.
 		if kind == kindNamespaces && len(s.objects[kindFreezes]) == 0 {
 			continue
 		}
@@ -142,7 +142,7 @@ func (s *snapshot) problemsOf(kinds ...string) []string {
 	return list
 }
 
-// version is the same as long as nothing of the kinds has changed.
+// version returns a text that changes when an object of the kinds changes.
 func (s *snapshot) version(kinds ...string) string {
 	key := ""
 	for _, kind := range kinds {
@@ -157,8 +157,7 @@ func (s *snapshot) pools() []*tidekeeperv1.NodePool {
 
 func (s *snapshot) nodes() []*corev1.Node { return listOf[*corev1.Node](s, kindNodes) }
 
-// pods returns the pods: of all namespaces where the page needs them, else of the namespace that is
-// shown.
+// pods returns the pods of all namespaces where the page needs them, else of the site's namespace.
 func (s *snapshot) pods() []*corev1.Pod { return listOf[*corev1.Pod](s, kindPods) }
 
 // restarts returns the ScheduledRestarts of all namespaces.
@@ -169,8 +168,8 @@ func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
 	return s.restartList
 }
 
-// freezes returns the periods of the freezes that are about each namespace. Without the right to
-// read the labels of namespaces, freezes by label are not counted.
+// freezes returns the periods of the freezes that apply to each namespace. Without the right to read
+// namespaces, it omits freezes that select namespaces by label.
 func (s *snapshot) freezes() map[string][]period.Period {
 	if s.byNamespace != nil {
 		return s.byNamespace

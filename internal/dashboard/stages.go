@@ -9,13 +9,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The measures of a histogram: a column for each class, in these units.
+// Dimensions of a histogram, which has a column for each class.
 const (
 	histogramHeight = 60
 	histogramColumn = 20
 )
 
-// stageHistogram is how long pods took for a stage.
+// stageHistogram is a histogram of the durations of a stage.
 type stageHistogram struct {
 	view.StageSummary
 	Number        int
@@ -33,8 +33,8 @@ type stageBar struct {
 	X, Y, Width, Height int
 }
 
-// stageHistogramsOf returns the histograms of the stages, all to the same scale, so that they
-// can be compared; none if there are no pods.
+// stageHistogramsOf returns the histograms of the stages, on a common scale so that they can be compared;
+// none without pods.
 func stageHistogramsOf(startups []view.Startup) []stageHistogram {
 	var times view.StageTimes
 	for i := range startups {

@@ -16,18 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostStartups is how many pods the page lists, and mostExplained for how many of them events
-// are read: a request for each, kept for a while.
+// mostStartups is the maximum number of listed pods. mostExplained is the maximum number of pods whose events
+// are read, with one cached request each.
 const (
 	mostStartups  = 20 // as many as the command lists
 	mostNotReady  = 12
 	mostExplained = 8
 )
 
-// startupData is the data of the page of starting pods.
+// startupData is the data of the page of pod start-ups.
 type startupData struct {
 	Problems  []string
-	NoPods    string // why the pods are not known
+	NoPods    string // explains why the pods are unknown
 	Filter    string
 	Namespace string
 	Since     []choice
@@ -46,7 +46,7 @@ type startupData struct {
 	Pod     *podPanel
 	// ReadyOnly and NotReadyOnly are the twins of the two lists in the terminal.
 	ReadyOnly, NotReadyOnly string
-	// Histograms are how long each stage takes, and ByStage is their twin in the terminal.
+	// Histograms has the durations of each stage, and ByStage is the equivalent command.
 	Histograms []stageHistogram
 	ByStage    string
 }
@@ -57,7 +57,7 @@ type stageKey struct {
 	Text   string
 }
 
-// startupRow is the start of a pod.
+// startupRow is a row of the table of start-ups.
 type startupRow struct {
 	view.Startup
 	Key, Href string
@@ -78,13 +78,13 @@ type notReadyRow struct {
 	Chosen      bool
 }
 
-// sinces are how far the page looks back.
+// sinces are the periods into the past that the page can show.
 var sinces = []struct {
 	text string
 	time.Duration
 }{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}, {"all", 0}}
 
-// startups are the starts of pods.
+// startups computes the start-ups of pods.
 type startups struct {
 	now     time.Time
 	local   *time.Location
@@ -95,7 +95,7 @@ type startups struct {
 	events func(ObjectRef) []corev1.Event
 }
 
-// podsPage is the page of starting pods.
+// podsPage builds the page of pod start-ups.
 func podsPage(r *request) (*page, error) {
 	a, starts := r.address, r.startups()
 	d := &startupData{Problems: r.snapshot.problemsOf(podsKinds...), NoPods: r.snapshot.problem(podsKinds...), Filter: a.get("q"), Namespace: a.get("namespace")}
@@ -173,8 +173,8 @@ func noCauseText(rows []startupRow) string {
 	return "Where nothing is named, neither the pod nor its events say what it waited for: " + strings.Join(stages, "; ") + "."
 }
 
-// within returns the starts of pods that were created within a time and match the filters; 0 is any
-// time.
+// within returns the start-ups of the pods that match the filters and were created within the given time; 0
+// means any time.
 func (u *startups) within(since time.Duration) []view.Startup {
 	list := []view.Startup{}
 	for _, pod := range u.pods {
@@ -195,7 +195,8 @@ func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, not
 	return u.rows(view.Slowest(ready, top), 0), len(all) - len(ready)
 }
 
-// rows returns rows, all to the same scale. Events are read for the first rows, as many as explained.
+// rows returns the rows of start-ups, on a common scale. Events are read for the first rows only, up to
+// explained.
 func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	longest := int64(1)
 	for _, s := range list {
@@ -223,10 +224,10 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	return rows
 }
 
-// stageText is the name of a stage for people.
+// stageText returns the displayed name of a stage.
 func stageText(name podtimeline.StageName) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// podPanel is the waterfall of a pod.
+// podPanel is the data of the panel about a pod's start-up.
 type podPanel struct {
 	view.Startup
 	Close   string
@@ -244,7 +245,7 @@ type stageRow struct {
 	Done, Slowest, Estimated  bool
 }
 
-// panel returns the waterfall of a pod, nil if there is no such pod.
+// panel returns the panel about a pod, nil if the pod does not exist.
 func (u *startups) panel(key string) *podPanel {
 	namespace, name, _ := strings.Cut(key, "/")
 	if !u.address.shows(namespace) {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// mostStreams is how many pages are kept up to date at once: a browser has six connections
-	// for all of its tabs, and others must remain.
+	// mostStreams is the maximum number of open streams. A browser has six connections for all tabs of a
+	// site, and some must remain for other requests.
 	mostStreams = 4
-	// coalesce is how long further changes are waited for.
+	// coalesce is the time to wait for further changes before a page is sent.
 	coalesce = 300 * time.Millisecond
 	// longestPause is how long at most: a page that is much work is built less often.
 	longestPause = 10 * time.Second
-	// beat is how often a page is sent although nothing has changed but the time.
+	// beat is the interval at which a page is sent again without changes, to update its times.
 	beat = 5 * time.Second
-	// writeLimit is how long a client may take to read.
+	// writeLimit is the time limit for a client to read a version.
 	writeLimit = 10 * time.Second
 )
 
-// streams are the open streams, the oldest first.
+// streams are the open streams, oldest first.
 type streams struct {
 	most int
 	mu   sync.Mutex
@@ -39,11 +39,10 @@ type stream struct{ cancel context.CancelCauseFunc }
 
 type replaced struct{}
 
-// Error is part of error.
+// Error implements error.
 func (replaced) Error() string { return "another tab is kept up to date instead" }
 
-// add opens a stream, in place of the oldest if there are too many. The returned context ends
-// with it.
+// add opens a stream, and closes the oldest if there are too many. The returned context ends with the stream.
 func (s *streams) add(ctx context.Context) (_ context.Context, remove func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	one := &stream{cancel}
@@ -62,14 +61,14 @@ func (s *streams) add(ctx context.Context) (_ context.Context, remove func()) {
 	}
 }
 
-// Streams returns how many pages are kept up to date.
+// Streams returns the number of open streams.
 func (s *Site) Streams() int {
 	s.streams.mu.Lock()
 	defer s.streams.mu.Unlock()
 	return len(s.streams.open)
 }
 
-// serveStream sends a page, and again whenever it has changed, until the client goes.
+// serveStream sends a page, and sends it again at each change, until the client disconnects.
 func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	path, query := strings.TrimPrefix(r.URL.Path, "/-/stream"), r.URL.Query()
 	build, _, found := route(path)
@@ -114,7 +113,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		same := e.HTML == last
 		last = e.HTML
 		if same {
-			e.HTML = "" // Only the time, and whether the API server answers.
+			e.HTML = "" // Only the time, and whether the API server is reachable, have changed.
 		}
 		if send("page", e) != nil {
 			return
@@ -128,8 +127,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await waits for the next change, or for a beat, but at least for a pause. It returns false if
-// the context ends.
+// await waits for the next change or beat, and at least for a pause. It returns false if the context ends.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The measures of a strip: columns in 970 units, starts above a base line, ticks that are not
-// restarted below it. The first column has begun before now, so that columns begin at a full
-// quarter of an hour; this takes another column.
+// Dimensions of a strip: its columns are 970 units wide in total, with starts above a base line and missed
+// ticks below it. Columns begin at full quarters of an hour, so the first begins before now, and there is one
+// more column at the end.
 const (
 	stripColumns = 97
 	stripWidth   = 970
@@ -27,27 +27,27 @@ const (
 	stripDown    = 22
 )
 
-// strip is the coming time in columns.
+// strip is a bar chart of the starts and misses of a forecast over time.
 type strip struct {
 	Columns []column
 	Hours   []hour
-	// Most is how many starts the highest column has, and Each how long a column is.
+	// Most is the number of starts in the highest column, and Each the duration of a column.
 	Most  int
 	Each  string
 	Title string
-	// Freezes are when a freeze is in force, in units.
+	// Freezes has the periods in which a freeze is in force, in units.
 	Freezes []freezeSpan
-	// Clocks says when the clocks change.
+	// Clocks describes changes of daylight saving time.
 	Clocks []string
 }
 
-// freezeSpan is the part of a strip in which a freeze is in force.
+// freezeSpan is a period of a freeze on the strip.
 type freezeSpan struct {
 	X, Width int64
 	Text     string
 }
 
-// addFreezes adds the freezes of any namespace, each once.
+// addFreezes adds the freezes of all namespaces, without duplicates.
 func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.Forecast, local *time.Location) {
 	seen := map[string]bool{}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
@@ -66,11 +66,11 @@ func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.F
 	}
 }
 
-// column is the starts and misses in a part of the time.
+// column is a column of the strip: the starts and misses in its period.
 type column struct {
 	X, Width         int
-	Started, Waiting int // above the base line, in units
-	Missed           int // below it
+	Started, Waiting int // heights above the base line, in units
+	Missed           int // height below the base line
 	Title            string
 	Starts, Waits    int
 	// Miss is how many restarts miss or skip ticks, and MissedTicks how many ticks: of a workload that
@@ -79,16 +79,17 @@ type column struct {
 	StartedY, WaitY, Top int
 }
 
-// hour is a label below the strip, with a line in it.
+// hour is a label below the strip, with a vertical line.
 type hour struct {
 	X    int64
 	Text string
 }
 
-// Percent is where the label is, and Anchor which part of it: none is cut off at an end.
+// Percent returns the position of the label, and Anchor its alignment, so that labels at the ends are not cut
+// off.
 func (h hour) Percent() string { return fmt.Sprintf("%.1f%%", 100*float64(h.X)/stripWidth) }
 
-// Anchor is part of [hour.Percent].
+// Anchor returns the alignment of the label, see [hour.Percent].
 func (h hour) Anchor() string {
 	const edge = stripWidth * 4 / 100
 	switch {
@@ -100,7 +101,7 @@ func (h hour) Anchor() string {
 	return "middle"
 }
 
-// hoursOf returns about eight labels: full hours of the clock, and dates in a long strip.
+// hoursOf returns about eight labels: full hours, and dates if the strip is long.
 func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	step, format := 3, ""
 	switch span := f.Until.Sub(f.From); {
@@ -124,13 +125,13 @@ func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	return hours
 }
 
-// unitOf returns where a time is in a strip.
+// unitOf returns the position of a time on the strip.
 func unitOf(f *forecast.Forecast, t time.Time) int64 {
 	from, each := columnsOf(f)
 	return min(stripWidth, max(0, int64(stripWidth*t.Sub(from).Seconds()/(stripColumns*each).Seconds())))
 }
 
-// columnsOf returns when the first column begins, and how long each is.
+// columnsOf returns the beginning of the first column, and the duration of each column.
 func columnsOf(f *forecast.Forecast) (from time.Time, each time.Duration) {
 	each = f.Until.Sub(f.From) / (stripColumns - 1)
 	return f.From.Truncate(min(each, time.Hour)), each
@@ -192,9 +193,8 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 	return s
 }
 
-// clockChanges says when the clocks of a place change within a time. The columns of a strip are
-// all of the same length: an hour that comes twice has its columns twice, and an hour that is left
-// out has none.
+// clockChanges describes the changes of daylight saving time within a period. All columns of a strip have the
+// same duration: an hour that occurs twice has its columns twice, and a skipped hour has none.
 func clockChanges(from, until time.Time, local *time.Location) []string {
 	var list []string
 	for at := from; ; {
@@ -215,7 +215,7 @@ func clockChanges(from, until time.Time, local *time.Location) []string {
 	}
 }
 
-// height is a number as a height: 0 is nothing, and all others can be seen.
+// height returns the height for a number: 0 for 0, and at least a visible minimum for other numbers.
 func height(n, most, units int) int {
 	if n == 0 {
 		return 0
@@ -223,7 +223,7 @@ func height(n, most, units int) int {
 	return max(3, n*units/most)
 }
 
-// herd is the minute in which most restarts start.
+// herd is the minute in which the most restarts start.
 type herd struct {
 	Time  string
 	Count int
@@ -233,7 +233,7 @@ type herd struct {
 	Missed string
 }
 
-// herdOf returns the greatest herd of a forecast, nil if nothing starts.
+// herdOf returns the busiest minute of a forecast, nil if no restart starts.
 func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	h := &herd{Missed: missedText(f)}
 	var at time.Time

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// copies returns copies of the restarts, which a forecast changes.
+// copies returns copies of the restarts, as a forecast modifies them.
 func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRestart {
 	copied := make([]*tidekeeperv1.ScheduledRestart, len(list))
 	for i, r := range list {
@@ -20,8 +20,8 @@ func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRest
 	return copied
 }
 
-// targets returns the state of the workloads that are restarted. Workloads of a kind that may not be
-// read are left out, and taken to be healthy.
+// targets returns the state of the target workloads. Workloads that the user may not read are left out, and
+// assumed to be healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	targets := map[forecast.TargetKey]forecast.Target{}
 	for _, restart := range s.restarts() {
@@ -50,7 +50,8 @@ func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	return targets
 }
 
-// addPodAges adds the age of the oldest pods where a ScheduledRestart of the namespace limits it.
+// addPodAges adds the creation time of the oldest pod in namespaces where a ScheduledRestart limits the age
+// of pods.
 func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 	limited := map[string]bool{}
 	for _, restart := range s.restarts() {
@@ -70,7 +71,7 @@ func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 	}
 }
 
-// targetOf returns the state of the workload of a restart, nil if it does not exist.
+// targetOf returns the state of the target of a restart, nil if it does not exist.
 func (s *snapshot) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
 	for _, o := range s.objects[kind.Resource] {
 		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// unknownError is the error for numbers that are not known, as the objects that they are made from
-// were not read.
+// unknownError is the error for numbers that cannot be computed because objects could not be read.
 type unknownError struct {
 	why string
-	// forbidden reports that the user may not read the objects.
+	// forbidden is set if the user may not read the objects.
 	forbidden bool
 }
 
@@ -27,8 +26,8 @@ func (e *unknownError) status() int {
 	return http.StatusServiceUnavailable
 }
 
-// unknown returns an error if any of the kinds was not read, with the command that shows a missing
-// right.
+// unknown returns an error if any of the kinds could not be read. It names the command that checks for a
+// missing right.
 func (s *snapshot) unknown(kinds ...string) error {
 	for _, kind := range kinds {
 		if why := s.problems[kind]; why != "" {
@@ -38,7 +37,7 @@ func (s *snapshot) unknown(kinds ...string) error {
 	return nil
 }
 
-// check returns the end of a sentence with the command that shows a missing right, "" if none is
+// check returns the end of a sentence that names the command to check for a missing right; "" if no right is
 // missing.
 func (s *snapshot) check(kind string) string {
 	if s.checks[kind] == "" {
@@ -47,16 +46,16 @@ func (s *snapshot) check(kind string) string {
 	return ", as " + s.checks[kind] + " shows"
 }
 
-// forecastKinds returns the kinds that a forecast of the restarts is made from. Pods count only if a
-// ScheduledRestart limits their age, and namespaces only if there are freezes, which select them.
+// forecastKinds returns the kinds that a forecast depends on. Pods count only if a ScheduledRestart limits
+// their age, and namespaces only if there are freezes that may select them.
 func (s *snapshot) forecastKinds() []string {
 	return slices.DeleteFunc(slices.Clone(restartsKinds), func(kind string) bool {
 		return kind == kindPods && !s.limitsPodAge() || kind == kindNamespaces && len(s.objects[kindFreezes]) == 0
 	})
 }
 
-// forecastWithout names the kinds that a forecast of the restarts is made without, as they were not
-// read: freezes, namespaces, and workloads, which count as healthy.
+// forecastWithout names the kinds that a forecast could not take into account: freezes, namespaces, and
+// workloads, which are assumed to be healthy.
 func (s *snapshot) forecastWithout() string {
 	names := slices.DeleteFunc(s.forecastKinds(), func(kind string) bool { return kind == kindRestarts || s.problems[kind] == "" })
 	slices.Sort(names)

@@ -12,77 +12,78 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The times of a [World].
+// Time limits of a [World].
 const (
-	// idleLimit is how long a kind is watched after the last page that needed it.
+	// idleLimit is the time for which a watch continues after the last page that needed it.
 	idleLimit = 50 * time.Second
-	// refusedLimit is how long a refusal is taken for granted, before the API server is asked again.
+	// refusedLimit is the time until a refused kind is requested again.
 	refusedLimit = 30 * time.Second
-	// firstRead is how long a page waits for the first list of a kind.
+	// firstRead is the time that a page waits for the first list of a kind.
 	firstRead = 8 * time.Second
 )
 
 // Kind is a kind of objects that pages need.
 type Kind struct {
-	// Name is the plural that rights name, such as nodes.
+	// Name is the resource name, such as nodes.
 	Name string
 	// Object is an empty object of the kind.
 	Object runtime.Object
 	// Source lists and watches the objects.
 	Source cache.ListerWatcher
-	// Keep drops the fields of an object that no page shows, before it is kept. It is nil for nothing.
+	// Keep drops the fields that no page shows before an object is stored; nil drops none.
 	Keep cache.TransformFunc
-	// Optional says that the cluster need not serve the kind.
+	// Optional is set if the cluster need not serve the kind.
 	Optional bool
-	// Explain puts an error of the API server into words.
+	// Explain describes an error of the API server for users.
 	Explain func(error) string
 	// Check is the command that shows whether the user may list the objects.
 	Check string
 }
 
-// World is the objects that pages read from the cluster: a watch for each kind, started when a page needs
-// it and ended when no page has for a while.
+// World has the watched objects of a cluster. The watch of a kind starts when a page first needs the kind,
+// and ends when no page has needed it for some time.
 type World struct {
 	kinds map[string]Kind
 	now   func() time.Time
 
 	mu    sync.Mutex
 	feeds map[string]*feed
-	// viewers is how many open pages need a kind.
+	// viewers counts the open pages that need each kind.
 	viewers map[string]int
-	// version counts the changes, and changed is closed at the next change.
+	// version counts changes, and changed is closed at the next change.
 	version int64
 	changed chan struct{}
-	// onChange is called with each change; nil for nothing.
+	// onChange, if not nil, is called at each change.
 	onChange func()
 }
 
-// feed is the watch of a kind. Its fields are guarded by the mutex of the world.
+// feed is the watch of a kind. The mutex of the world guards its fields.
 type feed struct {
 	stop context.CancelFunc
 	// done is closed when its goroutines have ended.
 	done     chan struct{}
 	store    cache.Store
 	lastUsed time.Time
-	// version is that of the world at the last change of an object.
+	// version is the version of the world at the last change of an object of the kind.
 	version int64
-	// synced is closed with the first list, or the refusal, and failed with the first error before
-	// that. unreached is that error, and waited says that a page has waited for the list long enough.
+	// synced is closed after the first list or refusal, and failed at the first error before that. unreached
+	// is that error. waited is set if a page has already waited for the list as long as allowed.
 	synced, failed chan struct{}
 	unreached      string
 	waited         bool
-	// unserved says that the cluster does not serve the kind, which is no problem.
+	// unserved is set if the cluster does not serve the optional kind.
 	unserved bool
-	// refused says why the kind cannot be read, since when; forbidden, that the user may not.
+	// refused explains why the kind cannot be read, and since when; forbidden is set if the user lacks a
+	// right.
 	refused   string
 	forbidden bool
 	since     time.Time
-	// lost says why the API server cannot be reached, and lostAt since when.
+	// lost explains why the API server is unreachable, since lostAt.
 	lost   string
 	lostAt time.Time
 }
 
-// NewWorld returns a world of these kinds. Nothing is read before a page needs it.
+// NewWorld returns a world of these kinds. It sends no request before a page needs a kind.
 func NewWorld(kinds []Kind, now func() time.Time) *World {
 	w := &World{kinds: map[string]Kind{}, now: now, feeds: map[string]*feed{}, viewers: map[string]int{}, changed: make(chan struct{})}
 	for _, kind := range kinds {
@@ -91,12 +92,12 @@ func NewWorld(kinds []Kind, now func() time.Time) *World {
 	return w
 }
 
-// use returns the feeds of the kinds, and starts the feeds that do not run.
+// use returns the feeds of the kinds, and starts them if necessary.
 func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// While the API server cannot be reached, its last answer counts.
+	// While the API server is unreachable, its last answer counts.
 	lost := false
 	for _, f := range w.feeds {
 		lost = lost || f.lost != ""
@@ -118,8 +119,8 @@ func (w *World) use(names []string) []*feed {
 	return list
 }
 
-// hold keeps the watches of the kinds until it is released, however long a page takes to be built
-// and sent. It starts none.
+// hold keeps the running watches of the kinds running until release is called, however long it takes to build
+// and send a page. It starts no watch.
 func (w *World) hold(names []string) (release func()) {
 	count := func(n int) {
 		w.mu.Lock()
@@ -135,7 +136,8 @@ func (w *World) hold(names []string) (release func()) {
 	return sync.OnceFunc(func() { count(-1) })
 }
 
-// EndIdle ends the watches that no page has needed for a while, and returns how many go on.
+// EndIdle ends the watches that no page has needed for some time, and returns the number of remaining
+// watches.
 func (w *World) EndIdle() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +150,7 @@ func (w *World) EndIdle() int {
 	return len(w.feeds)
 }
 
-// Run ends idle watches until the context ends, and then all of them.
+// Run ends idle watches until the context ends, and then ends all watches.
 func (w *World) Run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -177,14 +179,14 @@ func (w *World) stopAll() {
 	}
 }
 
-// change notes a change of a feed. The mutex must be held.
+// change records a change of a feed. The caller must hold the mutex.
 func (w *World) change(f *feed) {
 	w.version++
 	f.version = w.version
 	w.wakePages()
 }
 
-// tell has pages built again although no object has changed.
+// tell makes pages rebuild although no object has changed.
 func (w *World) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +194,7 @@ func (w *World) tell() {
 	w.wakePages()
 }
 
-// wakePages says that there is a later version. The mutex must be held.
+// wakePages increments the version and wakes waiting pages. The caller must hold the mutex.
 func (w *World) wakePages() {
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -201,7 +203,7 @@ func (w *World) wakePages() {
 	}
 }
 
-// changes returns the version, and a channel that is closed when there is a later version.
+// changes returns the version, and a channel that is closed when the version changes.
 func (w *World) changes() (version int64, later <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

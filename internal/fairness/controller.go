@@ -91,7 +91,7 @@ func (r *Reconciler[R]) tell(ctx context.Context, namespace string, request R) {
 	}
 	o := r.of.ObjectOf(request)
 	if err := r.cache.Get(ctx, client.ObjectKeyFromObject(o), o, client.UnsafeDisableDeepCopy); err != nil || !r.shares.tell(namespace) {
-		return // Another object of the namespace tells it.
+		return // An event about another object of the namespace already says so.
 	}
 	r.recorder.Eventf(o, nil, corev1.EventTypeWarning, tidekeeperv1.EventRequestsUsedUp, "Reconcile",
 		"the objects of this namespace have used up their requests to the API server (%g per second, %d at once), and are served as the clock gives some back: fewer changes, or fewer objects that fail, help",

@@ -64,7 +64,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 			return use, err
 		}
 	}
-	// From now on only the target says whether the tick was sent.
+	// From now on, only the target shows whether the tick was sent.
 	r.claims.forget(key)
 	err := r.sender.send(ctx, t, d.Send, d.Status.Active.Trigger)
 	if r.refusals.noteSend(key, restart, err); err != nil {
@@ -76,11 +76,10 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	return use, nil
 }
 
-// writeStatus writes the status under the resourceVersion, so that only the first of two
-// leaders starts a restart. If the API server rejects the status for its content or for
-// its length, it is written with only the latest record of the history: the others have
-// been reported as events. If it rejects that as well, it is written without the message of
-// the record.
+// writeStatus writes the status under the resourceVersion that was read, so that of two leaders only the
+// first starts a restart. If the API server rejects the status for its content or length, the status is
+// written with only the latest record of the history: older records were already reported as events. If the
+// API server rejects that too, the status is written without the message of the record.
 func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	attempt := restart.DeepCopy()

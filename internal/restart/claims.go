@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// claimAhead is how long before it is due a tick is claimed at the latest: on an API
-	// server that is not busy the write takes some milliseconds.
+	// claimAhead is the minimum time before a tick at which the tick is claimed. On an API server that is not
+	// busy the write takes some milliseconds.
 	claimAhead = time.Second
-	// claimPace is how much earlier claims begin for each restart that the budget allows, so
-	// that the writes of many ticks at once are spread, and maxClaimAhead the most.
+	// claimPace is the additional time per restart in the budget, so that the writes of many ticks at the
+	// same instant are spread. maxClaimAhead is the upper bound.
 	claimPace     = 10 * time.Millisecond
 	maxClaimAhead = time.Minute
 )
 
-// claims remembers the ticks that this process has claimed before they were due, and has not
-// tried to send yet.
+// claims remembers the ticks that this process has claimed before they were due and has not tried to send
+// yet.
 type claims struct {
-	// spread is the period over which the claims of an instant are spread.
+	// spread is the period over which the claims for one instant are spread.
 	spread time.Duration
 	seed   maphash.Seed
 
@@ -37,20 +37,20 @@ type claims struct {
 	namespaces map[string]*namespaceClaims
 }
 
-// namespaceClaims are the claims of a namespace.
+// namespaceClaims are the claims of one namespace.
 type namespaceClaims struct {
 	count int
-	// list has the objects of the namespace as they were when many ticks were due.
+	// list has the objects of the namespace, read once when many of its ticks are due at the same time.
 	list *specList
 }
 
-// claim is a tick that was claimed, and the status without the claim.
+// claim is a claimed tick, together with the status from before the claim.
 type claim struct {
 	tickOf
 	before *tidekeeperv1.ScheduledRestartStatus
 }
 
-// newClaims returns claims for a budget of that many restarts.
+// newClaims returns claims for a restart budget of the given size.
 func newClaims(budget int, memories *memories) *claims {
 	c := &claims{
 		spread:     min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
@@ -62,15 +62,15 @@ func newClaims(budget int, memories *memories) *claims {
 	return c
 }
 
-// ahead returns how long before they are due the ticks of a ScheduledRestart are claimed: its
-// place in the spread.
+// ahead returns the time before a tick at which a ScheduledRestart claims it. Objects are spread over this
+// period.
 func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	place := maphash.Comparable(c.seed, key) % uint64(c.spread)
 	return claimAhead + time.Duration(place)
 }
 
-// note records that a write of the status claimed a tick early. before is the status without the claim;
-// nil forgets the claim.
+// note records that a status write claimed a tick early. before is the status from before the claim; nil
+// drops the claim.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
 		c.forget(key)
@@ -94,8 +94,8 @@ func (c *claims) add(namespace string) {
 	c.namespaces[namespace].count++
 }
 
-// before returns the status before the tick of the restart in progress was claimed, or nil
-// if this process has not claimed it, or has tried to send it.
+// before returns the status from before the claim of the restart in progress. It returns nil if another
+// process made the claim, or if this process has already tried to send the tick.
 func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (before *tidekeeperv1.ScheduledRestartStatus) {
 	c.memories.with(key, func(m *memory) {
 		if m.claim != nil && m.claim.isInProgress(restart) {
@@ -113,7 +113,7 @@ func (c *claims) forget(key types.NamespacedName) {
 	})
 }
 
-// drop no longer counts the claim in a memory.
+// drop removes the claim in a memory from the count of its namespace.
 func (c *claims) drop(key types.NamespacedName, m *memory) {
 	if m.claim == nil {
 		return
@@ -126,9 +126,8 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 	}
 }
 
-// listSince returns a list of the objects of a namespace that was begun at the given time or
-// later; nil if the namespace has too few claims to read several objects. The caller
-// has to fill the list if it is new.
+// listSince returns a list of the objects of a namespace that was started at the given time or later; nil if
+// the namespace has too few claims for a list to pay off. The caller must fill the list if it is new.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

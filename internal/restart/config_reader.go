@@ -22,20 +22,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// configReader tells decisions about the ConfigMaps and Secrets that targets use.
+// configReader provides decisions with the ConfigMaps and Secrets that targets use.
 type configReader struct {
 	*configs
 	apiReader client.Reader
-	// reads are the reads from the API server.
+	// reads deduplicates reads from the API server.
 	reads sharedread.Reads[podconfig.ID, *podconfig.Record]
-	// synced has, for each kind that is watched, whether all its objects are known.
+	// synced has a function for each watched kind, which reports whether the informer has synced.
 	synced map[podconfig.Kind]func() bool
-	// podsWatched says that pods are watched.
+	// podsWatched is set if the manager watches pods.
 	podsWatched bool
 }
 
-// configKinds are the kinds, with an empty object and an empty list of each, and the controller
-// that watches it.
+// configKinds lists the kinds, each with an empty object, an empty list, and the controller that watches the
+// kind.
 var configKinds = []struct {
 	kind                       podconfig.Kind
 	name, resource, controller string
@@ -46,7 +46,7 @@ var configKinds = []struct {
 	{podconfig.Secret, "Secrets", "secrets", "secret-change", func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
 }
 
-// follow follows the kinds that a controller of the manager watches.
+// follow subscribes to the kinds that the controllers of the manager watch.
 func (r *configReader) follow(mgr ctrl.Manager) error {
 	r.synced, r.podsWatched = map[podconfig.Kind]func() bool{}, freeze.Watched(mgr.GetCache(), &corev1.PodList{})
 	for _, k := range configKinds {
@@ -70,8 +70,8 @@ func (r *configReader) follow(mgr ctrl.Manager) error {
 	return nil
 }
 
-// cached returns the known content that a ScheduledRestart with the given target
-// depends on; nil if it depends on no content.
+// cached returns the content, according to the watches, that a ScheduledRestart with the given target depends
+// on; nil if it depends on none.
 func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
 	key := client.ObjectKeyFromObject(restart)
 	mode := restart.Spec.OnConfigChange
@@ -86,7 +86,7 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, now)
 }
 
-// problem returns why nothing is known of the content, as a reason and a message; "" if it is.
+// problem returns a reason and a message if the content is not known, and "" if it is.
 func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State) (reason, message string) {
 	for _, k := range configKinds {
 		if k.kind == podconfig.Secret && mode != tidekeeperv1.ConfigMapsAndSecrets || r.synced[k.kind] != nil {
@@ -113,11 +113,11 @@ func (r *configReader) isSynced() bool {
 	return true
 }
 
-// live returns the same according to the API server, as it was within the last second. Where that is not known, the content has
-// changed when known has it, or now.
+// live returns the content according to the API server, at most one second old. If the time of the last
+// change is unknown, the time in known is used, or the current time.
 //
-// The rights to get ConfigMaps and Secrets belong to the controllers that watch them, see the
-// definition of the controller of ScheduledRestarts.
+// The rights to get ConfigMaps and Secrets belong to the controllers that watch them; see the definition of
+// the controller scheduled-restart.
 func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -148,7 +148,7 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	return c, nil
 }
 
-// read returns an object as the API server has it; nil if it does not exist.
+// read returns the record of an object as the API server has it; nil if the object does not exist.
 func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Record, error) {
 	for _, k := range configKinds {
 		if k.kind != id.Kind {
@@ -163,7 +163,7 @@ func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Re
 	return nil, nil
 }
 
-// readConfig puts the known content into the input, after the target.
+// readConfig sets the content in the input. The target must have been read before.
 func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
 	if !live || in.Config == nil || in.Target == nil {
 		in.Config = g.configs.cached(in.Restart, in.Target, in.Now)
@@ -173,8 +173,8 @@ func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool
 	return err
 }
 
-// readChanges finds out which predecessors have a change to restart for that their
-// status does not show yet.
+// readChanges finds out which predecessors have a pending restart for a change that their status does not
+// show yet.
 func (g *gatherer) readChanges(ctx context.Context, in *decision.Input) error {
 	for i := range in.After {
 		first := in.After[i].Restart

@@ -15,40 +15,40 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// configs knows the content of all ConfigMaps and Secrets that are watched, by its hashes, and
-// which ScheduledRestarts it matters to. So an event costs a look at the ScheduledRestarts that use its object,
-// however many others there are.
+// configs has the hashes of all watched ConfigMaps and Secrets, and the ScheduledRestarts that depend on each
+// object. An event is passed on only to the ScheduledRestarts that use its object, however many others exist.
 type configs struct {
 	memories *memories
-	// settle is how long content must not have changed: changes within that time belong together.
+	// settle is the time without changes after which content counts as settled: changes within that time
+	// belong together.
 	settle time.Duration
-	// changed is called with the ScheduledRestarts that an event matters to.
+	// changed is called with the ScheduledRestarts that depend on a changed object.
 	changed func([]types.NamespacedName)
 
 	mu      sync.Mutex
 	records map[podconfig.ID]*podconfig.Record
-	// users are the ScheduledRestarts that an object matters to.
+	// users has the ScheduledRestarts that depend on each object.
 	users map[podconfig.ID]map[types.NamespacedName]struct{}
 }
 
-// configUse is the content that a ScheduledRestart was last decided about.
+// configUse is the content that the last decision about a ScheduledRestart was based on.
 type configUse struct {
-	// encoded has the ConfigMaps and Secrets of its target, and secrets says that Secrets count.
+	// encoded lists the ConfigMaps and Secrets that the target uses, and secrets is set if Secrets count.
 	encoded string
 	secrets bool
 	ids     []podconfig.ID
-	// hash is that of the content, and since is when it became that, or later.
+	// hash is the hash of the content, and since is the time of its last change or later.
 	hash  string
 	since time.Time
-	// restless is since when changes have followed each other before the content had settled, parts
-	// are the numbers of the objects' contents, and latest is the object that changed last.
+	// restless is the time since which changes have followed each other before the content settled. parts has
+	// the number of each object's content, and latest is the object that changed last.
 	restless time.Time
 	parts    []uint64
 	latest   podconfig.ID
 }
 
-// clockAhead is how far the clock of an API server may be ahead of the local clock: a change that is
-// noted with a later time counts from when it was seen.
+// clockAhead is the tolerated clock skew of an API server: the time of a change that lies further in the
+// future is replaced by the time at which the change was seen.
 const clockAhead = 5 * time.Minute
 
 func newConfigs(memories *memories, settle time.Duration, changed func([]types.NamespacedName)) *configs {
@@ -60,7 +60,7 @@ func newConfigs(memories *memories, settle time.Duration, changed func([]types.N
 	return c
 }
 
-// set takes in an object that appeared or changed.
+// set records an object that appeared or changed.
 func (c *configs) set(r *podconfig.Record) {
 	if users, changed := c.put(r); changed {
 		c.changed(users)
@@ -82,7 +82,7 @@ func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, change
 	return c.usersOf(r.ID), true
 }
 
-// remove takes in that an object is gone.
+// remove records that an object was deleted.
 func (c *configs) remove(id podconfig.ID) {
 	c.mu.Lock()
 	delete(c.records, id)
@@ -95,8 +95,9 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 	return slices.Collect(maps.Keys(c.users[id]))
 }
 
-// content returns the content that the target of a ScheduledRestart uses, when it became that,
-// or later, and the object that has changed. From then on changes of the content matter to it.
+// content returns the content that the target of a ScheduledRestart uses, the time of its last change or
+// later, and the object that changed last. From then on, changes of the content are reported for the
+// ScheduledRestart.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) (content *decision.Config) {
 	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, now) })
 	return content
@@ -137,7 +138,7 @@ func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, us
 	return use
 }
 
-// note takes in that the content has changed at a time.
+// note records a change of the content.
 func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
 	u.latest = podconfig.ID{}
 	for i, id := range u.ids {
@@ -145,7 +146,7 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 		case len(u.parts) > 0 && u.parts[i] != content.Parts[i]:
 			u.latest = id
 		case len(u.parts) == 0 && r != nil && !r.Modified().IsZero() && r.Modified().Equal(content.Modified):
-			// Before it was known.
+			// The object changed before its content was known.
 			u.latest = id
 		}
 	}
@@ -155,7 +156,7 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 	u.hash, u.since, u.parts = content.Hash, at, content.Parts
 }
 
-// changedAt returns when a content that was not known before changed last, or later.
+// changedAt returns the time of the last change of content that was not known before, or a later time.
 func changedAt(content podconfig.Content, now time.Time) time.Time {
 	if content.Modified.IsZero() || content.Modified.After(now.Add(clockAhead)) {
 		return now
@@ -163,7 +164,7 @@ func changedAt(content podconfig.Content, now time.Time) time.Time {
 	return content.Modified
 }
 
-// forget drops the use of a ScheduledRestart.
+// forget drops the configUse of a ScheduledRestart.
 func (c *configs) forget(key types.NamespacedName) {
 	c.memories.with(key, func(m *memory) {
 		c.drop(key, m)
@@ -171,7 +172,7 @@ func (c *configs) forget(key types.NamespacedName) {
 	})
 }
 
-// drop drops the users of the objects in a memory.
+// drop removes a ScheduledRestart from the users of the objects in its memory.
 func (c *configs) drop(key types.NamespacedName, m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 )
 
-// reconciler carries out what [decision.Decide] decides about a ScheduledRestart.
+// reconciler carries out the decisions of [decision.Decide] about ScheduledRestarts.
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
@@ -44,7 +44,7 @@ type reconciler struct {
 	claims   *claims
 	refusals *refusals
 	defaults *defaults
-	// queries is nil if the manager's operator has none.
+	// queries is nil if the administrator has configured no queries.
 	queries  *query.Evaluator
 	slots    *slots
 	gatherer *gatherer
@@ -53,12 +53,12 @@ type reconciler struct {
 	reporter *reporter
 
 	mu sync.Mutex
-	// leadingSince is when this process began to decide, with a budget that includes the
-	// restarts that were in progress before; zero means that it has not begun.
+	// leadingSince is the time at which this process became the leader and had filled the budget with the
+	// restarts in progress; zero before that.
 	leadingSince time.Time
 }
 
-// connections are the parts of the process that a reconciler works with.
+// connections has the clients and caches that a reconciler uses.
 type connections struct {
 	client           client.Client
 	apiReader, cache client.Reader
@@ -116,16 +116,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !restart.DeletionTimestamp.IsZero() {
-		// The rollout of a restart in progress is left alone.
+		// A rollout in progress continues.
 		r.forget(key)
 		return ctrl.Result{}, nil
 	}
 	r.reporter.reportInvalidRequest(key, restart)
 
 	use := slotUnknown
-	// Also if something below panics.
+	// Deferred, so that it also runs if the code below panics.
 	defer func() { r.slots.settle(ctx, key, use) }()
-	// Before all that can fail: users who may edit objects of the namespace can cause that.
+	// Hold the slot before anything that can fail: users who may edit objects of the namespace can cause
+	// failures.
 	outlives := r.slots.hold(key, restart)
 	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
 		use = slotUseOf(restart)
@@ -147,14 +148,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if d.Needs == decision.NeedAnswer {
-		// The answer has it reconciled again.
+		// The answer of the queries triggers the next reconcile.
 		use = slotHeld
 		return ctrl.Result{}, nil
 	}
 	if restart.Status.Active == nil {
 		if turn := r.misses.turn(key, &d, r.clock.Now()); !turn.IsZero() {
-			// Too many ticks of this namespace are missed at once: this miss is reported
-			// later.
+			// Too many ticks of this namespace are missed at the same time: this miss is reported later.
 			use = slotFree
 			r.wakeups.Set(request, turn)
 			return ctrl.Result{}, nil
@@ -172,9 +172,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// failed records an event for an error, after which the reconcile is tried again with growing
-// delays. If the slot of the restart in progress has not expired yet, the object is also looked at when
-// it does.
+// failed records an event for an error that the work queue retries with backoff. If the restart in progress
+// still holds a slot, the object is also reconciled when the slot expires.
 func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *tidekeeperv1.ScheduledRestart, outlives time.Time, err error) {
 	if !outlives.IsZero() {
 		r.wakeups.Set(request, outlives)
@@ -185,7 +184,7 @@ func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *
 	}
 }
 
-// forget drops all that is kept of a ScheduledRestart that was deleted.
+// forget drops all memory of a ScheduledRestart that was deleted.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.memories.forget(key)
@@ -193,15 +192,15 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.enqueue(r.slots.budget.Release(key))
 }
 
-// enqueue has ScheduledRestarts reconciled now.
+// enqueue adds ScheduledRestarts to the work queue.
 func (r *reconciler) enqueue(keys []types.NamespacedName) {
 	for _, key := range keys {
 		r.wakeups.Enqueue(reconcile.Request{NamespacedName: key})
 	}
 }
 
-// deferred gives back the slot of a restart that has used it for long enough, or that no longer
-// exists, while the reconciles of its namespace are put off. It sends no requests.
+// deferred releases the slot of a restart that no longer exists or has used its slot for the maximum time,
+// while the reconciles of its namespace are deferred. It sends no requests.
 func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
 	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {
@@ -214,8 +213,8 @@ func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	}
 }
 
-// lead fills the budget, once, with the restarts in progress: otherwise a new leader
-// could start more beside them.
+// lead fills the budget with the restarts in progress, once: otherwise a new leader could start too many
+// restarts beside them.
 func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +232,7 @@ func (r *reconciler) lead(ctx context.Context) error {
 	return nil
 }
 
-// leader returns since when this process decides.
+// leader returns the time at which this process became the leader.
 func (r *reconciler) leader() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,17 +19,17 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// defaultOwner is the field manager of a schedule that the manager has written.
+// defaultOwner is the field manager of default schedules that the manager writes.
 const defaultOwner = "tidekeeper-default"
 
-// The delays after which a default schedule is tried again that was refused double from the first to
-// the last: it is in force without that, too, and users who may edit the object can cause it.
+// Delays between attempts to write a default schedule that was refused, doubling from the first to the last.
+// Users who may edit the object can cause refusals, and the default is in force even if it is not written.
 const (
 	firstDefaultDelay = time.Second
 	lastDefaultDelay  = time.Hour
 )
 
-// defaults writes the default schedule, and bounds how often it is tried for a ScheduledRestart.
+// defaults writes default schedules, and limits the attempts for each ScheduledRestart.
 type defaults struct {
 	client   client.Client
 	recorder events.EventRecorder
@@ -37,13 +37,14 @@ type defaults struct {
 	memories *memories
 }
 
-// refusedDefault is the number of times in a row that a default schedule was refused, and when to try again.
+// refusedDefault is the number of consecutive refusals of a default schedule, and the time of the next
+// attempt.
 type refusedDefault struct {
 	times int
 	again time.Time
 }
 
-// until returns when the default may be tried again that was refused, zero if it was not.
+// until returns the time of the next attempt to write a default that was refused; zero if it was not refused.
 func (d *defaults) until(key types.NamespacedName) (again time.Time) {
 	d.memories.with(key, func(m *memory) {
 		if m.defaults != nil {
@@ -53,7 +54,7 @@ func (d *defaults) until(key types.NamespacedName) (again time.Time) {
 	return again
 }
 
-// refused returns when to try again after a refusal.
+// refused records a refusal, and returns the time of the next attempt.
 func (d *defaults) refused(key types.NamespacedName, now time.Time) (again time.Time) {
 	d.memories.with(key, func(m *memory) {
 		times := 0
@@ -70,10 +71,10 @@ func (d *defaults) forget(key types.NamespacedName) {
 	d.memories.with(key, func(m *memory) { m.defaults = nil })
 }
 
-// write writes the default schedule into a spec that names nothing that triggers restarts,
-// where kubectl get shows it, and where it stays when the age of pods or changes are asked for
-// later. A write of the spec counts as an edit, so that it has to wait for the end of a restart, and
-// for the end of failures, which an edit would forget. It returns when to try again what was refused.
+// write writes the default schedule into a spec without any trigger, so that kubectl get shows the schedule,
+// and so that the schedule stays when maxPodAgeSeconds or onConfigChange is set later. A write of the spec
+// counts as an edit, which would reset failures, so it waits until no restart is in progress and no failures
+// are counted. It returns the time of the next attempt after a refusal.
 func (d *defaults) write(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
 	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" || restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 {
 		return time.Time{}, nil

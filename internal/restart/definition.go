@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// controllerName is that of the controller.
+// controllerName is the name of the controller.
 const controllerName = "scheduled-restart"
 
 // Controller defines the controller "scheduled-restart", with its options at their

@@ -12,10 +12,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// evictionAttempts remembers the attempts to evict pods for each restart in progress.
+// evictionAttempts remembers the attempts to evict pods for the restart in progress of each ScheduledRestart.
 type evictionAttempts struct{ memories *memories }
 
-// attemptsFor are the attempts for a tick.
+// attemptsFor has the attempts for one tick.
 type attemptsFor struct {
 	tickOf
 	attempts decision.Attempts
@@ -27,7 +27,7 @@ func (e *evictionAttempts) of(key types.NamespacedName, restart *tidekeeperv1.Sc
 	return attempts
 }
 
-// note changes the attempts for the restart in progress; there are none before a restart is in progress.
+// note updates the attempts for the restart in progress. Without a restart in progress there are none.
 func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
 	if restart.Status.Active == nil {
 		return
@@ -39,8 +39,8 @@ func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.
 	})
 }
 
-// currentAttempts returns the attempts for the restart in progress, and forgets the attempts for the
-// restart before it.
+// currentAttempts returns the attempts for the restart in progress, and drops the attempts of earlier
+// restarts.
 func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
 	if m.attempts != nil && m.attempts.isInProgress(restart) {
 		return m.attempts.attempts
@@ -49,8 +49,8 @@ func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decisio
 	return decision.Attempts{}
 }
 
-// longestRefused returns for how long the evictions of a restart in progress have been refused
-// in a row: the longest of all restarts, 0 if no last eviction was refused.
+// longestRefused returns the longest time for which the evictions of any restart in progress have been
+// refused without a success in between; 0 if no restart is affected.
 func (e *evictionAttempts) longestRefused(now time.Time) (longest time.Duration) {
 	e.memories.each(func(_ types.NamespacedName, m *memory) {
 		if m.attempts != nil && m.attempts.attempts.Refusal != "" {

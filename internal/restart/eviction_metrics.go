@@ -21,7 +21,8 @@ type evictionMetrics struct {
 	refused prometheus.GaugeFunc
 }
 
-// newEvictionMetrics returns metrics; refused returns for how many seconds evictions have been refused.
+// newEvictionMetrics returns the metrics. The function refused returns the number of seconds for which
+// evictions have been refused.
 func newEvictionMetrics(refused func() float64) *evictionMetrics {
 	m := &evictionMetrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,7 +34,7 @@ func newEvictionMetrics(refused func() float64) *evictionMetrics {
 			Help: "For how long the evictions of a restart in progress have been refused one after the other: the longest of all restarts, 0 if none is refused.",
 		}, refused),
 	}
-	// A series that began with its first eviction would hide that from rate().
+	// Without an initial 0, rate() would not show the first eviction of a series.
 	for _, result := range []string{evictionAccepted, evictionRefused, evictionGone, evictionError} {
 		m.results.WithLabelValues(result)
 	}

@@ -30,12 +30,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// evictTimeout bounds each eviction: while the API server has not observed a PodDisruptionBudget
-// yet, client-go would try again for longer.
+// evictTimeout limits each eviction request: while the API server has not observed a PodDisruptionBudget yet,
+// client-go would retry for longer.
 const evictTimeout = 5 * time.Second
 
-// look returns the pods of a workload as the API server has them: by a cache that lags,
-// more pods could be evicted than may be unavailable.
+// look reads the pods of a workload from the API server. With pods from a cache that lags, more pods could be
+// evicted than may be unavailable.
 func (r *podReader) look(ctx context.Context, namespace string, t *workload.State) (*decision.Pods, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (r *podReader) look(ctx context.Context, namespace string, t *workload.Stat
 			if !pods.IsActive(pod) || leftOut[pod.Spec.NodeName] != nil {
 				continue
 			}
-			// Of another kind, nothing but the selector says which pods are its own.
+			// For workloads of other kinds, only the selector identifies their pods.
 			if kind, name := pods.Workload(pod); !t.Scaled && (kind != t.Kind || name != t.Name) {
 				continue
 			}
@@ -82,9 +82,9 @@ type evictor struct {
 	enqueue   func([]types.NamespacedName)
 }
 
-// evict evicts pods through the API server, which keeps PodDisruptionBudgets. It stops at the
-// first eviction that is refused. written says that the status was written just now, which shows that
-// no other leader has ended the restart.
+// evict evicts pods through the API server, which enforces PodDisruptionBudgets. It stops at the first
+// eviction that is refused. written is set if the status was written just now, which shows that no other
+// leader has ended the restart.
 func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
 	if !written {
 		if err := e.recheckVersion(ctx, key, restart); err != nil {
@@ -113,7 +113,7 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 	return nil
 }
 
-// evictPod evicts a pod, and no other pod of its name. It returns why that was refused, or "".
+// evictPod evicts a pod by its UID. It returns the reason if the eviction is refused, and "" otherwise.
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod)
 		e.metrics.count(evictionAccepted)
 		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The pod is gone, or is another pod of that name: the next look shows it.
+		// The pod is gone or was replaced by another pod of the same name: the next look shows the change.
 		e.metrics.count(evictionGone)
 		return "", nil
 	}
@@ -138,8 +138,8 @@ func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod)
 	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
 }
 
-// refusalOf returns why an eviction is refused and will be until something changes, or "" if it
-// has failed for another reason.
+// refusalOf returns the reason for which an eviction is refused until something changes, or "" for any other
+// error.
 func refusalOf(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -152,16 +152,15 @@ func refusalOf(err error) string {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
 		return status.Status().Message
 	case metav1.StatusReasonUnknown:
-		// A pod with several PodDisruptionBudgets is answered so.
+		// This is the response for a pod with several PodDisruptionBudgets.
 		return status.Status().Message
 	default:
 		return ""
 	}
 }
 
-// recheckVersion returns a conflict if the ScheduledRestart is no longer as the decision saw it.
-// The decision of a leader that is not a leader any more would evict pods for a restart that has
-// ended.
+// recheckVersion returns a conflict if the ScheduledRestart has changed since the decision. Otherwise a
+// process that has lost the leader election could evict pods for a restart that has ended.
 func (e *evictor) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// gatherer finds out the facts that a decision depends on.
+// gatherer reads the facts that a decision depends on.
 type gatherer struct {
 	client  client.Reader
 	clock   clock.PassiveClock
@@ -27,7 +27,7 @@ type gatherer struct {
 	freezes *freeze.Reader
 	order   *order.Graph
 	configs *configReader
-	// queries is nil if the manager's operator has none.
+	// queries is nil if the administrator has configured no queries.
 	queries   *query.Evaluator
 	memories  *memories
 	claims    *claims
@@ -36,12 +36,11 @@ type gatherer struct {
 	slots     *slots
 	overdue   *overdue
 	storms    *storms
-	// changeSettle is how long the content that pods use must not have changed.
+	// changeSettle is the time without changes after which the content that pods use counts as settled.
 	changeSettle time.Duration
 }
 
-// decide reads the facts that a decision depends on, and decides. It also returns the target of the
-// decision.
+// decide reads facts as the decision needs them, and returns the decision and its target.
 func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, leadingSince time.Time) (decision.Output, *target, error) {
 	in := decision.Input{
 		Restart:       restart,

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// memory is all that this process remembers of a ScheduledRestart beside its status. Each field belongs
-// to the type in whose file it is declared.
+// memory is the in-memory state of a ScheduledRestart, beside its status. Each field belongs to the type in
+// whose file it is declared.
 type memory struct {
 	sent        *sentTick
 	claim       *claim
@@ -24,12 +24,13 @@ type memory struct {
 	defaults    *refusedDefault
 	config      *configUse
 	storm       *decision.Source
-	// reason is the reason of its condition Ready, and overdue is when it is overdue.
+	// reason is the reason of the condition Ready, and overdue is the time at which the ScheduledRestart
+	// becomes overdue.
 	reason  string
 	overdue due
-	// missTurn is when its missed ticks may be reported, zero if they need not wait.
+	// missTurn is the time at which missed ticks may be reported; zero if they need not wait.
 	missTurn time.Time
-	// reportedRequest is the invalid request for which an event was recorded.
+	// reportedRequest is the invalid request that an event was recorded for.
 	reportedRequest string
 }
 
@@ -51,7 +52,8 @@ func (m *memories) onForget(cleanup func(types.NamespacedName, *memory)) {
 	m.cleanups = append(m.cleanups, cleanup)
 }
 
-// with looks at the memory of a ScheduledRestart, and changes it. An empty memory is not kept.
+// with calls do with the memory of a ScheduledRestart, under the lock. A memory that is empty afterwards is
+// dropped.
 func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +68,7 @@ func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.all[key] = of
 }
 
-// each looks at all memories.
+// each calls do with every memory, under the lock.
 func (m *memories) each(do func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +91,7 @@ func (m *memories) forget(key types.NamespacedName) {
 	}
 }
 
-// tickOf identifies a tick of a ScheduledRestart, which another object may have had under its name.
+// tickOf identifies a tick of a ScheduledRestart by UID, because another object may have had the same name.
 type tickOf struct {
 	uid  types.UID
 	tick time.Time
@@ -106,15 +108,15 @@ func (t tickOf) isInProgress(restart *tidekeeperv1.ScheduledRestart) bool {
 	return active != nil && t.uid == restart.UID && t.tick.Equal(active.ScheduledTime.Time)
 }
 
-// sentTick is the tick that this process sent last.
+// sentTick is the last tick that this process sent.
 type sentTick struct{ tickOf }
 
-// rememberSent takes in that a tick was sent.
+// rememberSent records that a tick was sent.
 func (m *memories) rememberSent(key types.NamespacedName, uid types.UID, tick time.Time) {
 	m.with(key, func(of *memory) { of.sent = &sentTick{tickOf{uid, tick}} })
 }
 
-// lastSent returns the tick that this process sent last, or the zero time.
+// lastSent returns the last tick that this process sent, or the zero time.
 func (m *memories) lastSent(key types.NamespacedName, uid types.UID) (tick time.Time) {
 	m.with(key, func(of *memory) {
 		if of.sent != nil && of.sent.uid == uid {

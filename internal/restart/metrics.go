@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// metrics of the controller.
+// metrics are the metrics of the controller.
 type metrics struct {
 	ticks     *prometheus.CounterVec
 	lateness  prometheus.Histogram
@@ -26,8 +26,8 @@ type metrics struct {
 	evictions *evictionMetrics
 }
 
-// RegisterMetrics registers the metrics of this package without anything behind them,
-// for docs/reference.
+// RegisterMetrics registers the metrics of this package without a manager, so that docs/reference can list
+// them.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, budget.New(0, 0), newMemories(), clock.RealClock{})
 	return err
@@ -60,7 +60,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, memories *memo
 	m.overdue, m.storms = &overdue{c, memories}, &storms{memories}
 	attempts := &evictionAttempts{memories}
 	m.evictions = newEvictionMetrics(func() float64 { return attempts.longestRefused(c.Now()).Seconds() })
-	// A series that began with its first tick would hide that tick from rate().
+	// Without an initial 0, rate() would not show the first tick of a series.
 	for _, trigger := range decision.Triggers {
 		for outcome, reasons := range decision.TickReasons {
 			for _, reason := range reasons {

@@ -14,9 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// These limit how many ticks without a restart are reported per namespace: each costs a
-// write and an event, and users who may create ScheduledRestarts decide how many there are
-// and how often they tick. Deferred ticks are reported later, together.
+// Limits for the reports of missed and skipped ticks of a namespace: each report costs a write and an event,
+// and users who may create ScheduledRestarts control how many there are and how often they tick. Deferred
+// ticks are reported later, together.
 const (
 	missesPerSecond = 5
 	missesBurst     = 100
@@ -35,8 +35,8 @@ func newMissLimiter(memories *memories) *missLimiter {
 	return &missLimiter{memories: memories, limiters: map[string]*rate.Limiter{}}
 }
 
-// turn returns when a decision may be carried out, zero if it may be now. Only decisions
-// that report ticks without a restart, and do nothing else, have to wait.
+// turn returns the time at which a decision may be carried out; zero if immediately. Only decisions that do
+// nothing but report missed or skipped ticks have to wait.
 func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now time.Time) (turn time.Time) {
 	limited := len(d.Records) > 0 && d.Status.Active == nil
 	for i := range d.Records {

@@ -17,26 +17,27 @@ type Options struct {
 	// Concurrency is the maximum number of ScheduledRestarts that are reconciled at
 	// the same time.
 	Concurrency int
-	// MaxConcurrent is the restart budget: the maximum number of restarts in progress.
-	// Others that are due wait, and the one with the earliest tick comes first.
+	// MaxConcurrent is the restart budget: the maximum number of restarts in progress. Other due restarts
+	// wait, and the restart with the earliest tick comes first.
 	MaxConcurrent int
 	// NamespaceShare is the percentage of the budget, but at least one restart, that
 	// one namespace may use.
 	NamespaceShare int
-	// SlotAge is how long a restart uses a slot of the budget. One that takes longer
-	// is followed until it completes, but others may start beside it, so that restarts
-	// that never complete cannot use up the budget. Raise it if restarts take longer and must
-	// not overlap; a tick with a shorter startingDeadlineSeconds can then be missed.
+	// SlotAge is the maximum time for which a restart uses a slot of the budget. A restart that takes longer
+	// is followed until it completes, but other restarts may start beside it, so that restarts that never
+	// complete cannot use up the budget. Raise it if restarts take longer and must not overlap; a tick with a
+	// shorter startingDeadlineSeconds can then be missed.
 	SlotAge time.Duration
-	// ChangeSettle is how long the content of the ConfigMaps and Secrets that pods use must not
-	// have changed before they are restarted for it, so that a burst of edits is one restart.
+	// ChangeSettle is the time for which the content of the ConfigMaps and Secrets that pods use must not
+	// have changed before a restart for the change starts, so that a burst of edits leads to a single
+	// restart.
 	ChangeSettle time.Duration
-	// Queries is a file with a Prometheus and queries, of which any result keeps restarts from
-	// being started; "" means that there are none.
+	// Queries is the file that names a Prometheus and its queries. Any result of a query keeps restarts from
+	// starting. With "" there are no queries.
 	Queries string
 }
 
-// published are the settings that decide when a restart starts.
+// published lists the settings that determine when restarts start. The manager publishes them for forecasts.
 var published = []string{budget.FlagMaxConcurrent, budget.FlagNamespaceShare, budget.FlagSlotAge}
 
 // group declares the options.
@@ -57,7 +58,7 @@ func (o *Options) group() *options.Group {
 	return g
 }
 
-// checkQueries reads a file of queries, so that a mistake in it ends the manager at once.
+// checkQueries reads the file of queries at startup, so that the manager does not start with a mistake in it.
 func checkQueries(file string) error {
 	if file == "" {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// readOrder puts the order into the input: the predecessors of a ScheduledRestart are read, and
-// whether it comes after itself is known.
+// readOrder sets the order in the input: it reads the predecessors of a ScheduledRestart, and takes the cycle
+// from the graph.
 func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	in.Cycle = g.order.Cycle(client.ObjectKeyFromObject(in.Restart))
 	err := in.ReadAfter(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
-		// None is modified.
+		// The objects are not modified, so no deep copy is needed.
 		err := g.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
 			return nil, nil
@@ -44,10 +44,9 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	return g.readChanges(ctx, in)
 }
 
-// changesOrder passes the events of a ScheduledRestart on which its followers depend:
-// all of its spec, status and request that a decision reads of a predecessor, and why it is ready
-// or not, by which a cycle gets around. By any other edit, such as of a label, a client could keep
-// the workers busy with all that come after.
+// changesOrder passes the events that can matter to the followers of a ScheduledRestart: changes of the spec,
+// of the status, of the request, and of the reason of Ready, by which news of a cycle spreads. Other edits,
+// such as of a label, must not enqueue all followers, or a client could keep the workers busy with them.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)
@@ -71,9 +70,8 @@ func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// follow has a ScheduledRestart reconciled at each of its events, and its followers at
-// some. It keeps the graph of the order: before the requests are queued, so that their decisions
-// know of the event.
+// follow enqueues a ScheduledRestart at each of its events, and its followers at some. It updates the graph
+// before it adds the requests, so that the decisions know about the event.
 func follow(graph *order.Graph) handler.Funcs {
 	matters := changesOrder()
 	set := func(object client.Object) {

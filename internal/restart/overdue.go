@@ -20,24 +20,23 @@ const overdueHelp = "ScheduledRestarts that have not succeeded for two of their 
 
 var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
 
-// overdue counts the ScheduledRestarts that should have restarted something and have
-// not. It knows when each will be overdue if nothing happens, so that it notices if
-// nothing does.
+// overdue counts the ScheduledRestarts that are overdue. It computes in advance when each becomes overdue, so
+// that the count rises even if no further event arrives.
 type overdue struct {
 	clock    clock.PassiveClock
 	memories *memories
 }
 
-// due is when a ScheduledRestart is overdue.
+// due is the time at which a ScheduledRestart becomes overdue.
 type due struct {
-	// generation, first and age are the values that at was computed from.
+	// generation, first and age are the values from which at was computed.
 	generation int64
 	first, age time.Time
-	// at is when the schedule becomes overdue; zero if it never does.
+	// at is the time at which the schedule becomes overdue; zero means never.
 	at time.Time
 }
 
-// observe records when a ScheduledRestart is overdue, with the status that was decided.
+// observe records the time at which a ScheduledRestart becomes overdue under the decided status.
 func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	if in.Invalid != nil || restart.Spec.Suspend || in.Orphaned() {
 		o.memories.with(key, func(m *memory) { m.overdue = due{} })
@@ -45,7 +44,7 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	var age time.Time
-	// A change has no deadline, as the age of pods has none.
+	// Restarts for pod age and for changes have no deadline.
 	for _, next := range []*metav1.Time{status.NextAgeTime, status.NextChangeTime} {
 		if next != nil && (age.IsZero() || next.Time.Before(age)) {
 			age = next.Time

@@ -21,8 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Whole pods are read from the API server in pages, and for a limited time: they serve a
-// statistic.
+// Limits for reading whole pods from the API server. The reads only serve a statistic.
 const (
 	podsPage    = 250
 	podsTimeout = 10 * time.Second
@@ -31,12 +30,12 @@ const (
 // podReader reads the pods of workloads.
 type podReader struct {
 	apiReader, cache client.Reader
-	// pods looks at the pods in the cache.
+	// pods reads pods from the cache.
 	pods *podcache.Workloads
 }
 
-// startups returns how long the new pods of a restart took to become ready. A restart
-// does not fail because that cannot be read.
+// startups returns how long the new pods of a restart took to become ready. Errors are logged and do not fail
+// the restart.
 func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
 		// The new pods cannot be distinguished from the old pods.
@@ -52,9 +51,9 @@ func (r *podReader) startups(ctx context.Context, namespace string, kind *worklo
 	return took
 }
 
-// listStartups returns how long the pods that the last restart of a workload created
-// took to become ready, of the pods that are ready now and are not being deleted. Where no
-// controller watches pods there are none, as pods are not watched for this alone.
+// listStartups returns how long the pods of the last restart took to become ready. Only pods that are ready
+// and not being deleted count. It returns none if no controller watches pods, as pods are not watched for
+// this alone.
 func (r *podReader) listStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}
@@ -85,8 +84,8 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 	return took, err
 }
 
-// readyAfter returns how long pods took to become ready, of the pods that are ready, are not
-// being deleted, and have a summary.
+// readyAfter returns how long pods took to become ready. Only pods count that are ready, not being deleted,
+// and have a start-up summary.
 func readyAfter(pods []corev1.Pod) []time.Duration {
 	took := []time.Duration{}
 	for i := range pods {

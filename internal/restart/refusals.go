@@ -13,31 +13,31 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The delays after which a refused status is tried again double from the first to the last.
+// Delays between writes of a status that is refused, doubling from the first to the last.
 const (
 	firstRefusalDelay = time.Second
 	lastRefusalDelay  = 30 * time.Second
 )
 
-// refusals bounds how often a status is tried that the API server refuses for its content.
-// Users who may edit a ScheduledRestart can cause that at each write, and each edit has it
-// reconciled. It also remembers why a tick could not be sent.
+// refusals limits the writes of a status that the API server refuses for its content. Users who may edit a
+// ScheduledRestart can cause such refusals, and each of their edits triggers a reconcile. It also remembers
+// why a tick could not be sent.
 type refusals struct{ memories *memories }
 
-// refusedSend is why a tick could not be sent.
+// refusedSend is the reason for which a tick could not be sent.
 type refusedSend struct {
 	tickOf
 	why string
 }
 
-// refusal is the last refusal of a status.
+// refusal is the last refusal of a status write.
 type refusal struct {
 	uid   types.UID
 	delay time.Duration
 	until time.Time
 }
 
-// noteSend takes in why the tick of the restart in progress could not be sent.
+// noteSend records why the tick of the restart in progress could not be sent.
 func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, err error) {
 	r.memories.with(key, func(m *memory) {
 		switch {
@@ -61,8 +61,8 @@ func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	return why
 }
 
-// until returns before when the status of a ScheduledRestart is not tried again, zero if it may
-// be now.
+// until returns the time before which the status of a ScheduledRestart is not written again; zero if it may
+// be written now.
 func (r *refusals) until(key types.NamespacedName, uid types.UID, now time.Time) (until time.Time) {
 	r.memories.with(key, func(m *memory) {
 		last := m.refusal
@@ -74,7 +74,7 @@ func (r *refusals) until(key types.NamespacedName, uid types.UID, now time.Time)
 	return until
 }
 
-// note takes in whether a status was refused.
+// note records whether a status write was refused.
 func (r *refusals) note(key types.NamespacedName, uid types.UID, refused bool, now time.Time) {
 	r.memories.with(key, func(m *memory) {
 		last := m.refusal

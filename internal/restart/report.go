@@ -27,7 +27,7 @@ type reporter struct {
 	memories *memories
 }
 
-// report reports a decision that was carried out. before is the ScheduledRestart before that.
+// report reports a decision that was carried out. before is the ScheduledRestart from before the decision.
 func (r *reporter) report(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) {
 	began := func(conditionType, reason string) *string {
 		is, was := meta.FindStatusCondition(d.Status.Conditions, conditionType), meta.FindStatusCondition(before.Status.Conditions, conditionType)
@@ -51,7 +51,7 @@ func (r *reporter) report(ctx context.Context, restart, before *tidekeeperv1.Sch
 	}
 }
 
-// reportTick counts a tick that was decided, logs it, and records an event.
+// reportTick reports a decided tick in the metrics, the log and an event.
 func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
 	r.metrics.ticks.WithLabelValues(string(record.Trigger), string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
 	if record.StartedTime != nil {

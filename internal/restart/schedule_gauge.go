@@ -10,15 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// scheduleGauge counts ScheduledRestarts by the reason of their condition Ready. It
-// follows each decision, so that a scrape does not have to look at all of them.
+// scheduleGauge counts ScheduledRestarts by the reason of their condition Ready. It is updated by each
+// decision, so that a scrape need not visit every object.
 type scheduleGauge struct {
 	gauge    *prometheus.GaugeVec
 	memories *memories
 }
 
-// newScheduleGauge returns a gauge without ScheduledRestarts, with a series for each
-// reason.
+// newScheduleGauge returns a gauge with a series of value 0 for each reason.
 func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleGauge {
 	for _, reason := range decision.ReadyReasons {
 		gauge.WithLabelValues(reason)
@@ -28,7 +27,7 @@ func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleG
 	return s
 }
 
-// set counts a ScheduledRestart under a reason, and no longer under its previous reason.
+// set moves a ScheduledRestart from its previous reason to the given reason.
 func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	s.memories.with(key, func(m *memory) {
 		if m.reason == reason {
@@ -40,7 +39,7 @@ func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	})
 }
 
-// drop no longer counts the ScheduledRestart of a memory.
+// drop removes the ScheduledRestart of a memory from the count.
 func (s *scheduleGauge) drop(_ types.NamespacedName, m *memory) {
 	if m.reason != "" {
 		s.gauge.WithLabelValues(m.reason).Dec()

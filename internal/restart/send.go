@@ -24,17 +24,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// manyClaims is how many claims a namespace must have for its ScheduledRestarts to be listed when
-// they are due, in place of a read for each.
+// manyClaims is the number of claims from which on the ScheduledRestarts of a namespace are listed once when
+// they are due, instead of one read for each.
 const manyClaims = 16
 
-// listPage is how many objects are read at a time, and listTimeout bounds all of it.
+// listPage is the page size of the list, and listTimeout the time limit for all pages.
 const (
 	listPage    = 1000
 	listTimeout = 20 * time.Second
 )
 
-// specOf has the fields of a ScheduledRestart that a decision depends on.
+// specOf has the fields of a ScheduledRestart that decisions depend on.
 type specOf struct {
 	uid        types.UID
 	generation int64
@@ -42,9 +42,9 @@ type specOf struct {
 	deleting   bool
 }
 
-// comparedRequest is the length of the part of the annotation restart-now that is compared: more than a
-// time needs, and less than the cache keeps of an annotation. The object in the cache and the object of
-// the API server would differ forever in the rest.
+// comparedRequest is the length of the prefix of the annotation restart-now that is compared. It is longer
+// than a time, and shorter than the part of an annotation that the cache keeps: the rest would always differ
+// between the cache and the API server.
 const comparedRequest = 64
 
 func specOfObject(o metav1.Object) specOf {
@@ -52,10 +52,10 @@ func specOfObject(o metav1.Object) specOf {
 	return specOf{o.GetUID(), o.GetGeneration(), request, o.GetDeletionTimestamp() != nil}
 }
 
-// specList is a list of the ScheduledRestarts of a namespace.
+// specList is a list of the ScheduledRestarts of a namespace, shared by their reconciles.
 type specList struct {
 	begun time.Time
-	// done is closed when the rest is filled in.
+	// done is closed when the other fields are set.
 	done    chan struct{}
 	objects map[string]specOf
 	err     error
@@ -71,9 +71,8 @@ type sender struct {
 	clock     clock.PassiveClock
 }
 
-// send sends a tick to the target. The patch is valid only for the workload that was
-// decided about: it may have been broken or paused since, or replaced by another workload of the
-// same name.
+// send patches the target for a tick. The patch is valid only for the version of the workload that was
+// decided about: the workload may have been broken, paused or replaced since.
 func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
 	content := t.kind.Restart(tick)
 	content["metadata"] = map[string]any{
@@ -91,17 +90,16 @@ func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger ti
 	return nil
 }
 
-// recheck returns a conflict if the ScheduledRestart is no longer as the decision saw it, or was
-// not when its restart was due. A tick that was claimed earlier is sent without a write of the
-// status, which would notice an edit that a late watch event does not show: that the schedule
-// was suspended, for example.
+// recheck returns a conflict if the ScheduledRestart differs from the decision's, or differed when its
+// restart became due. A tick that was claimed earlier is sent without a status write, so a conflict of that
+// write cannot reveal an edit that the watch has not delivered yet, for example that the schedule was
+// suspended.
 func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
 	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
 		return nil
 	}
-	// The list does not show changes since it was read, for example that a restart
-	// was requested.
+	// The list does not show changes since it was read, for example a new restart request.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
 	if err := s.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
@@ -114,15 +112,15 @@ func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart 
 	return nil
 }
 
-// listedSpec returns the spec of a ScheduledRestart that the API server had at some time since its restart
-// was due, if many of its namespace are due and could be listed.
+// listedSpec returns the spec of a ScheduledRestart from a list that was read after its restart became due.
+// It lists only if many ScheduledRestarts of the namespace are due.
 func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
 	list, isNew := s.claims.listSince(key.Namespace, due, s.clock.Now())
 	if list == nil {
 		return specOf{}, false
 	}
 	if isNew {
-		// Others wait for it, whatever becomes of this reconcile.
+		// Other reconciles wait for the list, even if this reconcile is cancelled.
 		s.fill(context.WithoutCancel(ctx), key.Namespace, list)
 	}
 	select {
@@ -134,7 +132,7 @@ func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due t
 	}
 }
 
-// fill reads the ScheduledRestarts of a namespace into a list.
+// fill lists the ScheduledRestarts of a namespace.
 func (s *sender) fill(ctx context.Context, namespace string, list *specList) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -18,12 +18,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// slotUse is the use of the slot of a ScheduledRestart, according to a reconcile.
+// slotUse describes, after a reconcile, whether a ScheduledRestart needs its slot.
 type slotUse int
 
 const (
-	// slotUnknown means that it is not known whether a restart is in progress: a write
-	// was refused or its response lost, or the reconcile panicked.
+	// slotUnknown means that a restart may be in progress: a write was refused, its response was lost, or the
+	// reconcile panicked.
 	slotUnknown slotUse = iota
 	// slotHeld means that a restart is in progress.
 	slotHeld
@@ -33,8 +33,7 @@ const (
 	slotFree
 )
 
-// slotUseOf returns the use of the slot of a ScheduledRestart about which nothing was decided or
-// written.
+// slotUseOf returns the slotUse of a ScheduledRestart for which the reconcile decided and wrote nothing.
 func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
 	if restart.Status.Active != nil {
 		return slotHeld
@@ -42,24 +41,24 @@ func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
 	return slotFree
 }
 
-// slots are the slots of the budget.
+// slots manages the slots of the budget for the reconciler.
 type slots struct {
 	budget    *budget.Budget
 	apiReader client.Reader
 	clock     clock.PassiveClock
-	// age is how long a restart uses its slot, 0 until it ends.
+	// age is the maximum time for which a restart uses its slot; 0 means until it ends.
 	age     time.Duration
 	enqueue func([]types.NamespacedName)
 }
 
-// of returns which slots are used up for the restarts of a namespace that wait.
+// of returns the limits that keep the waiting restarts of a namespace from getting a slot.
 func (s *slots) of(namespace string) decision.Slots {
 	return decision.Slots{Limit: s.budget.Limit(), Share: s.budget.Share(), ShareUsed: s.budget.ShareUsed(namespace)}
 }
 
-// hold has a restart in progress hold its slot, and returns when it outlives it; zero if it
-// has, or if none is in progress. That depends on the clock only: neither on writes that succeed
-// nor on reads of the target.
+// hold gives a slot to the restart in progress, and returns the time at which the slot expires; zero if it
+// has expired or no restart is in progress. The result depends on the clock only, and not on whether writes
+// or reads of the target succeed.
 func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (outlives time.Time) {
 	if restart.Status.Active == nil {
 		return time.Time{}
@@ -69,7 +68,7 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 		s.budget.Hold(key, started)
 		return time.Time{}
 	}
-	// The slot of a restart that a new leader finds in the status is not even used for a moment.
+	// A new leader must not hold an expired slot, even briefly, for a restart that it finds in the status.
 	if s.clock.Now().Before(started.Add(s.age)) {
 		started = s.budget.Hold(key, started)
 	}
@@ -80,21 +79,21 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 	return time.Time{}
 }
 
-// askTimeout bounds how long it may take to find out whether a slot is still in use.
+// askTimeout is the time limit for the read that finds out whether a slot is still in use.
 const askTimeout = 10 * time.Second
 
-// settle ensures that only restarts in progress hold slots.
+// settle releases the slot of a ScheduledRestart unless a restart is in progress or waits for the slot.
 func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUse) {
 	if use == slotUnknown && s.budget.Outlived(key) {
 		return
 	}
 	if use == slotUnknown && s.budget.Has(key) {
-		// The end of the context may be the reason why it is unknown.
+		// The context may have been cancelled, which would explain the unknown state.
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		active, err := s.isActive(ask, key)
 		if err != nil {
-			// No other restart can start either. It is tried again.
+			// Keep the slot: no other restart starts instead, and the read is retried.
 			ctrl.LoggerFrom(ctx).V(1).Info("Kept a slot, as it is unknown whether the restart is in progress", "error", err.Error())
 			return
 		}

@@ -16,19 +16,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// stormRows is how many ScheduledRestarts have a series of their own, as their number, and the
-// names in it, are up to tenants.
+// stormRows is the maximum number of ScheduledRestarts with a series of their own. Tenants control the number
+// of ScheduledRestarts and the names in these series.
 const stormRows = 20
 
 const stormHelp = "ScheduledRestarts whose ConfigMaps or Secrets keep changing, so that one restart after the other waits for minIntervalSeconds: 1 for each of 20 of them, with the object that changed last and the field managers that write it, and the number of all others as the one that has no name. Counted by the leader."
 
 var stormDesc = prometheus.NewDesc("tidekeeper_restart_storm", stormHelp, []string{"namespace", "name", "object", "writer"}, nil)
 
-// storms are the ScheduledRestarts whose condition RestartStorm is True, with the object that changes.
+// storms exposes the ScheduledRestarts whose condition RestartStorm is True, with the object that keeps
+// changing.
 type storms struct{ memories *memories }
 
-// observe takes in a decision about a ScheduledRestart. While its condition stays as it is, so does
-// its series, unless this process does not know it yet.
+// observe records a decision about a ScheduledRestart. Its series changes only with the condition, unless
+// this process has no series for it yet.
 func (s *storms) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	is := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionRestartStorm)
 	was := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
@@ -58,7 +59,8 @@ func (s *storms) Collect(metrics chan<- prometheus.Metric) {
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	// The first of each namespace come first, then the second: no tenant takes all series.
+	// Take the first ScheduledRestart of each namespace, then the second, and so on: no tenant can use up all
+	// series.
 	place, before := map[types.NamespacedName]int{}, map[string]int{}
 	for _, key := range keys {
 		place[key] = before[key.Namespace]

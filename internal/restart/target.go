@@ -24,9 +24,9 @@ import (
 // target is a workload that is to be restarted, or is being restarted.
 type target struct {
 	kind *workload.Kind
-	// object is nil if it does not exist.
+	// object is nil if the workload does not exist.
 	object client.Object
-	// unserved says that the cluster does not serve its kind.
+	// unserved is set if the cluster does not serve the kind.
 	unserved bool
 }
 
@@ -34,15 +34,14 @@ type target struct {
 type targets struct {
 	// client reads from the cache, and apiReader from the API server.
 	client, apiReader client.Reader
-	// cache is read directly for kinds that may not be in it: the client would start to
-	// watch them.
+	// cache is used for kinds that may have no informer: the client would start one.
 	cache client.Reader
-	// pods looks at the pods in the cache.
+	// pods reads pods from the cache.
 	pods   *podcache.Workloads
 	scales *scale.Reader
 }
 
-// read reads the target, and puts its state into the input.
+// read reads the target, and sets its state in the input.
 func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekeeperv1.ScheduledRestart, in *decision.Input) (*target, error) {
 	in.Target, in.Unserved, in.Unreadable, in.Polled = nil, false, "", false
 	ref := decision.TargetRef(restart.Status.Active, &restart.Spec)
@@ -72,11 +71,10 @@ func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekee
 	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
 }
 
-// readRolledOut reads whether a rollout for the tick has ever begun, and then the target again:
-// a manager that has just lost the lease may have sent the tick after the target was read, and
-// only a target without it that was read later shows that the rollout was undone. Also, the list
-// can take a tenth of a second, in which a client that writes to the target often would have
-// changed it every time.
+// readRolledOut finds out whether a rollout for the tick has ever begun, and then reads the target again: a
+// manager that has just lost the lease may have sent the tick after the first read, so only a later read
+// without the tick proves that the rollout was undone. The second read also avoids conflicts with clients
+// that write to the target often, as the list can take a tenth of a second.
 func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
 	if !t.kind.UndoHidesRestart {
 		in.RolledOut = new(false)

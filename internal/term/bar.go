@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Bar is a share of a whole, drawn as long as the table has room for.
+// Bar is a bar whose full length is the width of its column.
 type Bar struct {
-	// From is where the bar begins, and Share how long it is; 1 is the whole.
+	// From is the start of the bar, and Share its length, both as fractions of the full length.
 	From, Share float64
-	// Ground fills the rest, so that an empty bar is seen too.
+	// Ground fills the rest of the column, so that an empty bar is visible.
 	Ground bool
-	// Point marks the place of a bar that is too short to be seen.
+	// Point draws a mark in place of a bar that is too short to be visible.
 	Point bool
 }
 
-// eighths are the blocks that fill a column from the left.
+// eighths are the characters that fill a part of a column from the left.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}
 
-// draw draws the bar; the whole has this many columns.
+// draw draws the bar with the given full length in columns.
 func (b Bar) draw(columns int, ascii bool) string {
 	blocks := eighths
 	ground := "·"
@@ -43,8 +43,7 @@ func (b Bar) draw(columns int, ascii bool) string {
 	return drawn
 }
 
-// fill draws a share of a width. Anything more than nothing is visible, and only
-// the whole is full.
+// fill draws a share of a width. A share above 0 is always visible, and only a share of 1 fills the width.
 func fill(share float64, columns int, blocks []string) string {
 	if math.IsNaN(share) || share <= 0 {
 		return ""

@@ -3,25 +3,23 @@
 
 package term
 
-// leastName is how short a name may become.
+// leastName is the minimum width of a column of names.
 const leastName = 8
 
-// Layout is how a table is shown on a screen.
+// Layout is the layout of a table for a screen.
 type Layout struct {
-	bar     int  // how long a full bar is; 0: no bars
-	short   bool // cells show their short text
+	bar     int  // full length of a bar; 0 means no bars
+	short   bool // cells show their short texts
 	dropped []bool
 	widths  []int
 }
 
-// Layout returns how to show the table on a screen. Rows that follow another
-// table are given its layout: dropped columns stay dropped, and no column
-// becomes narrower.
+// Layout returns a layout of the table for a screen. For rows that continue a previous table, it keeps the
+// dropped columns of that layout, and makes no column narrower.
 //
-// On a narrow terminal a table gives way in this order: sentences are cut, bars
-// become shorter and disappear, cells show their short text, columns are
-// dropped, names are cut. Numbers and times never are: if they do not fit, the
-// terminal wraps the lines.
+// On a narrow terminal, a table is reduced in this order: sentences are cut, bars become shorter and
+// disappear, cells show their short texts, columns are dropped, names are cut. Numbers and times are never
+// cut: if they do not fit, the terminal wraps the lines.
 func (t *Table) Layout(s Screen, previous *Layout) *Layout {
 	l := &Layout{dropped: make([]bool, len(t.Columns))}
 	bars := append(t.Bars[:len(t.Bars):len(t.Bars)], 0)
@@ -57,7 +55,7 @@ func (t *Table) Layout(s Screen, previous *Layout) *Layout {
 	return l
 }
 
-// measure sets the widths that the columns need if nothing is cut.
+// measure sets the widths that the columns need without cuts.
 func (t *Table) measure(l *Layout, s Screen, previous *Layout) {
 	l.widths = make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -93,7 +91,7 @@ func (t *Table) fits(l *Layout, s Screen) bool {
 	return total <= s.Width
 }
 
-// dropOne drops the column that matters least, and reports whether a column was dropped.
+// dropOne drops the least important column, and reports whether there was one to drop.
 func (t *Table) dropOne(l *Layout) bool {
 	worst := -1
 	for i, c := range t.Columns {
@@ -108,8 +106,8 @@ func (t *Table) dropOne(l *Layout) bool {
 	return true
 }
 
-// cut takes from the widest columns until the table fits, but from none more than
-// down to its least width; 0 is a column that is not cut.
+// cut makes the widest columns narrower until the table fits, but no column narrower than least returns for
+// it; a column with 0 is not cut.
 func (t *Table) cut(l *Layout, width int, least func(Column) int) {
 	total := -gap
 	for i := range t.Columns {

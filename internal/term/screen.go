@@ -12,17 +12,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is the abilities of the output. The zero value is a file or a pipe:
-// nothing is cut off, colored or drawn.
+// Screen describes the capabilities of the output. The zero value is a file or a pipe, for which nothing is
+// cut, colored or drawn.
 type Screen struct {
 	Terminal bool
-	Width    int // in columns; 0: unlimited
+	Width    int // in columns; 0 means unlimited
 	Colors   bool
-	// ASCII means that the terminal cannot show the characters of bars.
+	// ASCII is set if the terminal cannot show the characters of bars.
 	ASCII bool
 }
 
-// ScreenOf returns the screen at the other end of the output.
+// ScreenOf returns the capabilities of an output.
 func ScreenOf(out io.Writer) Screen {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -35,8 +35,8 @@ func ScreenOf(out io.Writer) Screen {
 	return s
 }
 
-// asciiLocale reports whether the locale names another charset than UTF-8. A
-// container often has no locale at all, on a terminal that shows UTF-8.
+// asciiLocale reports whether the locale has a charset other than UTF-8. Containers often have no locale,
+// although their terminal shows UTF-8.
 func asciiLocale(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

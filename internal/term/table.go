@@ -11,43 +11,41 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Table is text in columns, as wide as they are on the screen: a Chinese
-// character takes two columns, a combining character none.
+// Table is a table of text. Widths are in columns of the screen: a Chinese character takes two, a combining
+// character none.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	// Bars are the lengths of a full bar, the longest first. The table takes the
-	// longest that fits.
+	// Bars are the possible full lengths of a bar, longest first. The table uses the longest that fits.
 	Bars []int
 	// NoHeader leaves out the header.
 	NoHeader bool
 }
 
-// Column says how a column gives way when a terminal is too narrow for all of
-// them. The zero value never does.
+// Column describes how a column is reduced if the terminal is too narrow for the table. The zero value is
+// never reduced.
 type Column struct {
 	Header string
-	// Text is a column of sentences: it is cut first, but not below this width.
+	// Text is set for a column of sentences: it is cut first, down to this width.
 	Text int
-	// Drop is when the column is left out: the highest first; 0 never.
+	// Drop is the order in which columns are dropped: the highest first; 0 means never.
 	Drop int
-	// Name is a column of names: when nothing else helps, it is cut.
+	// Name is set for a column of names, which is cut last.
 	Name bool
-	// Least is how wide the column is at least.
+	// Least is the minimum width of the column.
 	Least int
 }
 
-// Cell is a text, perhaps with a color and a bar before it.
+// Cell is a text with an optional color and an optional bar before it.
 type Cell struct {
 	Text  string
 	Color Color
 	Bar   *Bar
-	// BarText is the width of the text behind a bar, to which it is aligned.
+	// BarText is the width of the text after a bar, for alignment.
 	BarText int
-	// Short is shown instead of the text where that is too long.
+	// Short replaces the text where there is not enough space.
 	Short string
-	// Span lets the text go on over the columns behind it, up to the end of the line. It is the
-	// last cell of its row.
+	// Span lets the text extend over the columns to its right. It must be the last cell of its row.
 	Span bool
 }
 
@@ -57,21 +55,20 @@ func Text(text string) Cell { return Cell{Text: text} }
 // Painted returns a cell with a color.
 func Painted(c Color, text string) Cell { return Cell{Text: text, Color: c} }
 
-// gap is the blanks between two columns.
+// gap is the number of spaces between two columns.
 const gap = 3
 
-// WriteTo prints the table. On a terminal that is too narrow it gives way, see
-// [Column]; elsewhere nothing is cut.
+// WriteTo prints the table. On a terminal, it reduces the table to the width, see [Column]; elsewhere it cuts
+// nothing.
 func (t *Table) WriteTo(out io.Writer, s Screen) error {
 	return t.WriteLayout(out, s, t.Layout(s, nil))
 }
 
-// WriteLayout prints the table in a layout, so that rows that are printed later
-// stand below the columns printed before.
+// WriteLayout prints the table in a given layout, so that its columns are aligned with rows printed before.
 func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	var text strings.Builder
 	for _, row := range t.lines() {
-		pending, begin := 0, 0 // blanks go before a cell, so that no line ends with them
+		pending, begin := 0, 0 // spaces are written before a cell, so that no line ends with spaces
 		for i, c := range row {
 			if l.dropped[i] {
 				continue
@@ -97,7 +94,7 @@ func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	return err
 }
 
-// show is the text of a cell in a layout.
+// show returns the text of a cell in a layout.
 func (c Cell) show(l *Layout, s Screen) string {
 	text := c.Text
 	if l.short && c.Short != "" {
@@ -114,7 +111,7 @@ func (c Cell) show(l *Layout, s Screen) string {
 	return drawn
 }
 
-// lines are the rows with the header, if it is to be shown.
+// lines returns the rows, with the header unless NoHeader is set.
 func (t *Table) lines() [][]Cell {
 	if t.NoHeader {
 		return t.Rows
@@ -126,13 +123,13 @@ func (t *Table) lines() [][]Cell {
 	return append([][]Cell{header}, t.Rows...)
 }
 
-// width measures characters the same way in every locale.
+// width measures the width of characters independently of the locale.
 var width = &runewidth.Condition{}
 
-// DisplayWidth returns how many columns of the screen a text takes.
+// DisplayWidth returns the width of a text in columns of the screen.
 func DisplayWidth(text string) int { return width.StringWidth(text) }
 
-// Truncate shortens a text to a number of columns, and marks where it did.
+// Truncate shortens a text to a number of columns, and marks the cut with an ellipsis.
 func (s Screen) Truncate(text string, columns int) string { return truncate(text, columns, s.ASCII) }
 
 func truncate(text string, columns int, ascii bool) string {
@@ -142,8 +139,8 @@ func truncate(text string, columns int, ascii bool) string {
 	return width.Truncate(text, columns, "…")
 }
 
-// Printable removes characters that would move the cursor or change the terminal: messages
-// come from the cluster, and any tenant may have written them.
+// Printable removes characters that would move the cursor or change the terminal. Texts come from the
+// cluster, and any tenant may have written them.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

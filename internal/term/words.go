@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Moment says when something is, as people do, on the clock of a place. It names
-// the zone only if that is another than now's, as before a change of the clock:
-// the header of a table names now's.
+// Moment describes a time in a time zone, relative to now: "today 03:00", for example. It includes the name
+// of the zone only if that differs from now's, as across a change of daylight saving time: the header of a
+// table has the zone of now.
 func Moment(t, now time.Time, in *time.Location) string {
 	t, now = t.In(in), now.In(in)
 	clock := Clock(t, now, in)
@@ -33,7 +33,7 @@ func Moment(t, now time.Time, in *time.Location) string {
 	}
 }
 
-// Clock is the time of day, with its zone if that is another than now's.
+// Clock returns the time of day, with its zone if that differs from now's.
 func Clock(t, now time.Time, in *time.Location) string {
 	clock := t.In(in).Format("15:04")
 	if zone := Zone(t, in); zone != Zone(now, in) {
@@ -42,17 +42,17 @@ func Clock(t, now time.Time, in *time.Location) string {
 	return clock
 }
 
-// Zone is the abbreviation of the zone that a clock shows at a time.
+// Zone returns the abbreviation of a zone at a time.
 func Zone(t time.Time, in *time.Location) string { return t.In(in).Format("MST") }
 
-// DaysBetween counts midnights on the calendar, which a change of the clock
-// does not move.
+// DaysBetween returns the number of midnights between two times, which changes of daylight saving time do not
+// affect.
 func DaysBetween(from, to time.Time) int {
 	date := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(date(to).Sub(date(from)) / (24 * time.Hour))
 }
 
-// Coming says when something will be, or that it is due.
+// Coming describes a future time, or says that it is due.
 func Coming(t, now time.Time, in *time.Location) string {
 	if !t.After(now) {
 		return "due since " + Moment(t, now, in)
@@ -60,7 +60,7 @@ func Coming(t, now time.Time, in *time.Location) string {
 	return fmt.Sprintf("%s (in %s)", Moment(t, now, in), until(t.Sub(now)))
 }
 
-// ComingInZone is Coming where no header names the zone.
+// ComingInZone is [Coming] with the zone, for texts without a header that names it.
 func ComingInZone(t, now time.Time, in *time.Location) string {
 	text := Coming(t, now, in)
 	if zone := Zone(t, in); zone == Zone(now, in) && t.After(now) {
@@ -69,13 +69,13 @@ func ComingInZone(t, now time.Time, in *time.Location) string {
 	return text
 }
 
-// Ago says how long ago something was.
+// Ago returns the time since t as text.
 func Ago(t, now time.Time) string { return Between(t, now) }
 
-// Between returns the time from a start to an end.
+// Between returns the time from a start to an end as text.
 func Between(from, to time.Time) string { return duration.HumanDuration(max(0, to.Sub(from))) }
 
-// Plural puts a number before a noun.
+// Plural returns a number with a noun in the singular or plural.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -83,8 +83,8 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// until says how long it is until something, to the nearest of the units that are shown: who has
-// typed 6d reads 6d, and not 5d23h.
+// until returns a duration as text, rounded to the nearest displayed unit: a user who typed 6d reads 6d, and
+// not 5d23h.
 func until(d time.Duration) string {
 	unit := 24 * time.Hour
 	switch {

@@ -14,43 +14,43 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Calendar is the restarts that will be started, and the ticks that will not.
+// Calendar has the future starts of restarts, and the ticks without a start.
 type Calendar struct {
 	Minutes  []Minute
-	Unlisted int      // how many starts are counted, and not listed
+	Unlisted int      // the number of starts that are counted but not listed
 	Problems []string // schedules that cannot be used
-	// UnderWay are the restarts that are in progress at its beginning.
+	// UnderWay has the restarts that are in progress at the beginning.
 	UnderWay []Start
 }
 
-// Minute is the restarts that start in the same minute.
+// Minute has the restarts that start in the same minute.
 type Minute struct {
-	Time   time.Time `json:"time"` // its beginning
+	Time   time.Time `json:"time"` // the beginning of the minute
 	Count  int       `json:"count"`
-	Starts []Start   `json:"starts"` // all, or none: see mostListed
-	// NotStarted are the ticks that are due in it and will be missed or skipped.
+	Starts []Start   `json:"starts"` // all starts of the minute, or none, see MostListed
+	// NotStarted has the ticks that are due in the minute and will be missed or skipped.
 	NotStarted []Start `json:"notStarted,omitempty"`
 }
 
 // Start is the start of a restart.
 type Start struct {
-	// Context is that of the cluster, in the calendar of several.
+	// Context is the context of the cluster, in a calendar of several clusters.
 	Context   string    `json:"context,omitempty"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Target    string    `json:"target"`
 	Tick      time.Time `json:"tick"`
 	Start     time.Time `json:"start,omitzero"`
-	// Its place in the spread.
+	// OffsetSeconds is the time from the tick to the start, within the spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
-	// Outcome and Reason explain a tick that is not started.
+	// Outcome and Reason explain why a tick is not started.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
-	// EarlierTicks is how many ticks before it have the same end.
+	// EarlierTicks is the number of earlier ticks with the same outcome.
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Of returns the starts of a minute in a cluster, of several.
+// Of returns the starts of the minute in one of several clusters.
 func (m *Minute) Of(cluster string) Minute {
 	of := Minute{Time: m.Time, Starts: []Start{}}
 	for _, start := range m.Starts {
@@ -67,17 +67,16 @@ func (m *Minute) Of(cluster string) Minute {
 	return of
 }
 
-// MostListed is how many starts are listed by name; the others are only counted.
-// The number of starts is up to the tenants, the memory that this takes is not.
+// MostListed is the maximum number of starts that are listed by name; further starts are only counted. It
+// bounds the memory, as tenants control the number of starts.
 const MostListed = 100_000
 
-// Planner computes from schedules alone the starts after a time and not after another, where
-// there is too much to play it: see [CalendarOf]. A tick that is due already, and waits for
-// something, has no time and is not in it. It keeps little of each ScheduledRestart, and a number
-// for each minute.
+// Planner computes the starts in a period from schedules alone, where there are too many for a simulation,
+// see [CalendarOf]. It leaves out ticks that are already due and wait. It stores little of each
+// ScheduledRestart, and one number per minute.
 type Planner struct {
 	now, until time.Time
-	// Many have the same schedule and differ only in their spread.
+	// known has the parsed schedules: many objects have the same schedule and differ only in their offsets.
 	known    map[timetable]*schedule.Schedule
 	members  map[timetable][]planned
 	problems []string
@@ -85,26 +84,26 @@ type Planner struct {
 
 type timetable struct{ expression, zone string }
 
-// planned is a ScheduledRestart whose schedule goes on.
+// planned is a ScheduledRestart with future ticks.
 type planned struct {
 	namespace, name, target string
 	offset, deadline        time.Duration
 	windows                 schedule.Windows
 }
 
-// NewPlanner returns a Planner of the time after now until another.
+// NewPlanner returns a Planner for the period from now until another time.
 func NewPlanner(now, until time.Time) *Planner {
 	return &Planner{now: now, until: until, known: map[timetable]*schedule.Schedule{}, members: map[timetable][]planned{}}
 }
 
-// Add takes in a ScheduledRestart.
+// Add adds a ScheduledRestart.
 func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	if r.Spec.Suspend || StoppedByFailures(r) || !r.DeletionTimestamp.IsZero() {
 		return
 	}
 	q := timetable{string(r.Spec.GetSchedule()), r.Spec.TimeZone}
 	if q.expression == "" {
-		return // Its pods decide when it is restarted.
+		return // Without a schedule, the pods determine when it is restarted.
 	}
 	member := planned{namespace: r.Namespace, name: r.Name, target: TargetOf(r), offset: OffsetOf(r), deadline: time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second}
 	if p.known[q] == nil || len(r.Spec.Windows) > 0 {
@@ -118,14 +117,14 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	p.members[q] = append(p.members[q], member)
 }
 
-// Count returns how many starts there are.
+// Count returns the number of starts.
 func (p *Planner) Count(ctx context.Context) (starts int) {
 	p.each(ctx, p.until, func(*planned, time.Time, time.Time) { starts++ })
 	return starts
 }
 
-// Calendar counts the starts of all minutes, and lists those of the first of them,
-// as many as are listed. It stops when the context ends.
+// Calendar counts the starts of all minutes, and lists the starts of the first minutes up to mostListed. It
+// stops when the context is cancelled.
 func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	begin := p.now.Truncate(time.Minute)
 	minuteOf := func(at time.Time) int { return int(at.Sub(begin) / time.Minute) }
@@ -133,7 +132,7 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	p.each(ctx, p.until, func(_ *planned, _, at time.Time) { counts[minuteOf(at)]++ })
 
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(p.problems))}
-	place := make([]int, len(counts)) // of a minute among the minutes with starts
+	place := make([]int, len(counts)) // index of each minute among the minutes with starts
 	listed, all := 0, true
 	for i, count := range counts {
 		if count == 0 {
@@ -171,9 +170,9 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	return c
 }
 
-// each calls for each start that is not after a time.
+// each calls do for each start up to the given time.
 func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
-	// The longest spread, and the longest wait for a window.
+	// The maximum spread plus the maximum wait for a window.
 	const longestSpread = 2 * 24 * time.Hour
 	for q, members := range p.members {
 		s := p.known[q]
@@ -187,8 +186,8 @@ func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned,
 	}
 }
 
-// start returns when the restart for a tick can be started; never, if no window is open
-// before its deadline.
+// start returns the time at which the restart for a tick can start; false if no window is open before its
+// deadline.
 func (r *planned) start(tick time.Time) (time.Time, bool) {
 	due := tick.Add(r.offset)
 	at, ok := r.windows.OpensAt(due)

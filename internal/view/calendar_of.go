@@ -12,13 +12,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// stopped are the reasons of ticks whose schedule has stopped. A calendar leaves such ticks out.
+// stopped has the reasons of ticks whose schedule does not run. A calendar leaves such ticks out.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
 // CalendarOf returns the calendar of a forecast: the starts after its beginning, and the ticks that are
-// missed or skipped. offsets are the places in their spreads, and underWay the ticks of the restarts
-// that are in progress, by namespace/name: the manager that started one may have a clock that is
-// ahead.
+// missed or skipped. By namespace/name, offsets has the offsets within the spread, and underWay the ticks of
+// the restarts in progress. The latter cannot be recognized by their start time, as the clock of the manager
+// may be ahead.
 func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay map[string]time.Time) Calendar {
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(f.Problems)), Unlisted: f.Summary.Unlisted}
 	starts := func(t *forecast.Tick) Start {
@@ -59,7 +59,7 @@ func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay
 	return c
 }
 
-// minute returns the minute of a time.
+// minute returns the entry for the minute of a time, and adds it if necessary.
 func (c *Calendar) minute(of time.Time) *Minute {
 	of = of.Truncate(time.Minute)
 	i, found := slices.BinarySearchFunc(c.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
@@ -69,8 +69,8 @@ func (c *Calendar) minute(of time.Time) *Minute {
 	return &c.Minutes[i]
 }
 
-// tidy sorts the starts of a minute, and leaves out empty minutes. Of a
-// minute all starts are listed, or none.
+// tidy sorts the starts of each minute, and removes empty minutes. It lists either all or none of the starts
+// of a minute.
 func (c *Calendar) tidy() {
 	c.Minutes = slices.DeleteFunc(c.Minutes, func(m Minute) bool { return m.Count == 0 && len(m.NotStarted) == 0 })
 	for i := range c.Minutes {
@@ -85,12 +85,12 @@ func (c *Calendar) tidy() {
 	}
 }
 
-// compareStarts is the order of starts.
+// compareStarts orders starts.
 func compareStarts(a, b *Start) int {
 	return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Tick.Compare(b.Tick))
 }
 
-// Join adds the calendar of a cluster, of several.
+// Join adds the calendar of another cluster.
 func (c *Calendar) Join(cluster string, other Calendar) {
 	in := func(starts []Start) []Start {
 		for i := range starts {

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// mostEvents is how many events are shown of an object.
+// mostEvents is the maximum number of events shown for an object.
 const mostEvents = 10
 
 // Event is an event about an object.
@@ -23,7 +23,7 @@ type Event struct {
 	Message  string    `json:"message"`
 }
 
-// Events returns the last events, the latest last.
+// Events returns the last events, latest last.
 func Events(events []corev1.Event) []Event {
 	shown := make([]Event, 0, len(events))
 	for i := range events {

@@ -9,21 +9,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Explanation is the meaning of a schedule, with its ticks.
+// Explanation describes a schedule in words, with its next ticks.
 type Explanation struct {
 	Words string `json:"words"`
 	Zone  string `json:"zone"`
 	Ticks []Tick `json:"ticks"`
 }
 
-// Tick is a tick of a schedule, on the clock of its zone.
+// Tick is a tick of a schedule, in the time zone of the schedule.
 type Tick struct {
 	Time time.Time `json:"time"`
-	// ClockChange describes the effect of a change of the clock on the tick.
+	// ClockChange describes the effect of daylight saving time on the tick.
 	ClockChange string `json:"clockChange,omitempty"`
 }
 
-// Explain returns the meaning of a schedule, and its ticks after a time.
+// Explain describes a schedule and returns its ticks after a time.
 func Explain(s *schedule.Schedule, after time.Time, ticks int) Explanation {
 	e := Explanation{Words: s.Describe(), Zone: s.Zone(), Ticks: []Tick{}}
 	before := after

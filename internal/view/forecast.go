@@ -19,7 +19,7 @@ type Unserved struct {
 	// First and Last are the times of the first tick and of the last.
 	First, Last time.Time
 	Outcome     Outcome
-	// Message is that of the first of them, and Alike says that it is that of all.
+	// Message is the message of the first tick. Alike is set if all ticks have that message.
 	Message string
 	Alike   bool
 	// Restarts has the first tick of each restart, and Count is how many ticks they are together.
@@ -43,7 +43,7 @@ func (u *Unserved) CountText() string {
 	return text
 }
 
-// waiting is shown as the outcome of a tick that is not decided at the end of a forecast.
+// waiting is the outcome shown for a tick that is undecided at the end of a forecast.
 const waiting tidekeeperv1.Outcome = "Waiting"
 
 // restartKey names a ScheduledRestart.

@@ -22,15 +22,15 @@ type Freeze struct {
 	Reason string    `json:"reason"`
 	From   time.Time `json:"from"`
 	Until  time.Time `json:"until"`
-	// InForce reports whether it has begun.
+	// InForce is set if the freeze has begun.
 	InForce bool `json:"inForce"`
-	// Where names the namespaces in which no restart is started.
+	// Where describes the namespaces in which no restart starts.
 	Where    string                `json:"where"`
 	HeldBack tidekeeperv1.HeldBack `json:"heldBack"`
 	UID      string                `json:"-"`
 }
 
-// FreezesOf returns the Freezes that have not ended, in the order in which they begin.
+// FreezesOf returns the Freezes that have not ended, ordered by their beginning.
 func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 	freezes := []Freeze{}
 	for _, f := range list {
@@ -49,8 +49,7 @@ func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 	return freezes
 }
 
-// whereOf names the namespaces of a Freeze: each by name if its selector does, else by their
-// labels.
+// whereOf describes the namespaces of a Freeze: by name if the selector uses names, else by labels.
 func whereOf(f *tidekeeperv1.Freeze) string {
 	if period.AppliesToAllNamespaces(f) {
 		return "all namespaces"
@@ -68,7 +67,7 @@ func whereOf(f *tidekeeperv1.Freeze) string {
 	}
 	compiled, err := period.Selector(f)
 	if err != nil {
-		return "all namespaces" // as [period.Selects] has it
+		return "all namespaces" // the same as [period.Selects] for an invalid selector
 	}
 	return "namespaces with " + compiled.String()
 }

@@ -13,14 +13,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Gates says whether a restart would be started now.
+// Gates describes whether a restart could start now.
 type Gates struct {
-	// Starts says whether a restart would be started if it were requested now.
+	// Starts is set if a restart requested now would start immediately.
 	Starts bool            `json:"starts"`
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates of a restart: the gates of the decision, and the gate of the budget.
+// GatesOf returns the gates of a decision, with the gate of the budget.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -31,14 +31,14 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 
 // Slots counts the slots of the restart budget that other restarts use.
 type Slots struct {
-	// Of is the restart that would need a slot.
+	// Of is the restart that needs a slot.
 	Of *tidekeeperv1.ScheduledRestart
 	Settings
 
 	used, here int
 }
 
-// Add counts the slot of a restart, if it uses one at a time.
+// Add counts a restart if it uses a slot at the given time.
 func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	if a := r.Status.Active; a == nil || r.UID == s.Of.UID || now.Sub(a.StartedTime.Time) > s.SlotAge {
 		return
@@ -48,8 +48,8 @@ func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	}
 }
 
-// Gate returns the gate of the budget; note is added to its message. Settings that are assumed and
-// count here are named.
+// Gate returns the gate of the budget, with note appended to its message. The message names settings that are
+// assumed.
 func (s *Slots) Gate(note string) decision.Gate {
 	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
 	if assumed := s.AssumedText(budget.FlagMaxConcurrent, budget.FlagNamespaceShare); assumed != "" {
@@ -65,11 +65,11 @@ func (s *Slots) Gate(note string) decision.Gate {
 	return g
 }
 
-// Obstacles names the reasons why a restart that is requested now waits or will not be started,
-// except another restart in progress.
+// Obstacles returns the reasons for which a restart requested now waits or does not start, except another
+// restart in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
-	// A request is due while a window is open.
+	// A request becomes due when a window is open.
 	due := tick
 	if _, windows, err := decision.ParseSchedule(&r.Spec); err == nil {
 		if opens, ok := windows.OpensAt(tick); ok {
@@ -78,7 +78,7 @@ func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []st
 	}
 	deadline := due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 	for _, gate := range g.Gates {
-		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The restart in progress is the reason.
+		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The workload is only unhealthy because of the restart in progress.
 		if gate.Open || own || gate.Name == decision.GateSchedule || gate.Name == decision.GateProgress {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 
 // Outcome is the outcome of a tick.
 type Outcome struct {
-	Text     string   `json:"text"` // with the reason
+	Text     string   `json:"text"` // the outcome with its reason
 	Severity Severity `json:"severity,omitempty"`
 }
 
@@ -31,22 +31,21 @@ func outcomeOf(record tidekeeperv1.RestartRecord) Outcome {
 	return o
 }
 
-// HistoryEntry is a tick with its outcome.
+// HistoryEntry is a past tick with its outcome.
 type HistoryEntry struct {
 	Tick    time.Time `json:"tick"`
 	Trigger string    `json:"trigger"`
 	Outcome Outcome   `json:"outcome"`
-	// Waited is from the tick to the start, and Took from there to the end or to
-	// now; nil for a tick that was not started.
+	// Waited is the time from the tick to the start, and Took the time from the start to the end or to now;
+	// nil for a tick that was not started.
 	Waited  *time.Duration           `json:"waited,omitempty"`
 	Took    *time.Duration           `json:"took,omitempty"`
-	Pods    *int32                   `json:"pods,omitempty"` // of a restart that succeeded
+	Pods    *int32                   `json:"pods,omitempty"` // number of pods, for a successful restart
 	Startup *tidekeeperv1.PodStartup `json:"startup,omitempty"`
 	Message string                   `json:"message,omitempty"`
 }
 
-// HistoryOf returns the ticks of a ScheduledRestart, the latest first, with the
-// restart that is under way on top.
+// HistoryOf returns the ticks of a ScheduledRestart, latest first, beginning with the restart in progress.
 func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	entries := []HistoryEntry{}
 	if active := r.Status.Active; active != nil {
@@ -70,14 +69,13 @@ func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	return entries
 }
 
-// between is the time from a start to an end; timestamps are in whole
-// seconds.
+// between returns the time between two timestamps, in whole seconds.
 func between(from, to time.Time) *time.Duration {
 	length := max(0, to.Sub(from))
 	return &length
 }
 
-// messageOf adds the earlier ticks that a record counts to its message.
+// messageOf returns the message of a record, with the number of its earlier ticks.
 func messageOf(record tidekeeperv1.RestartRecord) string {
 	n := int(record.EarlierTicks)
 	if n == 0 {
@@ -94,8 +92,8 @@ func messageOf(record tidekeeperv1.RestartRecord) string {
 	return message
 }
 
-// StartupTexts says how long the new pods of a restart took to become ready, and
-// how many of them are counted if those are not all.
+// StartupTexts describes the start-up times of the new pods, with the number of counted pods if not all are
+// counted.
 func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	s := e.Startup
 	if s == nil {
@@ -108,7 +106,7 @@ func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	return median, text.SecondsWithChange(s.MaxSeconds, s.MaxChangeSeconds)
 }
 
-// plural puts a number before a noun.
+// plural returns a number with a noun in the singular or plural.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

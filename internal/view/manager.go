@@ -18,24 +18,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// observeWithin is how long a manager may take to observe a change before it seems that
-// none runs. It takes less than a second if another manager runs.
+// observeWithin is the time after which an unobserved change suggests that no manager runs. When another
+// manager takes over, it observes changes within a second.
 const observeWithin = 10 * time.Second
 
-// Manager is the state of the manager in the leases of the leader election.
+// Manager is the state of the manager according to the leases of the leader election.
 type Manager struct {
-	// Leader is the manager that leads, empty if none does.
+	// Leader is the identity of the leader, empty if there is none.
 	Leader string
-	// Namespace is that of the lease, empty if there is no lease: a manager that runs
-	// without leader election has none.
+	// Namespace is the namespace of the lease, empty without a lease: a manager without leader election has
+	// none.
 	Namespace string
-	// Problem says why none leads.
+	// Problem explains why there is no leader.
 	Problem string
-	// Published are the settings that the manager has published, by the names of their flags.
+	// Published has the settings that the manager published, by flag name.
 	Published map[string]string
 }
 
-// ManagerOf returns the state of the manager in leases of that name, from any namespaces.
+// ManagerOf returns the state of the manager from the leases with its name, of all namespaces.
 func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	m := Manager{Problem: "there is no lease " + lease.Name}
 	var renewed time.Time
@@ -56,19 +56,17 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	return m
 }
 
-// Unobserved counts objects of which no manager has observed the last change, or a due tick,
-// in time.
+// Unobserved counts the objects whose last change, or due tick, no manager has observed in time.
 type Unobserved struct {
 	Count int
-	// Oldest names the object that has waited longest, Since is since when.
+	// Oldest is the object that has waited longest, and Since is the time since when.
 	Oldest string
 	Since  time.Time
-	// Recent is how many objects were changed so recently that a manager may still be about
-	// to observe it.
+	// Recent is the number of objects whose change is so recent that a manager may still observe it in time.
 	Recent int
 }
 
-// Add counts an object, if its status is of an older generation.
+// Add counts an object if its status is of an older generation.
 func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64, now time.Time) {
 	if observedGeneration >= o.GetGeneration() {
 		return
@@ -76,7 +74,7 @@ func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64,
 	u.add(kind, o, changed(o), now)
 }
 
-// add counts an object that has waited since a time.
+// add counts an object that has waited since the given time.
 func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	if now.Sub(since) < observeWithin {
 		u.Recent++
@@ -87,9 +85,8 @@ func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	}
 }
 
-// AddRestart counts a ScheduledRestart, also if its status is of this generation, but shows
-// neither the request in its annotation nor that its tick is due: a manager that runs says of each
-// the reason for the wait.
+// AddRestart counts a ScheduledRestart if its status is of an older generation, or shows neither the request
+// in its annotation nor its due tick: a running manager would have recorded the reason for the wait.
 func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	const kind = "ScheduledRestart"
 	switch request, err := decision.RequestedTime(r, now); {
@@ -108,8 +105,8 @@ func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time)
 	}
 }
 
-// NoticesRequest reports whether the status of a ScheduledRestart shows the request in its
-// annotation, or there is none.
+// NoticesRequest reports whether the status of a ScheduledRestart shows the request in its annotation, if
+// there is one.
 func NoticesRequest(r *tidekeeperv1.ScheduledRestart, now time.Time) bool {
 	request, err := decision.RequestedTime(r, now)
 	return err != nil || request.IsZero() || noticed(r, request)
@@ -130,7 +127,7 @@ func idle(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Status.Active == nil && !r.Spec.Suspend && ready != nil && ready.Reason == tidekeeperv1.ReasonScheduled
 }
 
-// changed is when an object other than its status was changed last.
+// changed returns the time of the last change of an object, apart from its status.
 func changed(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	if d := o.GetDeletionTimestamp(); d != nil && d.After(at) {
@@ -144,7 +141,7 @@ func changed(o metav1.Object) time.Time {
 	return at
 }
 
-// Message names the changes that were not observed, empty if there are none.
+// Message describes the unobserved changes, empty if there are none.
 func (u *Unobserved) Message(now time.Time) string {
 	if u.Count == 0 {
 		return ""
@@ -156,8 +153,8 @@ func (u *Unobserved) Message(now time.Time) string {
 	return fmt.Sprintf("no manager has observed %s%s for %s", u.Oldest, more, duration.HumanDuration(now.Sub(u.Since)))
 }
 
-// Outdated says that no manager runs, and since when; empty if nothing suggests that.
-// Without a lease only an object that is not observed shows it.
+// Outdated explains that no manager runs, and since when; empty if a manager seems to run. Without a lease,
+// only unobserved objects reveal that.
 func Outdated(m Manager, u Unobserved, now time.Time) string {
 	switch {
 	case m.Leader != "":

@@ -14,15 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// Settings are the settings of the manager that decide when restarts start.
+// Settings are the settings of the manager that determine when restarts start.
 type Settings struct {
 	forecast.Limits
-	// Assumed are the flags whose values are not known, and taken to be the defaults.
+	// Assumed has the flags with unknown values, for which the defaults are assumed.
 	Assumed []string
 }
 
-// SettingsOf returns the settings that a manager publishes, by the names of their flags. Those
-// that it does not publish, or that cannot be read, are assumed.
+// SettingsOf returns the settings that a manager published, by flag name. Missing and invalid settings have
+// their defaults, and are listed as assumed.
 func SettingsOf(published map[string]string) Settings {
 	s := Settings{Limits: forecast.Limits{
 		MaxConcurrent: budget.DefaultMaxConcurrent, NamespaceShare: budget.DefaultNamespaceShare, SlotAge: budget.DefaultSlotAge,
@@ -44,14 +44,14 @@ func SettingsOf(published map[string]string) Settings {
 	return s
 }
 
-// Values returns the settings as a person writes them, by the names of their flags.
+// Values returns the settings in the notation of flags, by flag name.
 func (s *Settings) Values() map[string]string {
 	return map[string]string{
 		budget.FlagMaxConcurrent: fmt.Sprint(s.MaxConcurrent), budget.FlagNamespaceShare: fmt.Sprint(s.NamespaceShare), budget.FlagSlotAge: FormatDuration(s.SlotAge),
 	}
 }
 
-// AssumedText names the assumed flags among some, with their values; "" if none is.
+// AssumedText lists the given flags whose values are assumed, with these values; "" if there are none.
 func (s *Settings) AssumedText(flags ...string) string {
 	var said []string
 	values := s.Values()
@@ -63,7 +63,7 @@ func (s *Settings) AssumedText(flags ...string) string {
 	return strings.Join(said, ", ")
 }
 
-// FormatDuration is a duration without the zeros at its end.
+// FormatDuration formats a duration without trailing zero units.
 func FormatDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

@@ -9,15 +9,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// Plan is the changes that applying or deleting NodePools would make.
+// Plan has the changes that applying or deleting NodePools would cause.
 type Plan struct {
 	Pools []PoolPlan     `json:"pools"`
 	Nodes []preview.Node `json:"nodes"`
-	// Pods is null if they may not be read.
+	// Pods is null if the user may not read pods.
 	Pods []preview.Pod `json:"pods"`
 }
 
-// The fates of a pool in a plan.
+// Actions for a pool in a plan.
 const (
 	PoolCreated   = "Create"
 	PoolChanged   = "Change"
@@ -33,7 +33,7 @@ type PoolPlan struct {
 	RuntimeClass *preview.RuntimeClass `json:"runtimeClass,omitempty"`
 }
 
-// Changes reports whether anything would change.
+// Changes reports whether the plan changes anything.
 func (p *Plan) Changes() bool {
 	return len(p.Nodes) > 0 || slices.ContainsFunc(p.Pools, func(p PoolPlan) bool { return p.Action != PoolUnchanged || p.RuntimeClass != nil })
 }
@@ -48,17 +48,17 @@ func (p *Plan) DeletedRuntimeClasses() (names []string) {
 	return names
 }
 
-// PlanCounts are the sums of a plan, in nodes and pods.
+// PlanCounts has the totals of a plan.
 type PlanCounts struct {
 	Changed, Joining, Leaving    int
 	ConflictsBegin, ConflictsEnd int
 	NeverSettle                  int
-	Evicted, EvictedFrom         int // pods, and the nodes they leave
+	Evicted, EvictedFrom         int // evicted pods, and the nodes from which they are evicted
 	NotReschedulable             int
 	NotRecreatable               int
 }
 
-// Counts adds up a plan.
+// Counts returns the totals of a plan.
 func (p *Plan) Counts() PlanCounts {
 	c := PlanCounts{}
 	for _, n := range p.Nodes {

@@ -11,14 +11,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// NodeGroup is nodes that change in the same way.
+// NodeGroup is a group of nodes that change in the same way.
 type NodeGroup struct {
 	Names []string
 	preview.Node
 }
 
-// GroupNodes puts the nodes together that change in the same way, the largest
-// group first.
+// GroupNodes groups the nodes that change in the same way, largest group first.
 func GroupNodes(nodes []preview.Node) []*NodeGroup {
 	var groups []*NodeGroup
 	known := map[string]*NodeGroup{}
@@ -50,14 +49,13 @@ func EachNode(nodes []preview.Node) []*NodeGroup {
 	return groups
 }
 
-// PodGroup is the pods of a workload with the same outcome.
+// PodGroup is a group of pods of a workload with the same outcome.
 type PodGroup struct {
-	preview.Pod     // without node, and without name if there is an owner
-	Pods, Nodes int // how many
+	preview.Pod     // an example without its node, and without its name if it has an owner
+	Pods, Nodes int // the number of pods and of their nodes
 }
 
-// GroupPods puts the pods of a workload together, the largest group first within
-// each outcome.
+// GroupPods groups the pods by workload, largest group first within each outcome.
 func GroupPods(pods []preview.Pod) []PodGroup {
 	type group struct {
 		pods  int

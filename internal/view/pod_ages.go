@@ -13,10 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// PodAges says when the oldest pod of each workload was created.
+// PodAges has the creation time of the oldest pod of each workload.
 type PodAges map[forecast.TargetKey]time.Time
 
-// Add takes in a pod.
+// Add adds a pod.
 func (a PodAges) Add(pod *corev1.Pod) {
 	kind, name := pods.Workload(pod)
 	if kind == "" || !pods.IsActive(pod) {

@@ -18,23 +18,23 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Pool is a NodePool at a glance.
+// Pool is the summary of a NodePool.
 type Pool struct {
 	Name       string  `json:"name"`
 	Status     Status  `json:"status"`
 	Nodes      int32   `json:"nodes"`
 	ReadyNodes int32   `json:"readyNodes"`
-	Levels     []Level `json:"levels"` // by the name of the resource
-	// LargestFits are the largest pods that can start now, by the status.
+	Levels     []Level `json:"levels"` // sorted by resource name
+	// LargestFits are the largest pods that could start now, from the status.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
-	// Headroom is the condition of that name, nil if the pool has none.
+	// Headroom is the condition Headroom, nil if the pool has none.
 	Headroom   *Status   `json:"headroom,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`
 	Created    time.Time `json:"created"`
 }
 
-// Level is how much of a resource the pods on some nodes request.
+// Level is the requested share of a resource on a group of nodes.
 type Level struct {
 	Resource    string `json:"resource"`
 	Percent     int32  `json:"percent"`
@@ -42,8 +42,8 @@ type Level struct {
 	Allocatable string `json:"allocatable,omitempty"`
 }
 
-// Severity of a level: a pool that is nearly full has no room for the pods of a
-// node that fails.
+// Severity returns the severity of a level: a pool that is nearly full has no room for the pods of a failed
+// node.
 func (l Level) Severity() Severity {
 	switch {
 	case l.Percent >= 95:
@@ -64,7 +64,7 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 	return levels[i], true
 }
 
-// PoolOf returns a pool as it is shown at a time.
+// PoolOf returns the summary of a pool at the given time.
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
@@ -90,7 +90,7 @@ func severityOfHeadroom(is metav1.ConditionStatus) Severity {
 	}
 }
 
-// LevelsOf returns the levels by the name of the resource.
+// LevelsOf returns the levels, sorted by resource name.
 func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
 	shown := []Level{}
 	for _, name := range slices.Sorted(maps.Keys(percent)) {
@@ -104,8 +104,8 @@ func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable core
 	return shown
 }
 
-// poolStatus is the reason of the condition Ready, or that the pool is being
-// deleted, which only a running manager writes into the condition.
+// poolStatus returns the reason of the condition Ready. While the pool is being deleted, it says so even if
+// no manager runs to update the condition.
 func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	ready := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionReady)
 	switch {
@@ -124,7 +124,7 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus says since when a pool is being deleted, and the reason for the wait.
+// deletingStatus describes since when a pool is being deleted, and the reason for the wait.
 func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
 	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))

@@ -21,49 +21,50 @@ type PoolDetail struct {
 	Pool     `json:",inline"`
 	Selector string   `json:"selector"`
 	Settings []string `json:"settings"` // settings in the spec of the pool
-	Members  []Member `json:"members"`  // the fullest first
-	// Room is the part of the nodes that new pods can use, and FilledBy who requests most of the CPU
-	// there; absent if the pods may not be read.
+	Members  []Member `json:"members"`  // fullest first
+	// Room is the part of the nodes that new pods can use. FilledBy has the namespaces and workloads that
+	// request most of the CPU. Both are missing if the user may not read pods.
 	Room     *capacity.Level `json:"room,omitempty"`
 	FilledBy *FilledBy       `json:"filledBy,omitempty"`
-	// Used is the usage of the nodes; absent if it is not known, and NoMetrics is why.
+	// Used is the usage of the nodes; if it is missing, NoMetrics explains why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
 	Events    []Event        `json:"events"`
 }
 
-// FilledBy is who requests the CPU of some nodes. The shares of each list add up to 100.
+// FilledBy has the shares of namespaces and workloads in the requested CPU of a group of nodes. The shares of
+// each list add up to 100.
 type FilledBy struct {
 	Namespaces []capacity.Share `json:"namespaces"`
 	Workloads  []capacity.Share `json:"workloads"`
 }
 
-// mostShares is how many namespaces and workloads FilledBy names before the rest.
+// mostShares is the maximum number of namespaces and of workloads in FilledBy, besides the rest.
 const mostShares = 5
 
 // Member is a node of a pool.
 type Member struct {
 	Name   string   `json:"name"`
 	Ready  bool     `json:"ready"`
-	Levels []Level  `json:"levels"` // empty if the pods may not be read
+	Levels []Level  `json:"levels"` // empty if the user may not read pods
 	Lacks  []string `json:"lacks"`  // settings in the spec of the pool
 }
 
-// PoolFacts are the objects that a PoolDetail is made from.
+// PoolFacts has the objects that a PoolDetail is computed from.
 type PoolFacts struct {
 	Pool    *tidekeeperv1.NodePool
 	Members []corev1.Node
-	// Pods by node; nil if they may not be read.
+	// Pods has the pods by node; nil if the user may not read pods.
 	Pods map[string][]*corev1.Pod
-	// Cluster has the members with the pods on them, and may have others; nil to make it of Pods.
+	// Cluster has at least the members with their pods; nil to build it from Pods.
 	Cluster *capacity.Cluster
-	// Used is the usage of the members, nil if it is not known; NoMetrics is why.
+	// Used is the usage of the members; if it is nil, NoMetrics explains why.
 	Used      *capacity.Used
 	NoMetrics string
 	Events    []corev1.Event
 }
 
-// PoolDetailOf returns a pool in detail as it is shown at a time.
+// PoolDetailOf returns the details of a pool at the given time.
 func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	selector, err := plan.Selector(f.Pool)
 	if err != nil {
@@ -86,7 +87,7 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	return d, nil
 }
 
-// clusterOf returns the members with the pods on them, nil if these may not be read.
+// clusterOf returns the members with their pods, nil if the user may not read pods.
 func clusterOf(f PoolFacts) *capacity.Cluster {
 	if f.Cluster != nil || f.Pods == nil {
 		return f.Cluster
@@ -98,7 +99,7 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 	return capacity.New(nodes.Pointers(f.Members), list)
 }
 
-// roomOf returns the level of the members, and the namespaces and workloads that fill them.
+// roomOf returns the level of the members, and the namespaces and workloads that request most.
 func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy) {
 	if cluster == nil {
 		return nil, nil
@@ -128,7 +129,7 @@ func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member 
 	return m
 }
 
-// Fullest returns the utilization, in percent, of the member's most used resource.
+// Fullest returns the utilization of the member's fullest resource, in percent.
 func (m *Member) Fullest() (most int32) {
 	for _, l := range m.Levels {
 		most = max(most, l.Percent)

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// settingsOf returns the settings of a pool for its nodes, and its RuntimeClass.
+// settingsOf describes the settings of a pool and its RuntimeClass.
 func settingsOf(p *tidekeeperv1.NodePool) []string {
 	desired := map[setting.Key]string{}
 	var keys []setting.Key
@@ -36,7 +36,7 @@ func settingsOf(p *tidekeeperv1.NodePool) []string {
 	return texts
 }
 
-// missingSettings names the settings in the spec that a node does not have.
+// missingSettings lists the settings of the spec that a node lacks.
 func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
 	texts := []string{}
 	for _, key := range setting.Missing(p, node) {

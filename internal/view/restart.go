@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Restart is a ScheduledRestart at a glance.
+// Restart is the summary of a ScheduledRestart.
 type Restart struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -26,40 +26,40 @@ type Restart struct {
 	Schedule  string `json:"schedule"`
 	TimeZone  string `json:"timeZone"`
 	Status    Status `json:"status"`
-	Failures  int32  `json:"failures"` // in a row
-	// LastTick is the last tick that is decided, and Outcome its outcome.
+	Failures  int32  `json:"failures"` // consecutive failures
+	// LastTick is the last decided tick, and Outcome its outcome.
 	LastTick    *time.Time `json:"lastTick,omitempty"`
 	Outcome     Outcome    `json:"outcome,omitzero"`
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
-	// ActiveSince is when the restart was started that is under way.
+	// ActiveSince is the start time of the restart in progress.
 	ActiveSince *time.Time `json:"activeSince,omitempty"`
-	// NextStart is when the next restart starts, its offset in the spread included.
+	// NextStart is the time of the next start, including the offset within the spread.
 	NextStart *time.Time    `json:"nextStart,omitempty"`
 	Offset    time.Duration `json:"-"`
 	Spread    bool          `json:"-"`
-	// ByTick says that it is that of a tick of the schedule, which has a deadline.
+	// ByTick is set if NextStart belongs to a tick of the schedule, which has a deadline.
 	ByTick bool `json:"-"`
-	// Refused is why the last eviction of the restart under way was refused.
+	// Refused is the reason if the last eviction of the restart in progress was refused.
 	Refused string `json:"refused,omitempty"`
-	// Frozen is the effect of a Freeze on the next restart, nil without any.
+	// Frozen is the effect of a Freeze on the next restart; nil if there is none.
 	Frozen *Frozen `json:"frozen,omitempty"`
-	// Workload is the gate that the workload, as it is now, would close to the next restart, nil if
-	// none, or if Status says it.
+	// Workload is the gate that the current state of the workload would close for the next restart; nil if
+	// there is none, or if Status already says so.
 	Workload *decision.Gate `json:"workload,omitempty"`
-	// AlsoBy are other ScheduledRestarts of the same workload.
+	// AlsoBy has the other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
 }
 
-// Frozen is the effect of a Freeze on a restart that is due while it is in force: the restart waits for
-// its end, or is missed if its deadline is before that.
+// Frozen is the effect of a Freeze on a restart that becomes due while the freeze is in force: the restart
+// waits until the freeze ends, or is missed if its deadline is earlier.
 type Frozen struct {
 	Freeze string    `json:"freeze"`
 	Until  time.Time `json:"until"`
 	Missed bool      `json:"missed,omitempty"`
 }
 
-// Text describes the effect of the Freeze, behind the time of the start; moment puts a time into words. It is
-// "" if there is none.
+// Text describes the effect of the Freeze, to follow the time of the start. moment formats a time. It is ""
+// if there is no effect.
 func (f *Frozen) Text(moment func(time.Time) string) string {
 	switch {
 	case f == nil:
@@ -71,7 +71,7 @@ func (f *Frozen) Text(moment func(time.Time) string) string {
 	}
 }
 
-// AddFreezes adds the effect of the freezes of its namespace on the next restart.
+// AddFreezes adds the effect of the freezes of the namespace on the next restart.
 func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []period.Period, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -98,8 +98,8 @@ func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []per
 	}
 }
 
-// AddTarget adds what the workload, as it is now, would have the next restart wait for: as gates says
-// it, but with nodes that are not ready left out, as the forecast does.
+// AddTarget adds the gate that the current state of the workload would close: the same as in the command
+// gates, but without nodes that are not ready, like the forecast.
 func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecast.Target, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -114,10 +114,10 @@ func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecas
 	}
 }
 
-// Shared are the names of the ScheduledRestarts by workload.
+// Shared has the names of the ScheduledRestarts of each workload.
 type Shared map[string][]string
 
-// SharedTargets returns which ScheduledRestarts restart the same workload.
+// SharedTargets returns the ScheduledRestarts of each workload.
 func SharedTargets(items []tidekeeperv1.ScheduledRestart) Shared {
 	shared := Shared{}
 	for i := range items {
@@ -137,7 +137,7 @@ func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
 	return slices.DeleteFunc(slices.Clone(s[r.Namespace+"/"+TargetOf(r)]), func(name string) bool { return name == r.Name })
 }
 
-// RestartOf returns a ScheduledRestart as it is shown.
+// RestartOf returns the summary of a ScheduledRestart.
 func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	shown := Restart{
 		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.GetSchedule()), TimeZone: r.Spec.TimeZone,
@@ -154,7 +154,7 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 			shown.Refused = eviction.Refused
 		}
 	case next != nil:
-		// A manager of an earlier version does not write the start.
+		// Earlier versions of the manager do not record the start.
 		shown.Offset = OffsetOf(r)
 		if start := r.Status.NextStartTime; start != nil {
 			shown.Offset = start.Sub(next.Time)
@@ -177,23 +177,22 @@ func timeOf(t *metav1.Time) *time.Time {
 	return &t.Time
 }
 
-// TargetOf names the workload that a ScheduledRestart restarts.
+// TargetOf returns the workload of a ScheduledRestart as text.
 func TargetOf(r *tidekeeperv1.ScheduledRestart) string {
 	return r.Spec.TargetRef.Kind + "/" + r.Spec.TargetRef.Name
 }
 
-// OffsetOf is the place of a ScheduledRestart in its spread.
+// OffsetOf returns the time from the ticks of a ScheduledRestart to its starts.
 func OffsetOf(r *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(r.Namespace, r.Name, time.Duration(r.Spec.SpreadSeconds)*time.Second)
 }
 
-// StoppedByFailures reports whether too many restarts in a row have failed.
+// StoppedByFailures reports whether consecutive failures have stopped the schedule.
 func StoppedByFailures(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Status.ConsecutiveFailures >= max(1, r.Spec.FailureLimit)
 }
 
-// LastSuccessBefore reports whether the last success was before a time, or there
-// was none.
+// LastSuccessBefore reports whether there was no successful restart since the given time.
 func LastSuccessBefore(r *tidekeeperv1.ScheduledRestart, limit time.Time) bool {
 	return r.Status.LastSuccessfulTime == nil || r.Status.LastSuccessfulTime.Time.Before(limit)
 }
@@ -203,7 +202,7 @@ var waitReasons = sets.New(tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonT
 	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted, tidekeeperv1.ReasonClosedByQuery)
 
-// restartStatus is the reason of the condition Ready.
+// restartStatus returns the reason of the condition Ready.
 func restartStatus(r *tidekeeperv1.ScheduledRestart) Status {
 	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
 	if ready == nil {

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Room is a cluster as the questions about capacity need it: its nodes with the pods on them,
-// and the pools that are asked about. It is not safe for concurrent use.
+// Room has the nodes of a cluster with their pods, and the pools to evaluate, for questions about capacity.
+// It is not safe for concurrent use.
 type Room struct {
 	Cluster *capacity.Cluster
 	Nodes   []*corev1.Node
@@ -32,13 +32,13 @@ type PoolMembers struct {
 	Members []string
 }
 
-// NewRoom returns the room in a cluster for these pools, in their order. Pools whose selector
-// cannot be parsed are left out, and named in problems.
+// NewRoom returns the room in a cluster for these pools. Pools with an invalid selector are left out, and
+// named in problems.
 func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
 }
 
-// NewRoomWith is [NewRoom] for a caller that asks again and again, with the keys of the pods.
+// NewRoomWith is [NewRoom] with a cache of class keys, for repeated calls.
 func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes}
 	for _, pool := range pools {
@@ -63,22 +63,22 @@ func MembersOf[N metav1.Object](nodes []N, selector labels.Selector) []string {
 	return members
 }
 
-// PoolFit is how many copies of a pod a pool takes.
+// PoolFit describes how many copies of a pod fit into a pool.
 type PoolFit struct {
 	Pool         string `json:"pool"`
 	Members      int    `json:"members"`
 	capacity.Fit `json:",inline"`
 }
 
-// PodOf returns a pod of a container with these requests.
+// PodOf returns a pod with one container that has these requests.
 func PodOf(requests corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "copy", Resources: corev1.ResourceRequirements{Requests: requests},
 	}}}}
 }
 
-// Fit returns how many copies of a pod each pool takes. With tolerant, the copies tolerate the
-// taints that the pool puts on its nodes, as a pod with the pool's RuntimeClass does.
+// Fit returns how many copies of a pod fit into each pool. If tolerant is set, the copies tolerate the taints
+// of the pool, like pods with the pool's RuntimeClass.
 func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {
@@ -94,26 +94,26 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 	return fits
 }
 
-// PoolLoss is a possible loss of a pool.
+// PoolLoss is the loss of nodes of a pool.
 type PoolLoss struct {
-	// Pool is empty if the loss is of nodes by name.
+	// Pool is empty if the nodes were given by name.
 	Pool string `json:"pool,omitempty"`
-	// Lost names the lost node or zone.
+	// Lost is the name of the lost node or zone.
 	Lost string `json:"lost"`
-	// Worst reports whether no other node of the pool would leave more pods without place.
+	// Worst is set if the loss of no other node of the pool would leave more pods without a place.
 	Worst         bool `json:"worst,omitempty"`
 	capacity.Loss `json:",inline"`
 }
 
-// WorstLoss returns the loss of the node of a pool that would leave most pods without place;
-// false if the pool has no node.
+// WorstLoss returns the loss of the node of a pool that would leave the most pods without a place; false if
+// the pool has no node.
 func (r *Room) WorstLoss(pool PoolMembers) (PoolLoss, bool) {
 	node, loss, found := r.Cluster.WorstNode(pool.Members)
 	return PoolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss}, found
 }
 
-// Losses returns for each pool the loss of its worst node and of each of its zones; if zones are
-// named, only their losses.
+// Losses returns, for each pool, the loss of its worst node and the loss of each of its zones; if zones are
+// given, only the losses of these zones.
 func (r *Room) Losses(zones []string) []PoolLoss {
 	losses := []PoolLoss{}
 	byZone := r.Cluster.Zones()
@@ -132,7 +132,7 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
-// PendingGroup is pending pods that are alike, with the answer of each pool.
+// PendingGroup is a group of pending pods that are alike, with the answer of each pool.
 type PendingGroup struct {
 	Namespace string              `json:"namespace"`
 	Pods      []string            `json:"pods"`
@@ -141,23 +141,23 @@ type PendingGroup struct {
 	Pools     []PendingIn         `json:"pools"`
 }
 
-// The answers of a pool for pending pods.
+// Answers of a pool for pending pods.
 const (
-	// FitsNow: the pool has room for a copy.
+	// FitsNow means that the pool has room for a pod of the group.
 	FitsNow = "FitsNow"
-	// FitsEmpty: an empty node of the pool would have room, but none has now.
+	// FitsEmpty means that only an empty node of the pool would have room.
 	FitsEmpty = "FitsAnEmptyNode"
-	// NeverFits: no node of the pool takes a copy, even without other pods.
+	// NeverFits means that no node of the pool could take a pod, even without other pods.
 	NeverFits = "Never"
 )
 
-// PendingIn is the answer of a pool.
+// PendingIn is the answer of a pool for a group of pending pods.
 type PendingIn struct {
 	Answer  string `json:"answer"` // FitsNow, FitsAnEmptyNode or Never
 	PoolFit `json:",inline"`
 }
 
-// Pending returns the pending pods of the cluster, in groups that are alike.
+// Pending returns the pending pods of the cluster, in groups of pods that are alike.
 func (r *Room) Pending() []PendingGroup {
 	groups := []PendingGroup{}
 	for _, g := range r.Cluster.Pending() {
@@ -188,7 +188,7 @@ func (r *Room) pendingGroup(g capacity.Group) PendingGroup {
 	return shown
 }
 
-// WorkloadText names the workload of a group, or the first and how many more there are.
+// WorkloadText names the workload of a group, or the first workload and the number of others.
 func (g *PendingGroup) WorkloadText() string {
 	if more := len(g.Workloads) - 1; more > 0 {
 		return g.Workloads[0] + fmt.Sprintf(" and %d more", more)
@@ -196,7 +196,7 @@ func (g *PendingGroup) WorkloadText() string {
 	return g.Workloads[0]
 }
 
-// AnswerText says whether and when a pool takes copies, and how good that is.
+// AnswerText describes whether and when the pool can take the pods, with a severity.
 func (in *PendingIn) AnswerText() (string, Severity) {
 	switch in.Answer {
 	case FitsNow:

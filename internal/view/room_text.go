@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// NotAvailable is said where no metrics are known. It is not the same as 0.
+// NotAvailable is shown for unknown metrics, in contrast to 0.
 const NotAvailable = "not available"
 
-// CopiesText is how many copies fit, or can fit at most.
+// CopiesText describes how many copies fit, or the upper bound.
 func (f *PoolFit) CopiesText() string {
 	if len(f.AtMost) > 0 && f.Copies > 0 {
 		return "at most " + strconv.FormatInt(f.Copies, 10)
@@ -30,7 +30,7 @@ func (f *PoolFit) CopiesText() string {
 	return strconv.FormatInt(f.Copies, 10)
 }
 
-// LostText names the lost node or zone, and whether its loss is the worst.
+// LostText names the lost node or zone, and marks the worst loss.
 func (l *PoolLoss) LostText() string {
 	if l.Worst {
 		return l.Lost + " (the worst)"
@@ -38,7 +38,7 @@ func (l *PoolLoss) LostText() string {
 	return l.Lost
 }
 
-// CountsText is how many nodes each thing is true of: "cordoned (2), taint x:NoSchedule (1)".
+// CountsText lists the number of nodes with each property: "cordoned (2), taint x:NoSchedule (1)".
 func CountsText(counts []capacity.Count) string {
 	if len(counts) == 0 {
 		return "-"
@@ -50,10 +50,10 @@ func CountsText(counts []capacity.Count) string {
 	return strings.Join(texts, ", ")
 }
 
-// mostWorkloads is how many workloads without place a row names.
+// mostWorkloads is the maximum number of workloads named in a row.
 const mostWorkloads = 3
 
-// WithoutPlaceText names the workloads with most pods without place.
+// WithoutPlaceText names the workloads with the most pods without a place.
 func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	if len(list) == 0 {
 		return "-"
@@ -68,26 +68,26 @@ func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	return strings.Join(texts, ", ")
 }
 
-// causeTexts are the causes why resources cannot be used, in words.
+// causeTexts describes the causes of lost resources.
 var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
 	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
 }
 
-// CauseText is why resources cannot be used, in words.
+// CauseText describes a cause of lost resources.
 func CauseText(cause tidekeeperv1.LostCause) string { return causeTexts[cause] }
 
-// LostText names the resources of nodes that cannot be used, and why.
+// LostText describes lost resources and their cause.
 func LostText(l tidekeeperv1.Lost) string {
 	return fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], plural(int(l.Nodes), "node"), resources.Text(l.Resources))
 }
 
-// FreeText names the resources that new pods can use, and the number of nodes.
+// FreeText describes the resources that new pods can use, and the number of nodes.
 func FreeText(l *capacity.Level) string {
 	return fmt.Sprintf("%s, on %d of %s", resources.Text(l.Free), l.UsableNodes, plural(l.Nodes, "node"))
 }
 
-// DaemonSetsText names the requests of DaemonSets, and the rest of an empty node; "" if there are none.
+// DaemonSetsText describes the requests of DaemonSets, and the rest of an empty node; "" if there are none.
 func DaemonSetsText(l *capacity.Level) string {
 	if pods := l.DaemonSets[corev1.ResourcePods]; pods.IsZero() {
 		return ""
@@ -95,20 +95,19 @@ func DaemonSetsText(l *capacity.Level) string {
 	return fmt.Sprintf("%s; an empty node has %s left", resources.Text(l.DaemonSets), resources.Text(l.EmptyNode.Resources))
 }
 
-// LargestFitText is a pod that fits now, and where.
+// LargestFitText describes the largest pod that fits now, and its node.
 func LargestFitText(s tidekeeperv1.LargestFit) string {
 	return resources.Text(s.Resources) + ", on " + s.Node
 }
 
-// NamedPercent is a share in whole percent.
+// NamedPercent is a named share in whole percent.
 type NamedPercent struct {
 	Name    string
 	Percent int
 }
 
-// WholePercents returns shares rounded so that they still add up to 100, and none is more than
-// a larger number: the numbers that lose most by rounding down are rounded up, the first of these
-// that lose the same.
+// WholePercents rounds shares to whole percentages that add up to 100 and keep their order: the numbers that
+// lose most by rounding down are rounded up, the first among equals.
 func WholePercents(shares []capacity.Share) []NamedPercent {
 	list := make([]NamedPercent, len(shares))
 	byLoss := make([]int, len(shares))
@@ -127,7 +126,8 @@ func WholePercents(shares []capacity.Share) []NamedPercent {
 	return list
 }
 
-// UsedText names the usage, and if it is a lower bound, the number of nodes in this format.
+// UsedText describes the usage. If the usage is a lower bound, it adds the number of measured nodes in the
+// format bound.
 func UsedText(u *capacity.Used, bound string) string {
 	shown := resources.Text(u.Resources)
 	if u.AtLeast() {
@@ -136,7 +136,7 @@ func UsedText(u *capacity.Used, bound string) string {
 	return shown
 }
 
-// UsedLine names the usage of the nodes of a pool; "" if it has none.
+// UsedLine describes the usage of the nodes of a pool; "" if the pool has no nodes.
 func (d *PoolDetail) UsedLine() string {
 	switch {
 	case d.Used != nil:
@@ -148,7 +148,7 @@ func (d *PoolDetail) UsedLine() string {
 	}
 }
 
-// Amount is the requested part of the allocatable amount.
+// Amount describes the requested part of the allocatable amount.
 func (l Level) Amount() string {
 	if l.Allocatable == "" {
 		return "-"
@@ -156,7 +156,7 @@ func (l Level) Amount() string {
 	return human(l.Resource, l.Requested) + " of " + human(l.Resource, l.Allocatable)
 }
 
-// human returns a quantity as people say it, or as it is if it cannot be read.
+// human formats a quantity in a short form, or returns it unchanged if it cannot be parsed.
 func human(name, quantity string) string {
 	amount, err := resource.ParseQuantity(quantity)
 	if err != nil {
@@ -165,15 +165,14 @@ func human(name, quantity string) string {
 	return resources.Human(corev1.ResourceName(name), amount)
 }
 
-// LevelClass is how many nodes have their fullest resource at a level.
+// LevelClass is the number of nodes whose fullest resource has a level within a range.
 type LevelClass struct {
 	Text  string // such as "80–89%"
-	Class int    // the tens of the percentage, 10 for 100 and more
+	Class int    // the percentage divided by ten, 10 for 100 and more
 	Nodes int
 }
 
-// Histogram is how many nodes there are by the level of their fullest resource, the fullest
-// first, with the classes that no node is in.
+// Histogram counts the nodes by the level of their fullest resource, fullest first, including empty classes.
 func Histogram(members []Member) []LevelClass {
 	const full = 10
 	classes := make([]LevelClass, full+1)

@@ -14,17 +14,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// Startup is the start of a pod. Lengths are in
-// whole seconds, and can be off by a second either way.
+// Startup is the start-up of a pod. Durations are in whole seconds, and can be off by a second in either
+// direction.
 type Startup struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`
 	Node      string    `json:"node,omitempty"`
 	Created   time.Time `json:"created"`
-	// Ready, or Ended: neither is on its way.
+	// Ready is set if the pod is ready, and Ended if it has ended; otherwise it is still starting.
 	Ready bool `json:"ready"`
 	Ended bool `json:"ended,omitempty"`
-	// Seconds is how long it took, or has taken by now.
+	// Seconds is the duration of the start-up, up to now if it is not complete.
 	Seconds  int64          `json:"seconds"`
 	Restarts int64          `json:"restarts,omitempty"`
 	Slowest  *SlowestStage  `json:"slowest,omitempty"`
@@ -38,12 +38,12 @@ type Startup struct {
 	timeline podtimeline.Timeline
 }
 
-// SlowestStage is the stage that took longest.
+// SlowestStage is the longest stage.
 type SlowestStage struct {
 	Stage   podtimeline.StageName `json:"stage"`
 	Seconds int64                 `json:"seconds"`
 	Cause   string                `json:"cause"`
-	// Known means that the pod or its events name the cause.
+	// Known is set if the pod or its events show the cause.
 	Known bool `json:"-"`
 }
 
@@ -58,8 +58,8 @@ type StartupStage struct {
 	WaitedFor string                `json:"waitedFor,omitempty"`
 }
 
-// StartupOf is the start-up of a pod as it is at a time; events are about the
-// pod, and may be none.
+// StartupOf returns the start-up of a pod at the given time. events has events about the pod, and may be
+// empty.
 func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	t, again := podtimeline.New(pod), podtimeline.ReadyAgain(pod)
 	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
@@ -75,7 +75,7 @@ func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	return s
 }
 
-// Explain adds the cause of the wait in each stage, as the pod and its events name it.
+// Explain adds the cause of the wait in each stage, from the pod and its events.
 func (s *Startup) Explain(events []corev1.Event) {
 	t := s.timeline
 	s.Stages, s.Slowest = []StartupStage{}, nil
@@ -93,7 +93,7 @@ func (s *Startup) Explain(events []corev1.Event) {
 	}
 }
 
-// Slowest returns the pods that took longest, the slowest first.
+// Slowest returns the slowest start-ups, slowest first.
 func Slowest(startups []Startup, top int) []Startup {
 	slices.SortStableFunc(startups, func(a, b Startup) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
@@ -106,13 +106,12 @@ type StartupSummary struct {
 	Pods, Ready   int
 	MedianSeconds int64 // of the ready pods
 	Worst         Startup
-	// SlowestStage is the stage that was the slowest of most pods, and SlowestOf of
-	// how many.
+	// SlowestStage is the stage that was the slowest for most pods, and SlowestOf the number of these pods.
 	SlowestStage podtimeline.StageName
 	SlowestOf    int
 }
 
-// SummaryOf returns how several pods came up.
+// SummaryOf summarizes the start-ups of several pods.
 func SummaryOf(startups []Startup) StartupSummary {
 	s := StartupSummary{Pods: len(startups), Worst: startups[0]}
 	var ready []int64
@@ -134,7 +133,7 @@ func SummaryOf(startups []Startup) StartupSummary {
 		slices.Sort(ready)
 		s.MedianSeconds = ready[(len(ready)-1)/2]
 	}
-	// Of two stages that are the slowest equally often, the stage that took more time.
+	// Of two stages that are equally often the slowest, take the one with the longer total time.
 	s.SlowestStage = slices.MaxFunc(podtimeline.StageNames(), func(a, b podtimeline.StageName) int {
 		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(took[a], took[b]))
 	})

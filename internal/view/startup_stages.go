@@ -11,37 +11,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// StageTimes counts how long pods took for each stage of their start-up. The zero value has
-// counted none. Its memory grows with the number of different lengths, not of pods.
+// StageTimes collects the durations of each stage over many pods. The zero value is empty. Its memory grows
+// with the number of different durations, and not of pods.
 type StageTimes struct {
-	pods map[podtimeline.StageName]map[int64]int // by seconds
+	pods map[podtimeline.StageName]map[int64]int // number of pods, by duration in seconds
 }
 
-// StageSummary is how long pods took for a stage. Lengths are in whole seconds, and can be off
-// by a second either way.
+// StageSummary summarizes the durations of a stage. Durations are in whole seconds, and can be off by a
+// second in either direction.
 type StageSummary struct {
 	Stage podtimeline.StageName `json:"stage"`
-	// Pods is how many have completed the stage, and say when.
+	// Pods is the number of pods with a known duration of the stage.
 	Pods          int   `json:"pods"`
 	MedianSeconds int64 `json:"medianSeconds"`
 	MaxSeconds    int64 `json:"maxSeconds"`
-	// Classes are how many took how long. Together they are all Pods.
+	// Classes divides Pods by duration.
 	Classes []StageClass `json:"classes"`
 }
 
-// StageClass is pods that took a similar time for a stage: from a number of seconds, and less
-// than another, which is 0 in the last class.
+// StageClass is the number of pods with a duration of at least one bound and less than another, in seconds;
+// the upper bound of the last class is 0, for none.
 type StageClass struct {
 	FromSeconds int64 `json:"fromSeconds"`
 	ToSeconds   int64 `json:"toSeconds,omitempty"`
 	Pods        int   `json:"pods"`
 }
 
-// stageClasses are where the classes begin, in seconds.
+// stageClasses has the lower bounds of the classes, in seconds.
 var stageClasses = []int64{0, 1, 2, 5, 10, 30, 60, 300}
 
-// Add counts the stages that a pod has completed. A stage whose start or end the pod does not show
-// is left out, as in the manager's metrics.
+// Add adds the completed stages of a pod. Stages with an unknown start or end are left out, as in the
+// manager's metrics.
 func (t *StageTimes) Add(s *Startup) {
 	startEstimated := false
 	for _, stage := range s.Stages {
@@ -62,7 +62,7 @@ func (t *StageTimes) count(stage podtimeline.StageName, seconds int64) {
 	t.pods[stage][seconds]++
 }
 
-// Summaries returns how long the pods took, for each stage in its order.
+// Summaries returns the summaries of all stages, in order.
 func (t *StageTimes) Summaries() []StageSummary {
 	var list []StageSummary
 	for _, name := range podtimeline.StageNames() {
@@ -95,10 +95,10 @@ func (t *StageTimes) Summaries() []StageSummary {
 	return list
 }
 
-// From says where the class begins, such as 5s.
+// From returns the lower bound of the class as text, such as 5s.
 func (c *StageClass) From() string { return FormatLength(Seconds(c.FromSeconds)) }
 
-// Text says which times the class has, such as 2–4s.
+// Text returns the range of the class as text, such as 2–4s.
 func (c *StageClass) Text() string {
 	switch {
 	case c.ToSeconds == 0:

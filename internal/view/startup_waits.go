@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// stageMeanings are the usual causes of a wait in each stage.
+// stageMeanings describes the usual cause of a wait in each stage.
 var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Scheduled:         "the scheduler, or a node with room",
 	podtimeline.Initialized:       "network, volumes or init containers",
@@ -26,7 +26,7 @@ var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Ready:             "readiness gates",
 }
 
-// waitedFor returns the cause of the wait in a stage, as the pod or its events name it, or "".
+// waitedFor returns the cause of the wait in a stage from the pod or its events, or "".
 func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
 	var texts []string
 	for _, w := range stage.Waits {
@@ -40,7 +40,7 @@ func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
 	return strings.Join(texts, "; ")
 }
 
-// formatWait puts a wait into words.
+// formatWait describes a wait.
 func formatWait(w podtimeline.Wait) string {
 	why := ReasonAndMessage(w.Reason, w.Message)
 	var text string
@@ -77,8 +77,8 @@ func formatWait(w podtimeline.Wait) string {
 	return text
 }
 
-// eventReasons are the events that name the cause of a wait in a stage: the pod
-// itself no longer says so once the wait is over.
+// eventReasons has the events that show the cause of a wait in each stage: the pod itself no longer shows it
+// once the wait is over.
 var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.Scheduled:         {"FailedScheduling"},
 	podtimeline.Initialized:       {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "Failed", "BackOff", "Pulled"},
@@ -86,8 +86,7 @@ var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.ContainersReady:   {"Unhealthy", "BackOff"},
 }
 
-// eventOf returns the last event in a stage that names the cause of the wait.
-// Warnings take precedence.
+// eventOf returns the last event that shows the cause of a wait in a stage. Warnings take precedence.
 func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	var found *corev1.Event
 	for i := range events {
@@ -106,21 +105,20 @@ func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	return ReasonAndMessage(found.Reason, strings.Join(strings.Fields(found.Message), " "))
 }
 
-// beforeContainers reports whether a stage ends before any container but the init containers is looked at.
+// beforeContainers reports whether a stage ends before the regular containers start.
 func beforeContainers(stage podtimeline.StageName) bool {
 	return stage == podtimeline.Scheduled || stage == podtimeline.Initialized
 }
 
-// aboutContainer reports whether an event is about a container other than an init container.
+// aboutContainer reports whether an event is about a regular container.
 func aboutContainer(e *corev1.Event) bool {
 	return strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.containers{")
 }
 
-// pullTook finds how long a kubelet says that a pull took, its time in the queue
-// included.
+// pullTook matches the duration of an image pull in the kubelet's event, including its time in the queue.
 var pullTook = regexp.MustCompile(`in \S+ \((\S+) including waiting\)`)
 
-// pulledAtOnce reports whether an event says that there was no wait for an image.
+// pulledAtOnce reports whether an event shows that a container did not wait for its image.
 func pulledAtOnce(e *corev1.Event) bool {
 	if e.Reason != "Pulled" {
 		return false
@@ -147,7 +145,7 @@ func ReasonAndMessage(reason, message string) string {
 // Seconds converts n to a Duration.
 func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// FormatLength is a length in whole seconds, or less than a second.
+// FormatLength formats a duration in whole seconds, or as less than a second.
 func FormatLength(length time.Duration) string {
 	if length < podtimeline.Resolution {
 		return "<1s"

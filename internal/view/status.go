@@ -3,10 +3,10 @@
 
 package view
 
-// Severity is how much attention something deserves.
+// Severity is the degree of attention that a status requires.
 type Severity string
 
-// The severities. A status without a severity is neither good nor bad.
+// Severities. A status with Neutral is neither good nor bad.
 const (
 	Neutral Severity = ""
 	Good    Severity = "Good"
@@ -21,7 +21,7 @@ type Status struct {
 	Message  string   `json:"message,omitempty"`
 }
 
-// Unknown is the reason of an object that no manager has reconciled.
+// Unknown is the reason shown for an object that no manager has reconciled.
 const Unknown = "Unknown"
 
 // notReconciled is the status of an object that no manager has reconciled.

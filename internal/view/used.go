@@ -10,13 +10,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// NodeMetrics is the usage of nodes, or why it is not known.
+// NodeMetrics is the measured usage of nodes, or the reason why it is unknown.
 type NodeMetrics struct {
 	List    []capacity.Metrics
 	Problem string
 }
 
-// UsedBy returns the usage of nodes at a time, or why it is not known.
+// UsedBy returns the usage of nodes at the given time, or the reason why it is unknown.
 func (m *NodeMetrics) UsedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
 	if m.Problem != "" {
 		return nil, m.Problem

@@ -21,30 +21,30 @@ import (
 
 // Environment variables about the program that is built if there is none.
 const (
-	// SourceVariable names the folder of the module of the sandbox in a checkout, which is
-	// built. Without it, the module is downloaded.
+	// SourceVariable names the folder of a checkout with the sandbox's module, to build the program from.
+	// Without it, the module is downloaded.
 	SourceVariable = "SANDBOX_SOURCE"
-	// BuildVariable is "no" if none is to be built.
+	// BuildVariable disables the build if its value is "no".
 	BuildVariable = "SANDBOX_BUILD"
 )
 
-// sandboxModule has the program, and clientModule is the module of this package.
+// sandboxModule is the module of the program, and clientModule the module of this package.
 const (
 	sandboxModule = "tidekeeper.dev/tidekeeper/sandbox"
 	clientModule  = sandboxModule + "/client"
 )
 
-// builder builds the program.
+// builder builds the sandbox program.
 type builder struct {
-	// cache is where it is kept.
+	// cache is the folder for built programs.
 	cache string
-	// source is a checkout, and version that of the module if there is none.
+	// source is the folder of a checkout. Without one, version is the version of the module to download.
 	source, version string
-	// progress gets a line for each step.
+	// progress receives a line for each step.
 	progress io.Writer
 }
 
-// build builds the program once for each version, in the user's cache, and returns its path.
+// build builds the program once per version, in the user's cache, and returns its path.
 func build(ctx context.Context) (string, error) {
 	if os.Getenv(BuildVariable) == "no" {
 		return "", fmt.Errorf("there is no program sandbox in the PATH, %s names none, and %s=no: build it, or let it be built", BinaryVariable, BuildVariable)
@@ -57,8 +57,8 @@ func build(ctx context.Context) (string, error) {
 	return b.build(ctx)
 }
 
-// ownVersion is the version of this module that the program was compiled with: the sandbox
-// has the same.
+// ownVersion returns the version of this module in the running program. The sandbox module has the same
+// version.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -102,7 +102,7 @@ func (b builder) build(ctx context.Context) (string, error) {
 	}
 	fmt.Fprintf(b.progress, "sandbox: building %s from %s. The first time, that compiles Kubernetes, which takes minutes; %s=no is to fail instead.\n", program, from, BuildVariable)
 	began := time.Now()
-	// The new program replaces the old at once: a program that runs must not be overwritten.
+	// Replace the old program atomically: a running program must not be overwritten.
 	next := program + ".next"
 	flags, err := b.linkFlags(ctx, folder)
 	if err == nil {
@@ -118,8 +118,8 @@ func (b builder) build(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// require makes a module in a folder that requires the module of the sandbox, which cannot be
-// installed directly: its go.mod replaces the client.
+// require creates a module that requires the sandbox module in a folder. go install cannot install the module
+// directly, as its go.mod replaces the client module.
 func (b builder) require(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (b builder) require(ctx context.Context, folder string) error {
 	return nil
 }
 
-// linkFlags make the programs report their release, as in the Makefile.
+// linkFlags returns the linker flags that set the version of the programs, as in the Makefile.
 func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	out, err := b.run(ctx, folder, "list", "-mod=mod", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
@@ -160,11 +160,11 @@ func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	return flags, nil
 }
 
-// run runs go. Its error has the last line that it printed.
+// run runs the go command. An error contains the last line of its output.
 func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = folder
-	// The flags and the workspace of the test are about its own module.
+	// The flags and the workspace of the calling test apply to its own module only.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	var said bytes.Buffer
 	command.Stderr = &said

@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// Install is the content of a sandbox before it is used.
+// Install is the initial content of a sandbox.
 type Install struct {
-	// Paths are manifests: files, folders of files, or folders with a kustomization, which is
-	// built. CustomResourceDefinitions and namespaces come first, and other objects when the API
-	// server serves their kinds.
+	// Paths are manifests: files, folders of files, or folders with a kustomization.
+	// CustomResourceDefinitions and namespaces are installed first, and other objects once the API server
+	// serves their kinds.
 	Paths []string
-	// Objects are installed as well: anything that encoding/json writes as Kubernetes has it,
-	// with its apiVersion and kind.
+	// Objects are further objects to install: values that encoding/json encodes as Kubernetes objects with
+	// apiVersion and kind.
 	Objects []any
-	// LocalWebhooks sends the installed webhooks that name a service, also for the conversion of
-	// custom resources, to a server of this process: see [Sandbox.Webhooks].
+	// LocalWebhooks redirects installed webhooks that refer to a service, including conversion webhooks, to a
+	// server in this process, see [Sandbox.Webhooks].
 	LocalWebhooks bool
 }
 
-// servedWithin is the longest time until the API server serves an installed kind.
+// servedWithin is the maximum time until the API server serves an installed kind.
 const servedWithin = time.Minute
 
 // object is a Kubernetes object, decoded from JSON.
@@ -51,7 +51,7 @@ func (o object) kind() string { return at[string](o, "kind") }
 
 // installer applies objects with kubectl.
 type installer struct {
-	// kubectl runs kubectl with an input, and returns its output.
+	// kubectl runs kubectl with the given standard input, and returns its output.
 	kubectl func(ctx context.Context, stdin string, args ...string) (string, error)
 }
 
@@ -137,11 +137,11 @@ func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	return all, nil
 }
 
-// asRead is an annotation: kubectl prints the objects of a manifest when it annotates them, without
-// an API server, whatever their kinds are.
+// asRead is an annotation that has no meaning: kubectl annotate prints the objects of a manifest, without an
+// API server and for any kind.
 const asRead = "sandbox.tidekeeper.dev/as-read"
 
-// readPath returns the objects of a file or a folder.
+// readPath returns the objects in a file or folder.
 func (in installer) readPath(ctx context.Context, path string) ([]object, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// LogEntry is a line of a fault proxy's log: a request that has ended, or, if
-// Event is set, a fault that was done to an event of a watch.
+// LogEntry is a line in the log of a fault proxy: a completed request or, if Event is set, a fault that was
+// injected into an event of a watch.
 type LogEntry struct {
 	Time                                             time.Time
 	ID                                               int64
 	Verb, Resource, Path, Namespace, Name, UserAgent string
 	Event, Fault, Rule, Error                        string
-	// Upstream is the status code of the API server, Status the code that the client got.
+	// Upstream is the status code from the API server, and Status the code that the client received.
 	Status, Upstream int
 	Bytes            int64
 	Seconds          float64
 }
 
-// LogSize returns how long the log is now, for [Proxy.LogSince].
+// LogSize returns the current size of the log, for [Proxy.LogSince].
 func (p *Proxy) LogSize() (int64, error) {
 	info, err := os.Stat(p.LogFile)
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Proxy) LogSize() (int64, error) {
 	return info.Size(), nil
 }
 
-// LogSince returns the entries added after the log had that size; with 0, all entries.
+// LogSince returns the entries added since the log had the given size; with 0, all entries.
 func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
 	file, err := os.Open(p.LogFile)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
 	var entries []LogEntry
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // It is still being written.
+			break // The last line is still being written.
 		}
 		var entry LogEntry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {

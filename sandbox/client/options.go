@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options say how a sandbox is started.
+// Options are the options for starting a sandbox.
 type Options struct {
 	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then "sandbox" in the
 	// PATH, then a program that is built into the user's cache: from the checkout that
@@ -22,43 +22,43 @@ type Options struct {
 	Dir string
 	// Fresh removes the state of earlier runs from Dir.
 	Fresh bool
-	// Outlive keeps the sandbox running when this process ends. Otherwise the sandbox stops then,
-	// and its directory is removed, even if this process is killed.
+	// Outlive keeps the sandbox running after this process has ended. Otherwise the sandbox stops and its
+	// directory is removed together with this process, even if this process is killed.
 	Outlive bool
 
-	// Nodes is how many simulated nodes there are at least: 0 means 5, [NoNodes] none.
+	// Nodes is the minimum number of simulated nodes: 0 means 5, [NoNodes] means none.
 	Nodes int
-	// RealNodes is how many nodes run containers besides; that needs root and `make build-node`.
+	// RealNodes is the number of additional nodes that run containers. They require root and `make
+	// build-node`.
 	RealNodes int
-	// Delays are how long it takes until something happens to a simulated pod, where that is not
-	// as usual.
+	// Delays overrides delays of simulated pods.
 	Delays map[Delay]time.Duration
-	// NoPodEvents leaves out the events of kubelets about pods.
+	// NoPodEvents disables the events that kubelets record about pods.
 	NoPodEvents bool
 
-	// Kubernetes is a release to run, such as 1.34, which `make build-kubernetes` has built.
+	// Kubernetes is the release to run, such as 1.34; `make build-kubernetes` must have built it.
 	Kubernetes string
-	// EmulatedVersion is a release, such as 1.34, whose APIs and features there are only.
+	// EmulatedVersion limits the APIs and features to those of a release, such as 1.34.
 	EmulatedVersion string
-	// Audit logs each request to the API server in the file audit.log of the data directory.
+	// Audit logs every request to the API server in the file audit.log in the data directory.
 	Audit bool
-	// KeepHistory keeps each revision of each object.
+	// KeepHistory keeps every revision of every object.
 	KeepHistory bool
-	// Kubeconfig is a file that the administrator's kubeconfig is also written to.
+	// Kubeconfig is a file for a copy of the administrator's kubeconfig.
 	Kubeconfig string
 
-	// Install is the content of the sandbox when it is ready.
+	// Install is the initial content of the sandbox.
 	Install Install
 
-	// Args are flags of `sandbox up` as on its command line, for a program that passes on its own
-	// arguments. They take precedence over the fields above.
+	// Args are additional flags of `sandbox up`, for a program that passes on its own arguments. They take
+	// precedence over the fields above.
 	Args []string
 }
 
-// NoNodes is for [Options]: there are no simulated nodes.
+// NoNodes is the value of Options.Nodes for a sandbox without simulated nodes.
 const NoNodes = -1
 
-// Delay is a delay of simulated pods, which docs/pods-and-nodes.md explains.
+// Delay is the name of a delay of simulated pods; docs/pods-and-nodes.md explains them.
 type Delay string
 
 // The delays of simulated pods.
@@ -73,7 +73,7 @@ const (
 	TerminatedAfter      Delay = "terminated-after"
 )
 
-// args are the flags of `sandbox up` that the options stand for.
+// args returns the flags of `sandbox up` for the options.
 func (o Options) args() []string {
 	var args []string
 	if o.Nodes != 0 {

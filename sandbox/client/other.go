@@ -5,7 +5,7 @@
 
 package client
 
-// FreeAddress returns an error: a port is reserved in a way of Linux.
+// FreeAddress returns an error, as ports can be reserved on Linux only.
 func FreeAddress() (address string, release func() error, err error) {
 	return "", nil, onLinux()
 }

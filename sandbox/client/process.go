@@ -19,11 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// stopTimeout is how long [Process.Stop] waits before it kills the process.
+// stopTimeout is the time limit for a process to end after SIGTERM.
 const stopTimeout = 30 * time.Second
 
-// Process is a program that runs in the background. It never outlives the
-// process that started it.
+// Process is a program that runs in the background. It ends together with the process that started it.
 type Process struct {
 	command   *exec.Cmd
 	output    buffer
@@ -31,8 +30,8 @@ type Process struct {
 	suspended atomic.Bool
 }
 
-// Start starts a command. Its output is collected for [Process.Output], unless the command has
-// writers of its own.
+// Start starts a command. Its output is available from [Process.Output], unless the command has its own
+// writers.
 func Start(command *exec.Cmd) (*Process, error) {
 	p := &Process{command: command, done: make(chan struct{})}
 	if command.Stdout == nil {

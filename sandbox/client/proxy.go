@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// proxyStart is how long a proxy may take to start.
+// proxyStart is the time limit for the start of a proxy.
 const proxyStart = 30 * time.Second
 
 // ProxyOptions configure a fault proxy.
@@ -27,25 +27,24 @@ type ProxyOptions struct {
 	// Command is the program of the proxy and its first arguments, for instance
 	// {"/path/to/sandbox", "proxy"}. A [Sandbox] has a default.
 	Command []string
-	// Upstream is the kubeconfig by which the proxy reaches the API server, and
-	// which its clients are the user of. The default of a [Sandbox] is that of
-	// its administrator.
+	// Upstream is the kubeconfig with which the proxy connects to the API server; clients have the rights of
+	// its user. For a [Sandbox], it defaults to the administrator's kubeconfig.
 	Upstream string
-	// Scenario has the rules to begin with, as YAML.
+	// Scenario has the initial rules, as YAML.
 	Scenario string
-	// Kubeconfig is where the kubeconfig for the clients is written. The default
-	// is a file that [Proxy.Close] removes.
+	// Kubeconfig is the file for the kubeconfig of clients. Defaults to a temporary file, which [Proxy.Close]
+	// removes.
 	Kubeconfig string
 }
 
 // Proxy is a running fault proxy. docs/fault-proxy-rules.md describes its rules.
 type Proxy struct {
 	*Process
-	// Kubeconfig is the path of its clients' kubeconfig.
+	// Kubeconfig is the path of the kubeconfig for clients.
 	Kubeconfig string
-	// Control is the path of the socket of the proxy's own API, which only this user can write to.
+	// Control is the path of the socket of the proxy's control API, which only this user can access.
 	Control string
-	// LogFile has a line for each request.
+	// LogFile is the path of the log, which has a line for each request.
 	LogFile string
 
 	dir string
@@ -96,7 +95,7 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 	ctx, cancel := p.Context(ctx)
 	defer cancel()
 	return Wait(ctx, proxyStart, "the proxy is ready", func() error {
-		// The proxy writes the kubeconfig last, and at once.
+		// The proxy writes the kubeconfig last, and atomically.
 		if info, err := os.Stat(p.Kubeconfig); err != nil || info.Size() == 0 {
 			return errors.Join(errors.New("it has not written the kubeconfig"), err)
 		}
@@ -104,7 +103,7 @@ func (p *Proxy) start(ctx context.Context, o ProxyOptions) error {
 	})
 }
 
-// Close stops the proxy, if it still runs, and removes its files.
+// Close stops the proxy, if it is running, and removes its files.
 func (p *Proxy) Close(ctx context.Context) error {
 	var err error
 	if p.Process != nil && p.Running() {
@@ -113,16 +112,15 @@ func (p *Proxy) Close(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// Rule is a rule of the proxy, and how often it applied.
+// Rule is a rule of the proxy with its counts.
 type Rule struct {
 	Name string `json:"name"`
-	// Matched counts the requests and events that the rule matches, and Fired the faults that were
-	// injected.
+	// Matched counts the requests and events that matched the rule, and Fired the injected faults.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
 }
 
-// AddRules adds the rules of a scenario: all of them, or none and an error.
+// AddRules adds the rules of a scenario, either all of them or, on an error, none.
 func (p *Proxy) AddRules(ctx context.Context, scenario string) error {
 	return p.call(ctx, http.MethodPost, "/rules", scenario, nil)
 }
@@ -134,7 +132,7 @@ func (p *Proxy) Rule(ctx context.Context, name string) (Rule, error) {
 	return rule, err
 }
 
-// AwaitFired waits until the fault of a rule was done that many times.
+// AwaitFired waits until the rule has injected its fault the given number of times.
 func (p *Proxy) AwaitFired(ctx context.Context, name string, times int, timeout time.Duration) error {
 	return p.call(ctx, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", url.PathEscape(name), times, timeout), "", nil)
 }
@@ -155,7 +153,7 @@ func (p *Proxy) Freeze(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/freeze", match, nil)
 }
 
-// Thaw ends every Freeze: the events that were held back come first.
+// Thaw ends all freezes: the held events are delivered first.
 func (p *Proxy) Thaw(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "/thaw", "", nil)
 }
@@ -165,12 +163,12 @@ func (p *Proxy) Cut(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/cut", match, nil)
 }
 
-// Watch is an open watch that goes through the proxy.
+// Watch is an open watch through the proxy.
 type Watch struct {
 	ID                                   int64
 	Resource, Namespace, Name, UserAgent string
-	// Passed counts the events that its client was sent, Waiting the events that are held back.
-	// Frozen reports whether a rule holds events back.
+	// Passed counts the events sent to the client, and Waiting the held events. Frozen is set if a rule holds
+	// events.
 	Passed, Waiting int
 	Frozen          bool
 }
@@ -182,7 +180,7 @@ func (p *Proxy) Watches(ctx context.Context) ([]Watch, error) {
 	return list.Watches, err
 }
 
-// call calls the proxy's own API and reads its answer, if there is a place for it.
+// call sends a request to the control API, and decodes the response into answer unless that is nil.
 func (p *Proxy) call(ctx context.Context, method, path, body string, answer any) error {
 	code, text, err := p.Request(ctx, method, path, body)
 	if err != nil {
@@ -197,8 +195,7 @@ func (p *Proxy) call(ctx context.Context, method, path, body string, answer any)
 	return json.Unmarshal([]byte(text), answer)
 }
 
-// Request makes a request of the proxy's own API, and returns the status code
-// and the body of the answer.
+// Request sends a request to the control API, and returns the status code and the body of the response.
 func (p *Proxy) Request(ctx context.Context, method, path, body string) (code int, answer string, err error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://proxy"+path, strings.NewReader(body))
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"strings"
 )
 
-// BinaryVariable is the environment variable that names the sandbox program if
-// [Options] do not.
+// BinaryVariable is the environment variable with the path of the sandbox program, used if Options.Binary is
+// empty.
 const BinaryVariable = "SANDBOX_BIN"
 
 // Sandbox is a running control plane.
 type Sandbox struct {
-	// Dir is its data directory.
+	// Dir is the data directory.
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
@@ -55,7 +55,7 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	if s.greeting, err = s.Run(ctx, append(args, o.args()...)...); err != nil {
 		if s.temporary {
-			// It may have been interrupted when the sandbox already ran.
+			// The command may have been interrupted after the sandbox had started.
 			_, _ = s.Run(context.WithoutCancel(ctx), "down")
 		}
 		return nil, errors.Join(err, s.remove())
@@ -66,7 +66,7 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// install installs the content of a new sandbox, with its webhooks if they are local.
+// install installs the initial content of a new sandbox, and redirects its webhooks if they are local.
 func (s *Sandbox) install(ctx context.Context, i Install) error {
 	in := installer{kubectl: s.Kubectl}
 	objects, err := in.read(ctx, i)
@@ -84,8 +84,8 @@ func (s *Sandbox) install(ctx context.Context, i Install) error {
 	return in.install(ctx, objects)
 }
 
-// Attach returns the sandbox that runs in a directory. It outlives this process, unless Down is
-// called.
+// Attach returns the sandbox that runs in a directory. It keeps running when this process ends, unless Down
+// is called.
 func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	binary, err := o.binary(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// binary finds the program, or builds it.
+// binary returns the path of the program, and builds the program if necessary.
 func (o Options) binary(ctx context.Context) (string, error) {
 	if err := onLinux(); err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (o Options) binary(ctx context.Context) (string, error) {
 	return build(ctx)
 }
 
-// onLinux returns an error on any other system.
+// onLinux returns an error on other systems.
 func onLinux() error { return supports(runtime.GOOS) }
 
 func supports(system string) error {
@@ -128,7 +128,7 @@ func supports(system string) error {
 // Greeting returns the output of `sandbox up`.
 func (s *Sandbox) Greeting() string { return s.greeting }
 
-// Down stops the sandbox, and removes its directory if [Up] made it.
+// Down stops the sandbox, and removes its directory if [Up] created it.
 func (s *Sandbox) Down(ctx context.Context) error {
 	_, err := s.Run(ctx, "down")
 	if s.Webhooks != nil {
@@ -144,15 +144,15 @@ func (s *Sandbox) remove() error {
 	return os.RemoveAll(s.Dir)
 }
 
-// Command returns a command of the sandbox program on this sandbox, for
-// instance "component", "kill", "etcd", which is not started yet.
+// Command returns a command of the sandbox program for this sandbox, such as "component", "kill", "etcd". The
+// command is not started.
 func (s *Sandbox) Command(ctx context.Context, args ...string) *exec.Cmd {
 	// Every command accepts --data-dir right after its name.
 	return exec.CommandContext(ctx, s.binary, append([]string{args[0], "--data-dir", s.Dir}, args[1:]...)...)
 }
 
-// Run runs a command of the sandbox program on this sandbox and returns its standard output. An
-// error contains the text of standard error.
+// Run runs a command of the sandbox program for this sandbox and returns its standard output. An error
+// contains its standard error.
 func (s *Sandbox) Run(ctx context.Context, args ...string) (string, error) {
 	return run(s.Command(ctx, args...))
 }
@@ -164,7 +164,7 @@ func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return run(command)
 }
 
-// UserKubeconfig returns a kubeconfig of a user in groups, whose rights are those that RBAC grants.
+// UserKubeconfig returns a kubeconfig for a user in the given groups, with the rights that RBAC grants them.
 func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...string) ([]byte, error) {
 	args := []string{"kubeconfig", "--user=" + user}
 	for _, group := range groups {

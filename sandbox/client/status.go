@@ -9,14 +9,14 @@ import (
 
 // Status is the part of the output of `sandbox status -o json` that is meant for programs.
 type Status struct {
-	// PID is the process that watches over the components.
+	// PID is the process ID of the supervisor of the components.
 	PID int `json:"pid"`
-	// APIServer is its URL.
+	// APIServer is the URL of the API server.
 	APIServer string `json:"apiServer"`
-	// RSSBytes is the memory of all processes together.
+	// RSSBytes is the total memory of all processes.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
-	// Times is how long its start took.
+	// Times has the durations of the start.
 	Times struct {
 		APIServerReady Duration `json:"apiServerReady"`
 		Ready          Duration `json:"ready"`
@@ -28,7 +28,7 @@ type Status struct {
 	} `json:"nodes"`
 }
 
-// Duration is written like "4.5s".
+// Duration is a duration whose JSON form is text such as "4.5s".
 type Duration struct{ time.Duration }
 
 // UnmarshalText parses a duration such as "4.5s".
@@ -45,8 +45,8 @@ type Component struct {
 	PID      int    `json:"pid"`
 	Port     int    `json:"port"`
 	Restarts int    `json:"restarts"`
-	// Exit says how the program has ended, if it has.
+	// Exit describes how the program has ended, if it has.
 	Exit string `json:"exit"`
-	// LogTail is the end of its log, if it has crashed.
+	// LogTail is the end of the log of a crashed component.
 	LogTail []string `json:"logTail"`
 }

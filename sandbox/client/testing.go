@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// TB is the part of testing.TB that this package uses: a *testing.T, or a *testing.B.
+// TB is the subset of testing.TB that this package uses.
 type TB interface {
 	Helper()
 	Name() string
@@ -25,8 +25,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// New starts a sandbox for a single test, and stops it when the test has ended. A test that needs
-// only a namespace of its own uses the [Shared] sandbox, which is there at once.
+// New starts a sandbox for a single test, and stops it after the test. For a test that only needs its own
+// namespace, [Shared] is faster.
 func New(t TB, o Options) *Sandbox {
 	t.Helper()
 	s, err := Up(t.Context(), o)
@@ -49,17 +49,17 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the sandbox that the tests of a package share. The first call starts it, and it
-// stops with the process of the tests, however that ends. All calls must have the same options.
-// Tests keep out of each other's way by [Sandbox.Namespace], also in parallel; a test that changes
-// shared objects calls [Sandbox.RestoreAfter].
+// Shared returns the sandbox that all tests of a package share. The first call starts it, and it stops when
+// the test process ends in any way. All calls must have the same options. Tests, including parallel tests,
+// separate their objects with [Sandbox.Namespace]; a test that changes shared objects calls
+// [Sandbox.RestoreAfter].
 func Shared(t TB, o Options) *Sandbox {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.sandbox == nil && shared.err == nil {
 		shared.options = o
-		// It is there for longer than the test that is the first.
+		// The sandbox outlives the first test.
 		shared.sandbox, shared.err = Up(context.WithoutCancel(t.Context()), o)
 	}
 	switch {
@@ -71,18 +71,17 @@ func Shared(t TB, o Options) *Sandbox {
 	return shared.sandbox
 }
 
-// noLabel matches characters that are allowed in the name of a test, and not in that of a
-// namespace.
+// noLabel matches the characters of a test name that a namespace name cannot have.
 var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
-// namespaceOf returns a new name for a namespace of a test.
+// namespaceOf returns a unique namespace name for a test.
 func namespaceOf(test string) string {
 	name := noLabel.ReplaceAllString(strings.ToLower(test), "-")
 	return strings.Trim(name[:min(len(name), 40)], "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Namespace creates a namespace for a test, and returns its name. The namespace is deleted when the
-// test has ended, without waiting: its objects may have finalizers of an operator that has stopped.
+// Namespace creates a namespace for a test, and returns its name. After the test it deletes the namespace
+// without waiting: objects may have finalizers of an operator that no longer runs.
 func (s *Sandbox) Namespace(t TB) string {
 	t.Helper()
 	name := namespaceOf(t.Name())
@@ -97,11 +96,11 @@ func (s *Sandbox) Namespace(t TB) string {
 	return name
 }
 
-// RestoreAfter puts all objects back to their present state when the test has ended. Objects that
-// other tests create meanwhile would be removed as well, so it fails in a parallel test.
+// RestoreAfter restores all objects to their present state after the test. That would also remove objects of
+// other tests, so it fails in a parallel test.
 func (s *Sandbox) RestoreAfter(t TB) {
 	t.Helper()
-	// This is refused in parallel tests, and has no other effect.
+	// Setenv panics in parallel tests; the variable has no other effect.
 	t.Setenv("SANDBOX_RESTORED_AFTER", t.Name())
 	file := filepath.Join(t.TempDir(), "snapshot")
 	if err := s.Snapshot(t.Context(), file); err != nil {

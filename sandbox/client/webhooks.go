@@ -25,12 +25,12 @@ import (
 // and the certificate that it expects there. The fields are those of webhook.Options of
 // controller-runtime.
 type Webhooks struct {
-	// Host and Port are where to listen. The port is reserved until the sandbox is stopped.
+	// Host and Port are the address to listen on. The port is reserved until the sandbox stops.
 	Host string
 	Port int
-	// CertDir has the server's certificate and key, tls.crt and tls.key.
+	// CertDir is the directory with the certificate and key of the server, tls.crt and tls.key.
 	CertDir string
-	// CA is the authority of the certificate, as PEM.
+	// CA is the certificate of the authority, as PEM.
 	CA []byte
 
 	release func() error
@@ -57,7 +57,7 @@ func newWebhooks(dir string) (*Webhooks, error) {
 	return w, nil
 }
 
-// writeCertificate makes an authority, and a certificate of it that holds for a year.
+// writeCertificate creates an authority, and a certificate that is valid for a year.
 func (w *Webhooks) writeCertificate() error {
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhooks of a test"},
@@ -103,7 +103,7 @@ func encode(kind string, data []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
-// redirect replaces the services that an object names for its webhooks by this server.
+// redirect replaces the services in the webhooks of an object by the URL of this server.
 func (w *Webhooks) redirect(o object) {
 	switch o.kind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
@@ -116,7 +116,7 @@ func (w *Webhooks) redirect(o object) {
 	}
 }
 
-// redirectClient makes a clientConfig with a service name this server, at the same path.
+// redirectClient replaces the service in a clientConfig by the URL of this server with the same path.
 func (w *Webhooks) redirectClient(config map[string]any, path string) {
 	service := at[map[string]any](config, "service")
 	if service == nil {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check is the command that says whether Tidekeeper is in place.
+// Package check implements kubectl tide check, which checks that Tidekeeper is installed and works.
 package check
 
 import (
@@ -68,16 +68,16 @@ To check the manager's own rights, run tidekeeper check, as helm test does.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *options) Complete(*cobra.Command, []string) (err error) {
 	o.namespace, err = o.Kubeconfig.Namespace(false)
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *options) Validate() error { return o.output.Validate() }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *options) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -128,7 +128,8 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, manager, poolResult, restartResult, rights), nil
 }
 
-// kinds checks that the cluster serves all kinds. The lists of the others have shown that it does.
+// kinds checks that the cluster serves all kinds. Successful lists have already shown that for the other
+// kinds.
 func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 	switch err := c.List(ctx, &tidekeeperv1.FreezeList{}, client.Limit(1)); {
 	case err == nil:
@@ -142,8 +143,8 @@ func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 	}
 }
 
-// observed checks that the manager has observed all objects of a kind, or, for users who may not
-// list all, the objects of the namespace.
+// observed checks that the manager has observed all objects of a kind. For users who may not list all
+// namespaces, it checks the current namespace.
 func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	r, err := o.observedIn(ctx, c, "", unobserved, kind, empty)
 	if err != nil || r.Result != unknown || kind != "ScheduledRestart" || unobserved.Recent > 0 {
@@ -157,7 +158,7 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 	return here, nil
 }
 
-// observedIn checks the objects of a namespace, or of all.
+// observedIn checks the objects of a namespace, or of all namespaces.
 func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
 	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
@@ -193,7 +194,7 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 	return r, nil
 }
 
-// manager checks that a manager leads.
+// manager checks that a manager holds the lease.
 func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (result, error) {
 	r := result{Check: "manager"}
 	var m view.Manager
@@ -220,8 +221,7 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	return r, nil
 }
 
-// rights checks the rights of the user. A missing right is no
-// failure: not everybody needs everything.
+// rights checks the rights of the user. A missing right is not a failure: not every user needs every right.
 func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	r := result{Check: "your rights", Result: ok, Message: "you may use every command"}
 	var denied []string

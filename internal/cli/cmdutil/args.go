@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments refuses arguments, as misspelt commands.
+// NoArguments refuses arguments, which are probably misspelt commands.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", name, cmd.CommandPath(), hint)
 }
 
-// Similar returns the subcommand that was probably meant, or "".
+// Similar returns the subcommand with the most similar name, or "" if none is similar.
 func Similar(cmd *cobra.Command, name string) string {
 	for _, sub := range cmd.Commands() {
 		if slices.Contains(sub.SuggestFor, name) {
@@ -43,7 +43,7 @@ func Similar(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// OneName requires the name of a single object.
+// OneName requires exactly one name as argument.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s requires exactly one NAME, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
@@ -51,7 +51,7 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SomeNames requires the names of some objects.
+// SomeNames requires one or more names as arguments.
 func SomeNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s requires at least one NAME: see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -59,15 +59,15 @@ func SomeNames(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Kind is a kind of objects as people name it.
+// Kind has the names of a kind on the command line.
 type Kind struct {
 	Name  string
 	Group string
-	// Resources are its names in TYPE/NAME: plural, singular and short.
+	// Resources are the names of the kind in TYPE/NAME: plural, singular and short names.
 	Resources []string
 }
 
-// Find returns the name in an argument that is NAME, or TYPE/NAME of this kind.
+// Find returns the name in an argument of the form NAME or TYPE/NAME, if TYPE is this kind.
 func (k Kind) Find(arg string) (name string, ok bool) {
 	resource, name, slash := strings.Cut(arg, "/")
 	if !slash {
@@ -78,7 +78,7 @@ func (k Kind) Find(arg string) (name string, ok bool) {
 	return name, ok && name != ""
 }
 
-// Names returns the names in arguments of the form NAME or TYPE/NAME, each once.
+// Names returns the names in arguments of the form NAME or TYPE/NAME, without duplicates.
 func (k Kind) Names(args []string) ([]string, error) {
 	var names []string
 	for _, arg := range args {
@@ -93,8 +93,8 @@ func (k Kind) Names(args []string) ([]string, error) {
 	return names, nil
 }
 
-// MissingName returns the error for a name that does not exist. If it looks like
-// a misspelt command, the error says so. cmd may be nil.
+// MissingName returns the error for an object that does not exist. If the name looks like a misspelt command,
+// the error says so. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
 	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {

@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// FieldManager is the writer that managedFields name.
+// FieldManager is the field manager of the plugin's writes.
 const FieldManager = "kubectl-tide"
 
 // Scheme has the kinds that the plugin reads.
@@ -44,12 +44,11 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// NodeMetricsKind is the usage of a node, which only some clusters serve, by a metrics server.
-// It is read without its Go types.
+// NodeMetricsKind is the kind NodeMetrics, which a cluster serves if it has a metrics server. It is read as
+// unstructured objects.
 var NodeMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}
 
-// newMapper returns the resources of the kinds that the plugin reads. They are
-// known, so that the API server need not be asked for them each time.
+// newMapper returns a static mapping of the plugin's kinds to resources, which saves discovery requests.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	ours, core := tidekeeperv1.SchemeGroupVersion, corev1.SchemeGroupVersion
@@ -73,7 +72,7 @@ func newMapper() meta.RESTMapper {
 	return mapper
 }
 
-// ClientFor returns a client of the plugin's kinds.
+// ClientFor returns a client for the kinds of the plugin.
 func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
 	if err != nil {
@@ -82,8 +81,8 @@ func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	return &clusterClient{WithWatch: c, config: config}, nil
 }
 
-// NamespaceExists returns an error if there is no such namespace: the API server
-// answers a list in such a namespace with nothing. Without the right to ask, it may exist.
+// NamespaceExists returns an error if the namespace does not exist: a list in such a namespace would just be
+// empty. Without the right to get namespaces, it returns no error.
 func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	if name == "" {
 		return nil
@@ -95,20 +94,20 @@ func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	return AboutKind(err, "Namespace", "", name)
 }
 
-// FromCache lets the API server answer from its memory, in a single list:
-// there may be many nodes and pods, and being a moment late does no harm.
+// FromCache lets the API server answer a list from its watch cache and without pages. There may be many nodes
+// and pods, and slightly old objects do no harm.
 func FromCache() client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 }
 
-// fewNodes is how many nodes are asked for their pods separately; for more, all
-// pods of the cluster are read at once.
+// fewNodes is the maximum number of nodes whose pods are listed node by node. For more nodes, all pods of the
+// cluster are listed at once.
 const fewNodes = 8
 
-// notTerminated leaves out the pods that have ended, which request nothing.
+// notTerminated selects the pods that have not ended. Ended pods request nothing.
 var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
 
-// PodsOf returns the pods of these nodes, and perhaps others.
+// PodsOf returns the pods of these nodes, and possibly other pods.
 func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
 	if len(nodes) > fewNodes {
 		return AllPods(ctx, c)
@@ -124,8 +123,8 @@ func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod,
 	return all, nil
 }
 
-// WithoutTimeout takes the timeout of requests out of a config. A watch is a
-// single request, and --request-timeout is how long all of it may take.
+// WithoutTimeout returns a copy of a config without its timeout, and the timeout. A watch is a single
+// request, so --request-timeout would end it.
 func WithoutTimeout(config *rest.Config) (*rest.Config, time.Duration) {
 	config = rest.CopyConfig(config)
 	timeout := config.Timeout

@@ -15,9 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// customColumns is kubectl's format with columns of the user's choice,
-// HEADER:.path,…. It is part of kubectl get and not of the library that the
-// plugin has the other formats from.
+// customColumns is the prefix of kubectl's output format with columns of the user's choice, HEADER:.path,….
+// The plugin's library for output formats does not have it: it is part of kubectl get.
 const customColumns = "custom-columns="
 
 // columnPrinter prints a line for each object, with a column for each path.
@@ -43,8 +42,7 @@ func newColumnPrinter(spec string, noHeader bool) (*columnPrinter, error) {
 	return p, nil
 }
 
-// parsePath reads a path as kubectl takes it, with braces and the first dot or
-// without.
+// parsePath parses a JSONPath in any form that kubectl accepts, with or without braces and leading dot.
 func parsePath(path string) (*jsonpath.JSONPath, error) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
 	if !strings.HasPrefix(path, ".") {
@@ -54,7 +52,7 @@ func parsePath(path string) (*jsonpath.JSONPath, error) {
 	return parsed, parsed.Parse("{" + path + "}")
 }
 
-// PrintObj is part of printers.ResourcePrinter.
+// PrintObj implements printers.ResourcePrinter.
 func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
 	table := p.table
 	err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -79,7 +77,7 @@ func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
 	return table.WriteTo(out, term.Screen{})
 }
 
-// valuesAt returns the values of an object at a path, as in its JSON.
+// valuesAt returns the values at a path in the JSON of an object.
 func valuesAt(o runtime.Object, path *jsonpath.JSONPath) ([]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// completionTimeout is how long a person who presses Tab waits.
+// completionTimeout is the time limit for a completion.
 const completionTimeout = 3 * time.Second
 
 // CompleteOne completes the name of a single object.
@@ -31,8 +31,7 @@ func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.Completion
 	}
 }
 
-// CompleteNames completes the names of objects, each once. Errors are not shown,
-// as a person is typing.
+// CompleteNames completes names of objects, without duplicates. Errors are ignored, as the user is typing.
 func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		names, _ := k.names(cmd.Context(), list())
@@ -49,14 +48,13 @@ func (k *Kubeconfig) CompleteContext(*cobra.Command, []string, string) ([]string
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeContexts completes the name behind the last comma, with contexts that are not in the list
-// yet.
+// completeContexts completes the name after the last comma with contexts that the list does not contain yet.
 func (k *Kubeconfig) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	names, _ := k.contextNames()
 	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// names lists the names of the objects, each with a description behind a tab.
+// names lists the names of the objects, each with a description after a tab.
 func (k *Kubeconfig) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
 	c, err := k.Client()
 	if err != nil {
@@ -107,7 +105,7 @@ func namesOf(objects client.ObjectList) []string {
 	return names
 }
 
-// triggersOf names the triggers of a restart in a word or two.
+// triggersOf briefly describes the triggers of a ScheduledRestart.
 func triggersOf(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	switch {
 	case spec.GetSchedule() != "":

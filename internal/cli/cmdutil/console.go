@@ -13,17 +13,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Console is the output of a run of the plugin.
+// Console has the input and output streams of the plugin.
 type Console struct {
 	Out, ErrOut io.Writer
 	Screen      term.Screen
 }
 
-// Note prints a line to stderr, without control characters of a terminal: parts of the text may
-// come from the cluster.
+// Note prints a line to stderr. Control characters are removed, as parts of the text may come from the
+// cluster.
 func (c *Console) Note(text string) { fmt.Fprintln(c.ErrOut, term.Printable(term.OneLine(text))) }
 
-// NothingFound says on stderr that there is nothing to show.
+// NothingFound prints to stderr that no object was found.
 func (c *Console) NothingFound(what, namespace string, filtered bool) {
 	where := ""
 	if namespace != "" {

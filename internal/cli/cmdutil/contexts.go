@@ -20,21 +20,21 @@ import (
 
 const (
 	flagContexts = "contexts"
-	// longestAnswer is how long the words of a cluster about a problem may be.
+	// longestAnswer is the maximum length of an error message from a cluster.
 	longestAnswer = 300
-	// mostContexts is how many contexts a message names.
+	// mostContexts is the maximum number of contexts in a message.
 	mostContexts = 20
 )
 
-// ofOneCluster are the flags that are about a single cluster. With several, a token or a certificate
+// ofOneCluster lists the flags that apply to a single cluster. With several clusters, a token or certificate
 // would be sent to all of them.
 var ofOneCluster = []string{
 	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
 }
 
-// Contexts is the flag --contexts of commands that can show several clusters.
+// Contexts is the flag --contexts of commands that support several clusters.
 type Contexts struct {
-	// Names are the contexts, none without the flag.
+	// Names are the names of the contexts; empty without the flag.
 	Names []string
 }
 
@@ -44,11 +44,10 @@ func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.Kubeconfig.completeContexts)
 }
 
-// Given reports whether several clusters are asked for.
+// Given reports whether the flag was set.
 func (c *Contexts) Given() bool { return len(c.Names) > 0 }
 
-// Complete refuses contexts that the kubeconfig does not have, and flags that are about a single
-// cluster.
+// Complete refuses contexts that the kubeconfig does not have, and flags that apply to a single cluster.
 func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(flagContexts) {
 		return nil
@@ -68,7 +67,7 @@ func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	return checkContexts(c.Names, known)
 }
 
-// checkContexts returns the mistake in the names of contexts, with the known contexts.
+// checkContexts returns an error if the names contain duplicates or unknown contexts.
 func checkContexts(names, known []string) error {
 	mistake := ""
 	switch {
@@ -92,7 +91,7 @@ func checkContexts(names, known []string) error {
 	return fmt.Errorf("--%s: %s: %s", flagContexts, mistake, namesOfContexts(known))
 }
 
-// namesOfContexts says which contexts the kubeconfig has.
+// namesOfContexts lists the contexts of the kubeconfig for a message.
 func namesOfContexts(known []string) string {
 	named := strings.Join(known[:min(len(known), mostContexts)], ", ")
 	if more := len(known) - mostContexts; more > 0 {
@@ -101,7 +100,7 @@ func namesOfContexts(known []string) string {
 	return "the kubeconfig has " + named
 }
 
-// nextContexts returns the completions of a list of contexts, of which the last is being written.
+// nextContexts returns the completions of a comma-separated list of contexts.
 func nextContexts(known []string, toComplete string) []string {
 	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	written := strings.Split(before, ",")
@@ -114,31 +113,30 @@ func nextContexts(known []string, toComplete string) []string {
 	return lists
 }
 
-// ForContext returns the same environment for the cluster of another context.
+// ForContext returns a copy of the environment for another context.
 func (e *Env) ForContext(name string) *Env {
 	other := *e
 	other.Kubeconfig = e.Kubeconfig.ForContext(name)
 	return &other
 }
 
-// Answer is the answer of a cluster, of several.
+// Answer is the answer of one of several clusters.
 type Answer[T any] struct {
 	Context string
 	Value   T
-	// Problem says why there is no value, "" if there is a value.
+	// Problem explains why there is no value; "" if there is a value.
 	Problem string
 }
 
-// Problem is a cluster that cannot be shown, and why.
+// Problem is the reason for which a cluster cannot be shown.
 type Problem struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// AskContexts asks the clusters of all contexts at once, and returns their answers in the order
-// of the contexts. No cluster waits for another, and none is waited for longer than
-// --request-timeout, or ten seconds. Notes about a cluster name its context. The
-// error is that of ctx.
+// AskContexts calls ask for the clusters of all contexts concurrently, and returns their answers in the order
+// of the contexts. It waits for each cluster for at most --request-timeout, or ten seconds. Notes about a
+// cluster name its context. The error is the error of ctx.
 func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	within, err := e.Kubeconfig.answerWithin()
 	if err != nil {
@@ -147,7 +145,7 @@ func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func
 	return AskContextsWithin(ctx, e, within, contexts, ask)
 }
 
-// AskContextsWithin is [AskContexts] with another time.
+// AskContextsWithin is [AskContexts] with another time limit.
 func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	type reply struct {
 		value T
@@ -160,7 +158,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 		asking.Go(func() {
 			bounded, cancel := context.WithTimeout(ctx, within)
 			defer cancel()
-			// A helper for credentials may hang, too, and it knows no context.
+			// A credential plugin may hang, too, and does not support cancellation.
 			replies := make(chan *reply, 1)
 			go func() {
 				r := &reply{}
@@ -195,7 +193,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
 
-// problemOf puts the error of a cluster into a line of text.
+// problemOf formats the error of a cluster as one line.
 func problemOf(err error, within time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return noAnswer(within)
@@ -215,8 +213,8 @@ func ProblemsOf[T any](answers []Answer[T]) []Problem {
 	return problems
 }
 
-// Unanswered is the error if some clusters cannot be shown. As with kubectl, the objects of the others
-// are printed all the same, and the exit code is 1.
+// Unanswered returns an error if some clusters cannot be shown. As with kubectl, the objects of the other
+// clusters are printed nevertheless, and the exit code is 1.
 func Unanswered(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil

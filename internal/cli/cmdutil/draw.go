@@ -8,7 +8,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// ColorOf is the color of a severity.
+// ColorOf returns the color for a severity.
 func ColorOf(s view.Severity) term.Color {
 	switch s {
 	case view.Good:

@@ -14,16 +14,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Duration is a flag for a duration, in days and weeks too.
+// Duration is a flag value for durations, which may also be in days or weeks.
 type Duration struct {
 	time.Duration
-	// Max is the longest that makes sense; 0 is a hundred years.
+	// Max is the maximum; 0 means a hundred years.
 	Max time.Duration
 }
 
 const day = 24 * time.Hour
 
-// String is part of pflag.Value.
+// String implements pflag.Value.
 func (d *Duration) String() string {
 	if d.Duration == 0 {
 		return ""
@@ -31,10 +31,10 @@ func (d *Duration) String() string {
 	return view.FormatDuration(d.Duration)
 }
 
-// Type is part of pflag.Value.
+// Type implements pflag.Value.
 func (d *Duration) Type() string { return "duration" }
 
-// Set is part of pflag.Value.
+// Set implements pflag.Value.
 func (d *Duration) Set(text string) error {
 	longest := cmp.Or(d.Max, 36500*day)
 	length, err := time.ParseDuration(text)
@@ -42,7 +42,7 @@ func (d *Duration) Set(text string) error {
 		if number, ok := strings.CutSuffix(text, unit); ok {
 			var n float64
 			n, err = strconv.ParseFloat(number, 64)
-			// No float that is too long becomes a duration, which would overflow.
+			// Bound the number before the conversion, which would overflow.
 			length = time.Duration(min(n*days, 2*longest.Hours()/24) * float64(day))
 		}
 	}

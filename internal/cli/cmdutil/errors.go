@@ -20,16 +20,15 @@ import (
 // Exit codes, for scripts.
 const (
 	ExitError       = 1
-	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a gate is closed, a migration something to do
+	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a gate is closed, or a migration has manual steps
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 	ExitForbidden   = 5
 	ExitKindUnknown = 6
-	ExitInterrupted = 130 // as a shell has it
+	ExitInterrupted = 130 // the exit code that shells use for Ctrl-C
 )
 
-// CodedError is an error with an exit code of its own. Without an error in it there
-// is nothing more to print.
+// CodedError is an error with its own exit code. If Err is nil, no message is printed.
 type CodedError struct {
 	Code int
 	Err  error
@@ -46,7 +45,7 @@ func (f *CodedError) Error() string {
 // Unwrap gives errors.Is and errors.As the cause.
 func (f *CodedError) Unwrap() error { return f.Err }
 
-// noCluster says why no cluster is configured, if $KUBECONFIG has this value.
+// noCluster explains why no cluster is configured, given the value of $KUBECONFIG.
 func noCluster(variable string) string {
 	if files := filepath.SplitList(variable); len(files) > 0 {
 		if _, err := os.Stat(files[0]); errors.Is(err, os.ErrNotExist) {
@@ -56,8 +55,7 @@ func noCluster(variable string) string {
 	return "no cluster is configured: set KUBECONFIG or --kubeconfig"
 }
 
-// ExplainError returns the exit code of an error, and a message for the person
-// who has to do something about it.
+// ExplainError returns the exit code of an error, and a message that helps the user to fix it.
 func ExplainError(err error) (code int, message string) {
 	var known *CodedError
 	var request *url.Error
@@ -83,7 +81,7 @@ func ExplainError(err error) (code int, message string) {
 	}
 }
 
-// unreachable says which cluster cannot be reached, and why.
+// unreachable explains which cluster cannot be reached, and why.
 func unreachable(request *url.Error) string {
 	var dial *net.OpError
 	reason := request.Err.Error()
@@ -102,8 +100,8 @@ func unreachable(request *url.Error) string {
 	return fmt.Sprintf("the cluster at %s cannot be reached: %s", server, reason)
 }
 
-// AboutKind puts the kind into errors of the API server that leave it open: a
-// kind that it does not know, and an object that does not exist.
+// AboutKind adds the kind to errors of the API server that do not name it: for a kind that is not served, and
+// for an object that does not exist.
 func AboutKind(err error, kind, namespace, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):

@@ -25,34 +25,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Follower continues a table with a line for each object of which something
-// changes that the table shows.
+// Follower prints, after a table, a line for each object whose shown fields change.
 type Follower struct {
 	Console   Console
 	Now       func() time.Time
 	Kind      string
-	Namespace string // "": all
-	// List has the objects that the table has shown, nil for none, and Empty makes a list of its kind.
+	Namespace string // "" for all namespaces
+	// List has the objects that the table has shown, nil for none. Empty returns an empty list of the same
+	// kind.
 	List  client.ObjectList
 	Empty func() client.ObjectList
-	// Options choose the objects.
+	// Options select the objects.
 	Options client.ListOptions
-	// Context is that of the cluster, if several are followed.
+	// Context is the context of the cluster if several clusters are followed, else "".
 	Context string
-	// Table makes the table of an object, and Layout is the layout of the first table.
+	// Table returns the table row of an object, and Layout is the layout of the first table.
 	Table  func(o client.Object, now time.Time) *term.Table
 	Layout *term.Layout
 }
 
-// Follow prints until the context ends, or the objects may no longer be read. A watch that ends
-// continues where it was; after a longer gap everything is read again, so that no change and no
-// deletion is missed. --request-timeout ends it too, as it ends kubectl's watches.
+// Follow prints changes until the context ends, or the user may no longer read the objects. A watch that ends
+// is resumed; after a longer gap the objects are listed again, so that no change or deletion is missed.
+// --request-timeout ends it, like kubectl's watches.
 func (e *Env) Follow(ctx context.Context, f *Follower) error {
 	f.Console, f.Now = e.Console, e.Now
 	return f.follow(ctx, &e.Kubeconfig)
 }
 
-// follow follows the objects of a cluster.
+// follow follows the objects of one cluster.
 func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 	config, err := k.Config()
 	if err != nil {
@@ -68,11 +68,10 @@ func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 	return WatchEnded(f.run(ctx, c))
 }
 
-// errTimeout ends a watch that --request-timeout bounds.
+// errTimeout is the cause with which --request-timeout ends a watch.
 var errTimeout = errors.New("--request-timeout has passed")
 
-// WatchContext returns the context of a watch that ends after a timeout; 0 is
-// none.
+// WatchContext returns a context for a watch that ends after the timeout; 0 means no timeout.
 func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -80,7 +79,7 @@ func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, 
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
-// WatchEnded returns the error of a watch, which the timeout is not.
+// WatchEnded returns the error with which a watch ended, nil for the timeout.
 func WatchEnded(err error) error {
 	if errors.Is(err, errTimeout) {
 		return nil
@@ -112,7 +111,7 @@ func (f *Follower) run(ctx context.Context, c client.WithWatch) error {
 	return context.Cause(ctx)
 }
 
-// exampleOf returns an object of a kind, for an informer.
+// exampleOf returns an empty object of a kind, for an informer.
 func exampleOf(kind string) runtime.Object {
 	o, err := Scheme.New(tidekeeperv1.SchemeGroupVersion.WithKind(kind))
 	if err != nil {
@@ -121,8 +120,7 @@ func exampleOf(kind string) runtime.Object {
 	return o
 }
 
-// source returns the source of the informer. It begins with the list
-// that was shown.
+// source returns the ListerWatcher of the informer, whose first list is the list that was already shown.
 func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
 	var shown atomic.Bool
 	options := func(raw metav1.ListOptions) *client.ListOptions {
@@ -155,13 +153,13 @@ func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) ca
 	return plainListWatch{connection.ListerWatcher()}
 }
 
-// plainListWatch lists and watches, and does not stream the list as a watch.
+// plainListWatch makes the reflector list before it watches, instead of streaming the list.
 type plainListWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported is called by client-go's reflector.
 func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// changeLines prints changes. The informer calls it from a single goroutine.
+// changeLines prints a line for each changed row. The informer calls it from a single goroutine.
 type changeLines struct {
 	*Follower
 	began  time.Time
@@ -169,7 +167,7 @@ type changeLines struct {
 	cancel context.CancelCauseFunc
 }
 
-// remember keeps the rows that a table has shown.
+// remember stores the rows that a table has shown.
 func (l *changeLines) remember(list client.ObjectList) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(client.Object)
@@ -189,7 +187,7 @@ func (l *changeLines) row(o client.Object, now time.Time) (string, error) {
 
 func (l *changeLines) changed(object client.Object) {
 	name := nameIn(object, l.Namespace)
-	// Growing older is not a change.
+	// A new age alone is not a change.
 	same, err := l.row(object, l.began)
 	if err == nil && l.shown[name] == same {
 		return
@@ -210,14 +208,14 @@ func (l *changeLines) deleted(object client.Object) {
 	l.end(err)
 }
 
-// end stops following if the output is closed.
+// end stops following, for example because the output is closed.
 func (l *changeLines) end(err error) {
 	if err != nil {
 		l.cancel(err)
 	}
 }
 
-// nameIn names an object as a table of a namespace does.
+// nameIn returns the name of an object for a table of a namespace, or of all.
 func nameIn(o client.Object, namespace string) string {
 	if o.GetNamespace() == "" || o.GetNamespace() == namespace {
 		return o.GetName()

@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// FollowContexts follows the clusters of several contexts at once, each with its own follower.
-// A cluster that may no longer be followed is noted, and the others go on; the error is that of all of
-// them, or of the output, which ends them all.
+// FollowContexts follows the clusters of several contexts concurrently, each with its own follower. If a
+// cluster can no longer be followed, it prints a note and continues with the others. It returns an error if
+// no cluster is left, or if the output fails.
 func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,14 +50,14 @@ func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	return nil
 }
 
-// sharedWriter lets several goroutines write whole lines to the same place.
+// sharedWriter lets several goroutines write whole lines to the same writer.
 type sharedWriter struct {
 	mu     *sync.Mutex
 	to     io.Writer
-	prefix string // of each line
+	prefix string // prefix of each line
 }
 
-// Write is part of io.Writer.
+// Write implements io.Writer.
 func (w *sharedWriter) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

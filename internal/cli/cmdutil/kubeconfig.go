@@ -18,16 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// answerWithin is how long each of several clusters may take to answer; --request-timeout sets
-// another time.
+// answerWithin is the time limit for each of several clusters, unless --request-timeout sets another.
 const answerWithin = 10 * time.Second
 
-// Kubeconfig is the user's kubeconfig, with kubectl's connection flags on top.
+// Kubeconfig is the user's kubeconfig with the overrides of kubectl's connection flags.
 type Kubeconfig struct {
 	Flags *genericclioptions.ConfigFlags
 }
 
-// Client returns a client of the cluster that the flags name.
+// Client returns a client for the cluster that the flags select.
 func (k *Kubeconfig) Client() (client.WithWatch, error) {
 	config, err := k.Config()
 	if err != nil {
@@ -36,11 +35,11 @@ func (k *Kubeconfig) Client() (client.WithWatch, error) {
 	return ClientFor(config)
 }
 
-// Config returns the connection to the cluster that the flags name.
+// Config returns the connection to the cluster that the flags select.
 func (k *Kubeconfig) Config() (*rest.Config, error) {
 	if raw, err := k.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
 		*k.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		// Otherwise it would be localhost:8080, for reasons of history.
+		// Without this error, client-go would fall back to localhost:8080.
 		return nil, clientcmd.ErrEmptyConfig
 	}
 	config, err := k.Flags.ToRESTConfig()
@@ -48,19 +47,18 @@ func (k *Kubeconfig) Config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = "kubectl-tide/" + version.String()
-	config.QPS = -1 // a command sends few requests, and a person waits for them
+	config.QPS = -1 // no client-side rate limit: a command sends few requests, and the user waits for them
 	return config, nil
 }
 
-// Namespace returns the namespace that the flags and the kubeconfig name, and
-// "" for all namespaces.
+// Namespace returns the namespace of the flags or the kubeconfig, or "" for all namespaces.
 func (k *Kubeconfig) Namespace(all bool) (string, error) {
 	if all {
 		return "", nil
 	}
 	namespace, _, err := k.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		// A mistake in the kubeconfig has the same message either way.
+		// Report an error in the kubeconfig with the same message as Config.
 		if _, configErr := k.Config(); configErr != nil {
 			return "", configErr
 		}
@@ -68,7 +66,7 @@ func (k *Kubeconfig) Namespace(all bool) (string, error) {
 	return namespace, err
 }
 
-// contextNames returns the contexts of the kubeconfig, sorted.
+// contextNames returns the sorted names of the contexts in the kubeconfig.
 func (k *Kubeconfig) contextNames() ([]string, error) {
 	raw, err := k.Flags.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && len(raw.Contexts) == 0 {
@@ -77,8 +75,8 @@ func (k *Kubeconfig) contextNames() ([]string, error) {
 	return slices.Sorted(maps.Keys(raw.Contexts)), err
 }
 
-// ForContext returns the kubeconfig with another context. Flags that are about a single cluster, such
-// as --token, are left out.
+// ForContext returns the kubeconfig with another context, and without the flags that apply to a single
+// cluster, such as --token.
 func (k *Kubeconfig) ForContext(name string) Kubeconfig {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.CacheDir, flags.DisableCompression = nil, nil
@@ -89,7 +87,7 @@ func (k *Kubeconfig) ForContext(name string) Kubeconfig {
 	return Kubeconfig{flags}
 }
 
-// answerWithin returns how long a cluster may take to answer, as --request-timeout sets it.
+// answerWithin returns the time limit for the answer of a cluster, from --request-timeout or the default.
 func (k *Kubeconfig) answerWithin() (time.Duration, error) {
 	timeout, err := clientcmd.ParseTimeout(*k.Flags.Timeout)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// NewList returns an empty list of a kind of workload: a typed list if the scheme has the kind.
+// NewList returns an empty list of a kind of workload, typed if the scheme has the kind, else unstructured.
 func NewList(kind *workload.Kind) client.ObjectList {
 	gvk := kind.GroupVersion().WithKind(kind.Kind + "List")
 	if object, err := Scheme.New(gvk); err == nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// ReadManifests calls each with every object in files, directories or stdin (-) and the source of
-// the object, as kubectl apply reads them. No request is sent to the cluster.
+// ReadManifests calls each with every object in files, directories or stdin (-) and with the source of the
+// object. It reads manifests like kubectl apply, and sends no request to the cluster.
 func ReadManifests(stdin io.Reader, files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()
 	named := files

@@ -9,18 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Options are the flags and arguments of a command, and its actions with
-// them, in the three steps that kubectl's own commands have.
+// Options has the flags and arguments of a command. Its methods are the three steps of a command, the same as
+// in kubectl.
 type Options interface {
-	// Complete takes in the arguments and the defaults of the kubeconfig.
+	// Complete fills in the arguments and the defaults from the kubeconfig.
 	Complete(cmd *cobra.Command, args []string) error
-	// Validate refuses contradictory flags, before any request to the cluster.
+	// Validate returns an error for contradictory flags. It sends no request to the cluster.
 	Validate() error
-	// Run reads from the cluster, and prints or changes something.
+	// Run runs the command.
 	Run(ctx context.Context) error
 }
 
-// RunE returns the function that a command runs.
+// RunE returns a function for cobra that runs the three steps.
 func RunE(o Options) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.Complete(cmd, args); err != nil {

@@ -21,11 +21,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// wideFormat is a table with more columns.
+// wideFormat is the output format of a table with additional columns.
 const wideFormat = "wide"
 
-// ObjectOutput are the flags -o, --no-headers and --sort-by of a command that
-// lists objects: kubectl's formats for programs, a table for people.
+// ObjectOutput has the flags -o, --no-headers and --sort-by of a command that lists objects. It supports
+// kubectl's output formats, and a table.
 type ObjectOutput struct {
 	flags    *genericclioptions.PrintFlags
 	noHeader bool
@@ -33,7 +33,7 @@ type ObjectOutput struct {
 	printer  printers.ResourcePrinter
 }
 
-// objectFormats are the formats that -o names first; it takes kubectl's templates too.
+// objectFormats are the formats that the help of -o lists first. kubectl's templates are supported, too.
 var objectFormats = []string{"json", "yaml", "name", wideFormat}
 
 // AddTo adds the flags to a command.
@@ -58,13 +58,13 @@ func (o *ObjectOutput) Format() string { return *o.flags.OutputFormat }
 // Wide reports whether the table has all columns.
 func (o *ObjectOutput) Wide() bool { return o.Format() == wideFormat }
 
-// IsTable reports whether the output is a table for people.
+// IsTable reports whether the output is a table.
 func (o *ObjectOutput) IsTable() bool { return o.printer == nil }
 
-// NeedsAll reports whether the objects are printed, or sorted, by any of their fields.
+// NeedsAll reports whether the output can depend on any field of the objects.
 func (o *ObjectOutput) NeedsAll() bool { return !o.IsTable() || o.sortBy != "" }
 
-// Validate refuses a format that does not exist, or has a mistake in it.
+// Validate returns an error for an unknown or malformed output format.
 func (o *ObjectOutput) Validate() (err error) {
 	switch format := o.Format(); {
 	case format == "" || format == wideFormat:
@@ -83,7 +83,7 @@ func (o *ObjectOutput) Validate() (err error) {
 	return nil
 }
 
-// Sort sorts a list as --sort-by says.
+// Sort sorts a list by --sort-by.
 func (o *ObjectOutput) Sort(list runtime.Object) error {
 	if o.sortBy == "" {
 		return nil
@@ -94,8 +94,8 @@ func (o *ObjectOutput) Sort(list runtime.Object) error {
 	return nil
 }
 
-// Print prints a list for programs. Names are printed separately, as they are not
-// a list.
+// Print prints a list in the format of -o. With -o name, it prints each object, as the printer for names does
+// not support lists.
 func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
 	if o.Format() != "name" {
 		return o.printer.PrintObj(list, out)
@@ -103,14 +103,14 @@ func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
 	return meta.EachListItem(list, func(item runtime.Object) error { return o.printer.PrintObj(item, out) })
 }
 
-// Table prepares a table for people.
+// Table applies the flags to a table.
 func (o *ObjectOutput) Table(t *term.Table) *term.Table {
 	t.NoHeader = o.noHeader
 	return t
 }
 
-// DataOutput is the flag -o of a command that shows something other than a list
-// of objects: json and yaml, and other formats of the command.
+// DataOutput has the flag -o of a command whose output is not a list of objects. It supports json, yaml, and
+// additional formats of the command.
 type DataOutput struct {
 	Format  string
 	formats []string
@@ -139,22 +139,22 @@ type FormatFlag struct {
 	Shown  []reflect.Type
 }
 
-// String is part of [pflag.Value].
+// String implements [pflag.Value].
 func (f FormatFlag) String() string { return *f.Format }
 
-// Set is part of [pflag.Value].
+// Set implements [pflag.Value].
 func (f FormatFlag) Set(format string) error {
 	*f.Format = format
 	return nil
 }
 
-// Type is part of [pflag.Value].
+// Type implements [pflag.Value].
 func (FormatFlag) Type() string { return "string" }
 
 // Wide reports whether the table has all columns.
 func (o *DataOutput) Wide() bool { return o.Format == wideFormat }
 
-// Validate refuses a format that does not exist.
+// Validate returns an error for an unknown format.
 func (o *DataOutput) Validate() error {
 	if o.Format == "" || slices.Contains(o.formats, o.Format) {
 		return nil

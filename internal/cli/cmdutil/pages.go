@@ -11,13 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PageSize is how many objects are in memory at a time, as with kubectl.
+// PageSize is the page size of lists, the same as kubectl's.
 const PageSize = 500
 
-// EachPage reads a list page by page, for readers that keep only a little of each
-// object: there may be more of them than this machine has memory for. If it
-// takes so long that the first page has expired, it continues with the objects as
-// they are by then.
+// EachPage reads a list page by page, for callers that keep little of each object: all objects may not fit
+// into memory. If the first page has expired before the last is read, it continues with the current objects.
 func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty func() L, read func(page L), options ...client.ListOption) error {
 	for token := ""; ; {
 		page := empty()
@@ -36,8 +34,7 @@ func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty f
 	}
 }
 
-// freshToken returns the token that the API server offers instead of a token that
-// has expired.
+// freshToken returns the new continue token in the error about an expired token.
 func freshToken(err error) string {
 	if status := apierrors.APIStatus(nil); apierrors.IsResourceExpired(err) && errors.As(err, &status) {
 		return status.Status().Continue

@@ -22,14 +22,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// clusterClient is a client that decodes less of pods where all of them are listed.
+// clusterClient is a client that decodes only some fields of pods when it lists all of them.
 type clusterClient struct {
 	client.WithWatch
 	config *rest.Config
 }
 
-// podFields are the fields that the commands read of the pods of a cluster: of the spec, all but
-// the programs of containers; of the status, the requests of a pod and whether it is ready.
+// podFields are the decoded fields of pods: of the spec, all except commands and environments of containers;
+// of the status, the requests and whether the pod is ready.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.ownerReferences",
@@ -53,10 +53,10 @@ var podFields = func() []string {
 	return fields
 }()
 
-// PodFields says which fields of pods are decoded.
+// PodFields is a set of pod fields to decode.
 type PodFields struct{ mask *wire.Mask }
 
-// NewPodFields returns these fields, as [wire.NewMask] names them.
+// NewPodFields returns a set of fields with the given paths, see [wire.NewMask].
 func NewPodFields(paths []string) (PodFields, error) {
 	mask, err := wire.NewMask(reflect.TypeFor[corev1.Pod](), paths)
 	if err != nil {
@@ -65,8 +65,8 @@ func NewPodFields(paths []string) (PodFields, error) {
 	return PodFields{mask}, nil
 }
 
-// ListPods lists the pods of a namespace, or of all of them, with these fields, and perhaps others.
-// Each is handed to keep as soon as it is read, so that fields that keep drops take no memory.
+// ListPods lists the pods of a namespace, or of all namespaces, with at least the given fields. Each pod is
+// passed to keep as soon as it is read, so that fields that keep drops do not accumulate in memory.
 func ListPods(ctx context.Context, c client.Client, namespace string, options *metav1.ListOptions, fields PodFields, keep func(*corev1.Pod)) ([]*corev1.Pod, metav1.ListMeta, error) {
 	var pods []*corev1.Pod
 	if c, ok := c.(*clusterClient); ok {
@@ -95,8 +95,8 @@ func ListPods(ctx context.Context, c client.Client, namespace string, options *m
 	return pods, list.ListMeta, nil
 }
 
-// listPods lists pods, and calls each with the decoder of every pod. If the API server sends
-// something else than the expected protobuf, the error is [wire.ErrNotUnderstood].
+// listPods lists pods, and passes the decoder of each pod to each. If the response is not the expected
+// protobuf, the error is [wire.ErrNotUnderstood].
 func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -134,8 +134,8 @@ func (c *clusterClient) listPods(ctx context.Context, namespace string, options 
 	return about, nil
 }
 
-// AllPods returns all pods of the cluster that have not ended. They may have only the fields
-// about the requests of a pod, where it may be, and whether it is ready.
+// AllPods returns all pods of the cluster that have not ended, with at least the fields about requests,
+// scheduling constraints and readiness.
 func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	fields, err := NewPodFields(podFields)
 	if err != nil {

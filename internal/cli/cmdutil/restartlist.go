@@ -13,18 +13,18 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// restartPage is how many ScheduledRestarts are in memory at a time as the API server sends them:
-// tenants may make each of them as large as etcd takes it, 1.5 MB.
+// restartPage is the page size for complete ScheduledRestarts: tenants may make each as large as etcd
+// accepts, 1.5 MB.
 const restartPage = 100
 
-// longestAnnotation is how many bytes of an annotation are kept. Every valid value is shorter.
+// longestAnnotation is the number of bytes of an annotation that are kept. All valid values are shorter.
 const longestAnnotation = 1024
 
-// shownAnnotations are the annotations of a ScheduledRestart that decide something.
+// shownAnnotations are the annotations of a ScheduledRestart that matter to the manager.
 var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.AppliedAnnotation}
 
-// EachRestart reads ScheduledRestarts page by page, as [KeepRestart] leaves them. It returns
-// the version of the list.
+// EachRestart reads ScheduledRestarts page by page, reduced by [KeepRestart], and returns the resourceVersion
+// of the list.
 func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.ScheduledRestart), options ...client.ListOption) (version string, err error) {
 	empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
 	err = EachPage(ctx, c, empty, func(page *tidekeeperv1.ScheduledRestartList) {
@@ -33,14 +33,14 @@ func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.S
 		}
 		for i := range page.Items {
 			KeepRestart(&page.Items[i])
-			read(page.Items[i].DeepCopy()) // A restart that is kept does not keep the page.
+			read(page.Items[i].DeepCopy()) // Copy the object, so that it does not keep the whole page in memory.
 		}
 	}, append([]client.ListOption{client.Limit(restartPage)}, options...)...)
 	return version, err
 }
 
-// KeepRestart drops fields of a ScheduledRestart that no command and no page shows, of which tenants
-// decide how much there is. It must not be written after that.
+// KeepRestart drops the fields of a ScheduledRestart that no command and no page shows and whose size tenants
+// control. The object must not be written afterwards.
 func KeepRestart(r *tidekeeperv1.ScheduledRestart) {
 	kept := map[string]string{}
 	for _, key := range shownAnnotations {

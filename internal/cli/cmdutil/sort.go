@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// sortBy sorts a list by the values of its items at a path: numbers and quantities
-// by their size, anything else as text, and items without a value first.
+// sortBy sorts a list by the values at a JSONPath: numbers and quantities numerically, other values as text,
+// and items without a value first.
 func sortBy(list runtime.Object, path string) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -32,7 +32,7 @@ func sortBy(list runtime.Object, path string) error {
 	return meta.SetList(list, sorted)
 }
 
-// order returns the places of objects, sorted by their values at a path.
+// order returns the indexes of the objects, sorted by their values at a path.
 func order(items []runtime.Object, path string) ([]int, error) {
 	parsed, err := parsePath(path)
 	if err != nil {

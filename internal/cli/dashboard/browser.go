@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// openWithin is how long a browser may take to show the page.
+// openWithin is the time that a browser may take to show the page.
 const openWithin = 30 * time.Second
 
-// openers are the programs that open a file in a browser.
+// openers are the programs that open a file in the default browser.
 var openers = map[string][]string{
 	"linux": {"xdg-open"}, "freebsd": {"xdg-open"}, "darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"},
 }
 
-// openBrowser opens the link. The arguments of a process can be read by all users of a machine,
-// so the browser gets the name of a file that leads to the link, which only this user can read,
-// and which is removed when it was used.
+// openBrowser opens the link in a browser. All users of a machine can read the arguments of processes, so the
+// browser gets a file that redirects to the link, which only this user can read, and which is removed after
+// its use.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}, note func(string)) {
 	opener := openers[runtime.GOOS]
 	if len(opener) == 0 || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return
 	}
-	dir, err := os.MkdirTemp("", "kubectl-tide-") // only for this user, as MkdirTemp has it
+	dir, err := os.MkdirTemp("", "kubectl-tide-") // MkdirTemp creates the folder for this user only
 	if err != nil {
 		return
 	}
@@ -50,7 +50,7 @@ func openBrowser(ctx context.Context, link string, used <-chan struct{}, note fu
 	}
 }
 
-// writeRedirect writes a page that leads to the link.
+// writeRedirect writes an HTML file that redirects to the link.
 func writeRedirect(dir, link string) (string, error) {
 	file := filepath.Join(dir, "dashboard.html")
 	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=%s\"><title>kubectl tide dashboard</title>\n", html.EscapeString(link))

@@ -36,28 +36,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// askWithin is how long single questions to the API server may take.
+// askWithin is the time limit for single requests to the API server.
 const askWithin = 3 * time.Second
 
-// cluster is the cluster that the pages show.
+// cluster is a cluster that the pages show.
 type cluster struct {
 	*cmdutil.Env
 	client client.WithWatch
 	about  dashboard.About
 	config *rest.Config
-	// keeper decides which fields of the watched objects are kept.
+	// keeper drops fields of watched objects.
 	keeper keeper
-	// timeout is --request-timeout.
+	// timeout is the value of --request-timeout.
 	timeout time.Duration
 }
 
-// newCluster returns the cluster of an environment, without asking it for anything.
+// newCluster returns the cluster of an environment. It sends no request.
 func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
 		return nil, err
 	}
-	// A watch is a single request, and may last.
+	// A watch is a single request that must not time out.
 	config, timeout := cmdutil.WithoutTimeout(config)
 	c := &cluster{Env: e, config: config, timeout: timeout}
 	if c.client, err = cmdutil.ClientFor(config); err != nil {
@@ -73,8 +73,7 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	return c, nil
 }
 
-// user asks the API server who the user is, so that a mistake in the connection is reported at
-// once.
+// user asks the API server for the name of the user, which also reports connection errors early.
 func (c *cluster) user(ctx context.Context) (string, error) {
 	if err := cmdutil.NamespaceExists(ctx, c.client, c.about.Namespace); err != nil {
 		return "", err
@@ -82,7 +81,7 @@ func (c *cluster) user(ctx context.Context) (string, error) {
 	return userOf(ctx, c.config)
 }
 
-// userOf returns the name that the API server knows the user by.
+// userOf returns the name of the user according to the API server.
 func userOf(ctx context.Context, config *rest.Config) (string, error) {
 	api, err := authenticationv1client.NewForConfig(config)
 	if err != nil {
@@ -95,7 +94,7 @@ func userOf(ctx context.Context, config *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// kinds are all kinds that pages may need.
+// kinds returns all kinds that the pages may need.
 func (c *cluster) kinds() []dashboard.Kind {
 	kinds := []dashboard.Kind{
 		c.kind("nodepools", &tidekeeperv1.NodePool{}, "", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} }),
@@ -107,7 +106,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 		kinds = append(kinds, c.pods(dashboard.KindOwnPods, namespace))
 	}
 	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
-	freezes.Optional = true // Its CRD may be older than the plugin.
+	freezes.Optional = true // The installed CRDs may be older than the plugin.
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
 		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return cmdutil.NewList(k) })
@@ -117,7 +116,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 	return kinds
 }
 
-// kind returns the source of a kind; a namespace limits it.
+// kind returns the source of a kind, limited to a namespace unless it is "".
 func (c *cluster) kind(name string, object runtime.Object, namespace string, list func() client.ObjectList) dashboard.Kind {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
@@ -138,8 +137,8 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 	}
 }
 
-// check returns the command that shows whether the user may list the objects of a kind; a namespace
-// limits it.
+// check returns a function that checks whether the user may list the objects of a kind, in a namespace unless
+// it is "".
 func (c *cluster) check(resource string, object runtime.Object, namespace string) string {
 	words := []string{"kubectl", "auth", "can-i", "list", resource}
 	if gvk, err := apiutil.GVKForObject(object, c.client.Scheme()); err == nil && gvk.Group != "" {
@@ -161,7 +160,7 @@ func (c *cluster) check(resource string, object runtime.Object, namespace string
 	return dashboard.Command(words)
 }
 
-// pods returns the source of pods, under a name; a namespace limits it.
+// pods returns the source of pods, limited to a namespace unless it is "".
 func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	return dashboard.Kind{
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
@@ -170,7 +169,7 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	}
 }
 
-// source has the questions of the pages beside the watches.
+// source returns the requests that the pages send besides the watches.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
 	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike}
 	if withActions {
@@ -199,7 +198,7 @@ func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]core
 	return list.Items, err
 }
 
-// podLike returns the pod that pools fit --like asks for. A dry run changes nothing.
+// podLike returns the same pod as pools fit --like. It uses a dry run, which changes nothing.
 func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.Pod, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -217,7 +216,7 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	return pod, lacks, nil
 }
 
-// manager returns the state of the manager, as far as it can be read.
+// manager returns the state of the manager, as far as the user may read it.
 func (c *cluster) manager(ctx context.Context) view.Manager {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -228,23 +227,23 @@ func (c *cluster) manager(ctx context.Context) view.Manager {
 	return m
 }
 
-// actions are the actions of the commands, with the question whether they are allowed.
+// actions implements [dashboard.Actions] with the actions of the commands and access reviews.
 type actions struct {
 	restarts.Actions
 	freezes freezes.Actions
 }
 
-// Freeze is part of [dashboard.Actions].
+// Freeze implements [dashboard.Actions].
 func (a *actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
 	return a.freezes.Freeze(ctx, namespaces, until, reason)
 }
 
-// Thaw is part of [dashboard.Actions].
+// Thaw implements [dashboard.Actions].
 func (a *actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
 	return a.freezes.Thaw(ctx, name, uid)
 }
 
-// Allowed is part of [dashboard.Actions].
+// Allowed implements [dashboard.Actions].
 func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Group: tidekeeperv1.SchemeGroupVersion.Group, Resource: right.Resource, Verb: right.Verb, Namespace: right.Namespace, Name: right.Name,
@@ -253,7 +252,7 @@ func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, err
 	return review.Status.Allowed, err
 }
 
-// explain puts an error of the API server about a kind into a line of text.
+// explain formats an error of the API server about a kind as one line.
 func explain(kind string, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -265,5 +264,5 @@ func explain(kind string, err error) string {
 	return text.Shorten(message, longestProblem)
 }
 
-// longestProblem is how long a server's own words about a problem may be.
+// longestProblem is the maximum length of an error message from a server.
 const longestProblem = 200

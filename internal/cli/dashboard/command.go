@@ -87,12 +87,12 @@ single cluster, which is part of their address.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *options) Complete(cmd *cobra.Command, _ []string) error {
 	return o.contexts.Complete(o.Env, cmd)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *options) Validate() error {
 	if o.port < 0 || o.port > 65535 {
 		return fmt.Errorf("--port %d: write 0 to 65535", o.port)
@@ -100,7 +100,7 @@ func (o *options) Validate() error {
 	return nil
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *options) Run(ctx context.Context) error {
 	clusters, err := o.connect(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// connect connects to the cluster. A mistake in the connection is reported at once.
+// connect connects to the cluster, and reports connection errors early.
 func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	if o.contexts.Given() {
 		return o.connectAll(ctx)
@@ -152,8 +152,8 @@ func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	return []*cluster{c}, err
 }
 
-// connectAll connects to the clusters of --contexts. Clusters that do not answer are noted, and are
-// on the page all the same.
+// connectAll connects to the clusters of --contexts. It prints a note about each cluster that does not
+// answer; the pages show such clusters nevertheless.
 func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	var clusters []*cluster
 	byContext := map[string]*cluster{}
@@ -197,7 +197,7 @@ func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*d
 	return dashboard.NewFleet(members, settings), worlds
 }
 
-// introduction describes the page.
+// introduction returns the text that the command prints about the page.
 func (o *options) introduction(clusters []*cluster) string {
 	mode := "read-only"
 	if o.allowActions {

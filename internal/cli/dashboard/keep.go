@@ -19,25 +19,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// keeper decides which fields of the watched objects are kept. Most objects are pods, and the pods of
-// an owner are nearly the same: they share equal parts.
+// keeper reduces watched objects to the fields that the pages use. Most objects are pods, and the pods of an
+// owner have many equal parts, which they share in memory.
 type keeper struct {
 	mu sync.Mutex
-	// siblings are parts of a pod of each owner.
+	// siblings has, for each owner, parts of one of its pods.
 	siblings map[types.UID]*sharedParts
 }
 
-// mostOwners bounds how many owners are remembered.
+// mostOwners is the maximum number of owners in siblings.
 const mostOwners = 50_000
 
-// sharedParts are the parts of a pod that pods share, by their encoding.
+// sharedParts are the parts of a pod that other pods of its owner can share, with hashes of their encodings.
 type sharedParts struct {
 	metaSum, specSum [sha256.Size]byte
 	meta             metav1.ObjectMeta
 	spec             corev1.PodSpec
 }
 
-// keep drops the fields that no page shows, the environment of containers first of all.
+// keep drops the fields that no page uses, most of all the environments of containers.
 func (k *keeper) keep(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
@@ -60,7 +60,7 @@ func (k *keeper) keep(o any) (any, error) {
 	return o, nil
 }
 
-// keepPod keeps the fields of a pod that its requests, its place and its start-up depend on.
+// keepPod keeps the fields of a pod for its requests, scheduling constraints and start-up.
 func (k *keeper) keepPod(pod *corev1.Pod) {
 	spec, status := &pod.Spec, &pod.Status
 	pod.ObjectMeta = metav1.ObjectMeta{
@@ -83,7 +83,7 @@ func (k *keeper) keepPod(pod *corev1.Pod) {
 	k.share(pod)
 }
 
-// aProbe replaces any probe: only its existence counts.
+// aProbe replaces all probes: only their existence matters.
 var aProbe = &corev1.Probe{}
 
 func keepContainer(c *corev1.Container) {
@@ -95,12 +95,12 @@ func keepContainer(c *corev1.Container) {
 	}
 }
 
-// isPlain reports whether a volume is on every node.
+// isPlain reports whether a volume is available on every node.
 func isPlain(v corev1.Volume) bool {
 	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
 }
 
-// keepStatuses drops from the statuses the fields that their containers have, too.
+// keepStatuses drops the fields of container statuses that repeat the spec of the containers.
 func keepStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) {
 	for i := range statuses {
 		s := &statuses[i]
@@ -121,7 +121,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-// share makes a pod use the parts of another pod of its owner that are equal.
+// share replaces parts of a pod by equal parts of another pod of its owner.
 func (k *keeper) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -159,7 +159,7 @@ func (k *keeper) share(pod *corev1.Pod) {
 	}
 }
 
-// sumOf returns the hash of an object as it is encoded.
+// sumOf returns a hash of the encoding of an object.
 func sumOf(o interface{ Marshal() ([]byte, error) }) (sum [sha256.Size]byte, ok bool) {
 	data, err := o.Marshal()
 	return sha256.Sum256(data), err == nil

@@ -18,29 +18,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podSource lists and watches pods. Most objects of the pages are pods: of a list only the fields that are
-// kept is decoded, and an API server answers it several times as fast as it sends the same pods
-// separately on a watch.
+// podSource lists and watches pods. Most objects of the pages are pods, so lists decode only the kept fields.
+// An API server sends a list several times as fast as it sends the same pods on a watch.
 type podSource struct {
 	client    client.WithWatch
 	namespace string
 	keeper    *keeper
 }
 
-// IsWatchListSemanticsUnSupported lets an informer list, and then watch.
+// IsWatchListSemanticsUnSupported makes the reflector list before it watches.
 func (s *podSource) IsWatchListSemanticsUnSupported() bool { return true }
 
-// List is part of cache.ListerWatcher.
+// List implements cache.ListerWatcher.
 func (s *podSource) List(o metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), o)
 }
 
-// Watch is part of cache.ListerWatcher.
+// Watch implements cache.ListerWatcher.
 func (s *podSource) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), o)
 }
 
-// ListWithContext is part of cache.ListerWatcherWithContext.
+// ListWithContext implements cache.ListerWatcherWithContext.
 func (s *podSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	fields, err := cmdutil.NewPodFields(podFields)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *podSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	// An informer takes the objects of such a list as they are; the objects of a PodList it would copy.
+	// An informer uses the objects of such a list without a copy, unlike those of a PodList.
 	list := &metav1.List{ListMeta: about, Items: make([]runtime.RawExtension, len(pods))}
 	for i, pod := range pods {
 		list.Items[i].Object = pod
@@ -58,7 +57,7 @@ func (s *podSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	return list, nil
 }
 
-// WatchWithContext is part of cache.ListerWatcherWithContext.
+// WatchWithContext implements cache.ListerWatcherWithContext.
 func (s *podSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := s.client.Watch(ctx, &corev1.PodList{}, &client.ListOptions{Namespace: s.namespace, Raw: &o})
 	if err != nil {
@@ -72,8 +71,7 @@ func (s *podSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	}), nil
 }
 
-// podFields are the fields that are decoded of the pods of a list: the fields that [keeper.keepPod] keeps, and
-// decides by.
+// podFields are the decoded fields of listed pods: the fields that [keeper.keepPod] keeps or reads.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.labels", "metadata.ownerReferences",
@@ -90,7 +88,7 @@ var podFields = func() []string {
 	add(reflect.TypeFor[corev1.PodSpec](), "spec.", "containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "dnsConfig", "hostAliases")
 	for _, at := range []string{"spec.containers.", "spec.initContainers."} {
 		add(reflect.TypeFor[corev1.Container](), at, "env", "envFrom", "command", "args", "volumeMounts", "volumeDevices", "lifecycle", "securityContext", "startupProbe", "readinessProbe", "livenessProbe")
-		// Only its existence counts.
+		// Only the existence of a probe matters.
 		fields = append(fields, at+"startupProbe.periodSeconds", at+"readinessProbe.periodSeconds", at+"livenessProbe.periodSeconds")
 	}
 	const source = "spec.volumes.volumeSource."

@@ -65,7 +65,7 @@ TIME is a duration from now, such as 90m, 24h or 7d, or a time with its zone, su
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *freezeOptions) Complete(cmd *cobra.Command, _ []string) error {
 	if f := cmd.Flags().Lookup("namespace"); f != nil && f.Changed {
 		o.namespaces = strings.Split(*o.Kubeconfig.Flags.Namespace, ",")
@@ -73,7 +73,7 @@ func (o *freezeOptions) Complete(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *freezeOptions) Validate() error {
 	if err := o.dryRun.validate(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func moment(flag, value string, now time.Time) (time.Time, error) {
 	return now.Add(length.Duration).Truncate(time.Second).UTC(), nil
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *freezeOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

@@ -49,7 +49,7 @@ the only Freeze that has not ended.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *thawOptions) Complete(_ *cobra.Command, args []string) error {
 	names, err := freezeKind.Names(args)
 	if len(names) > 0 {
@@ -58,10 +58,10 @@ func (o *thawOptions) Complete(_ *cobra.Command, args []string) error {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *thawOptions) Validate() error { return o.dryRun.validate() }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *thawOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

@@ -69,10 +69,10 @@ objects; the others are printed.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *options) Complete(*cobra.Command, []string) error { return nil }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *options) Validate() error {
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("-o %s: write one of %s", o.format, strings.Join(formats, ", "))
@@ -86,7 +86,7 @@ func (o *options) Validate() error {
 	return nil
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *options) Run(ctx context.Context) error {
 	objects, complete, err := o.read(ctx)
 	var partial *partialError

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// print prints the result, and returns how much of it is left to do by hand.
+// print prints the result, and returns the number of manual steps.
 func (o *options) print(result migrate.Result) (byHand int, err error) {
 	for _, r := range result.Remarks {
 		if r.Severity == migrate.LeftOut {

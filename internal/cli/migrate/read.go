@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// read reads the objects to convert, and reports whether these are all objects.
+// read reads the objects to convert. complete is false if some objects could not be read.
 func (o *options) read(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	if o.fromCluster {
 		return o.readCluster(ctx)
@@ -42,7 +42,7 @@ func (o *options) readFiles() ([]migrate.Object, error) {
 	return objects, nil
 }
 
-// partialError is the error when some of it could not be read.
+// partialError is the error if some objects could not be read.
 type partialError struct{ reasons error }
 
 func (p *partialError) Error() string {
@@ -59,7 +59,7 @@ func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, co
 	var refused error
 	complete = true
 	for _, kind := range []schema.GroupVersionKind{migrate.NodePoolKind, migrate.EruKind, migrate.DeploymentKind} {
-		// Of Deployments only the metadata is needed.
+		// Only the metadata of Deployments is needed.
 		items, err := list(ctx, c, kind, *o.Kubeconfig.Flags.Namespace, kind == migrate.DeploymentKind)
 		switch {
 		case err == nil:
@@ -94,7 +94,7 @@ func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, na
 			return page
 		}, func(page *metav1.PartialObjectMetadataList) {
 			for i := range page.Items {
-				// Of ten thousand Deployments this takes most of the memory, and is not used.
+				// Managed fields are not used, and take most of the memory.
 				page.Items[i].ManagedFields = nil
 				delete(page.Items[i].Annotations, corev1.LastAppliedConfigAnnotation)
 				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])

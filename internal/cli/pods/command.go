@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podKind is the kind as people name it.
+// podKind has the names of pods that a command line accepts.
 var podKind = cmdutil.Kind{Name: "Pod", Resources: []string{"pod", "pods", "po"}}
 
 func emptyList() client.ObjectList { return &corev1.PodList{} }

@@ -17,14 +17,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// podLines prints transitions, for programs or for people.
+// podLines prints transitions as a table or as JSON.
 type podLines struct {
 	*cmdutil.Env
 	namespaces bool
 	asJSON     bool
 
 	mu     sync.Mutex
-	header bool // it is printed
+	header bool // the header has been printed
 	layout *term.Layout
 }
 
@@ -33,14 +33,14 @@ func newPodLines(e *cmdutil.Env, namespaces, asJSON bool) *podLines {
 	return p
 }
 
-// report says on stderr how the watch goes.
+// report prints the state of the watch to stderr.
 func (p *podLines) report(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Console.Note(text)
 }
 
-// began prints the number of pods at the beginning.
+// began prints the number of pods at the start of the watch.
 func (p *podLines) began(pods, unready int) {
 	switch {
 	case pods == 0:
@@ -67,8 +67,8 @@ func (p *podLines) print(t podwatch.Transition) error {
 	return nil
 }
 
-// table has a single line. Its columns are as wide as they are going to be, since
-// printed lines cannot be moved: a name is as long as of a pod of a Deployment.
+// table returns a table with a single row. Its columns have fixed widths, since printed lines cannot be
+// aligned later: enough for the name of a Deployment's pod.
 func (p *podLines) table(t podwatch.Transition) *term.Table {
 	text, color := state(t)
 	line := &term.Table{
@@ -86,8 +86,8 @@ func (p *podLines) table(t podwatch.Transition) *term.Table {
 	return line
 }
 
-// clockText is when something happened, with the day if that is another than when
-// it was read.
+// clockText returns the time of a transition, with the date if that differs from the date on which the event
+// was received.
 func clockText(t podwatch.Transition, in *time.Location) string {
 	seen := t.Seen.In(in)
 	if t.Time.IsZero() {
@@ -100,7 +100,7 @@ func clockText(t podwatch.Transition, in *time.Location) string {
 	return " " + at.Format(time.TimeOnly)
 }
 
-// subject names the pod or container of the event.
+// subject returns the name of the pod or container.
 func subject(t podwatch.Transition) string {
 	switch t.Kind {
 	case podwatch.Condition:
@@ -114,7 +114,7 @@ func subject(t podwatch.Transition) string {
 	}
 }
 
-// state is the state after the event.
+// state returns the state after the transition, and its color.
 func state(t podwatch.Transition) (string, term.Color) {
 	state, h := t.To, term.Plain
 	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {
@@ -142,7 +142,7 @@ func state(t podwatch.Transition) (string, term.Color) {
 	return state, h
 }
 
-// cause is why, as far as the cluster says.
+// cause returns the cause of the transition, as far as the cluster reports it.
 func cause(t podwatch.Transition) string {
 	why := view.ReasonAndMessage(t.Reason, t.Message)
 	switch {

@@ -15,13 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// selection is which pods a command is about.
+// selection selects the pods of a command.
 type selection struct {
 	allNamespaces bool
 	labelSelector string
 
-	names     []string // none: all that the selector matches
-	namespace string   // "": all
+	names     []string // empty for all pods that match the selector
+	namespace string   // "" for all namespaces
 	selector  labels.Selector
 }
 
@@ -30,7 +30,7 @@ func (s *selection) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.labelSelector, "selector", "l", "", "only pods with these labels, such as app=web")
 }
 
-// complete takes in the names and the flags.
+// complete sets the fields from the arguments and flags.
 func (s *selection) complete(e *cmdutil.Env, args []string) (err error) {
 	if s.names, err = podKind.Names(args); err != nil {
 		return fmt.Errorf("%w, or select by label with -l", err)
@@ -53,10 +53,10 @@ func (s *selection) validate() error {
 	}
 }
 
-// narrowed reports whether pods of the namespace are left out.
+// narrowed reports whether the selection leaves out pods of the namespace.
 func (s *selection) narrowed() bool { return len(s.names) > 0 || !s.selector.Empty() }
 
-// list returns the selected pods. Named pods have to exist.
+// list returns the selected pods. It is an error if a named pod does not exist.
 func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	for _, name := range s.names {
@@ -79,7 +79,7 @@ func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, er
 	return list.Items, nil
 }
 
-// each reads the pods that the selector matches, a page at a time.
+// each reads the pods that match the selector, page by page.
 func (s *selection) each(ctx context.Context, c client.Client, read func(*corev1.Pod)) error {
 	none := true
 	if err := cmdutil.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {

@@ -71,13 +71,13 @@ record, are left out.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *slowOptions) Complete(cmd *cobra.Command, _ []string) error {
 	o.readyGiven = cmd.Flags().Changed("ready")
 	return o.complete(o.Env, nil)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *slowOptions) Validate() error {
 	if o.top < 1 {
 		return fmt.Errorf("--top %d: write 1 or more", o.top)
@@ -88,7 +88,7 @@ func (o *slowOptions) Validate() error {
 	return o.output.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *slowOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *slowOptions) Run(ctx context.Context) error {
 	return o.Console.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
 }
 
-// slowest returns the slowest pods, and how many were looked at.
+// slowest returns the slowest start-ups, and the number of pods that were examined.
 func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []view.Startup, pods int, err error) {
 	startups = []view.Startup{}
 	err = o.each(ctx, c, func(pod *corev1.Pod) {
@@ -144,10 +144,10 @@ func (o *slowOptions) counts(s *view.Startup) bool {
 	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))
 }
 
-// mostExplained bounds for how many pods events are read, with a request for each.
+// mostExplained is the maximum number of pods whose events are read, with one request each.
 const mostExplained = 20
 
-// explain adds causes from the events, where the pods name none.
+// explain adds causes from events where the pods themselves show none.
 func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []view.Startup) {
 	for i := range startups {
 		if i == mostExplained {
@@ -160,13 +160,13 @@ func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []v
 		list := &corev1.EventList{}
 		about := client.MatchingFields{"involvedObject.kind": podKind.Name, "involvedObject.name": s.Pod, "involvedObject.uid": s.UID}
 		if err := c.List(ctx, list, client.InNamespace(s.Namespace), about); err != nil {
-			return // without the right to read events the rest is shown
+			return // without the right to read events, causes are missing
 		}
 		s.Explain(list.Items)
 	}
 }
 
-// slowTable is the list for people.
+// slowTable returns the table of start-ups.
 func slowTable(startups []view.Startup, namespaces, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "READY", Drop: 2}, {Header: "TOOK"}, {Header: "SLOWEST"}, {Header: "OF THAT", Drop: 3}, {Header: "RESTARTS", Drop: 4},

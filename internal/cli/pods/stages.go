@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// stages prints how long the pods took for each stage.
+// stages prints statistics of the duration of each stage.
 func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 	var times view.StageTimes
 	pods, counted := 0, 0
@@ -39,7 +39,7 @@ func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 	return o.Console.Write(stagesTable(summaries))
 }
 
-// stagesTable has a row for each stage, and a column for each class.
+// stagesTable returns a table with a row for each stage and a column for each duration class.
 func stagesTable(summaries []view.StageSummary) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "STAGE"}, {Header: "PODS"}, {Header: "MEDIAN"}, {Header: "WORST"}}}
 	for i := range summaries[0].Classes {

@@ -52,12 +52,12 @@ until then is shown.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *timelineOptions) Complete(_ *cobra.Command, args []string) error {
 	return o.complete(o.Env, args)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *timelineOptions) Validate() error {
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (o *timelineOptions) Validate() error {
 	return o.validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *timelineOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -93,8 +93,8 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 	return printTimelines(o.Env, startups)
 }
 
-// events returns the events of the pods by UID. They only make causes more exact:
-// without the right to read them the rest is shown.
+// events returns the events of the pods by UID. They only add details to causes, so missing rights are not an
+// error.
 func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types.UID][]corev1.Event {
 	fields := client.MatchingFields{"involvedObject.kind": podKind.Name}
 	if len(o.names) == 1 {
@@ -111,8 +111,8 @@ func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types
 	return events
 }
 
-// printTimelines prints a waterfall for each pod, all to the same scale, and of
-// several, their common parts.
+// printTimelines prints a waterfall for each pod, all with the same scale, and a summary if there are several
+// pods.
 func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	var longest int64
 	for _, s := range startups {
@@ -140,7 +140,7 @@ func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	return nil
 }
 
-// headline describes the start of a pod in a line.
+// headline returns a one-line description of the start-up of a pod.
 func headline(s view.Startup) string {
 	whole := view.FormatLength(view.Seconds(s.Seconds))
 	text := s.Pod + ": "
@@ -158,12 +158,12 @@ func headline(s view.Startup) string {
 	return term.Printable(text)
 }
 
-// slowestLine says which stage took longest, and why.
+// slowestLine describes the longest stage, with its cause.
 func slowestLine(s view.Startup) string {
 	return term.Printable(fmt.Sprintf("slowest: %s, %s: %s", stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), term.OneLine(s.Slowest.Cause)))
 }
 
-// summaryLine says how several pods came up.
+// summaryLine summarizes the start-ups of several pods.
 func summaryLine(s view.StartupSummary) string {
 	text := fmt.Sprintf("%s, %d ready", term.Plural(s.Pods, "pod"), s.Ready)
 	if s.Ready > 0 {
@@ -176,13 +176,13 @@ func summaryLine(s view.StartupSummary) string {
 	return term.Printable(text)
 }
 
-// stageText is the name of a stage for people.
+// stageText returns the displayed name of a stage.
 func stageText(name podtimeline.StageName) string {
 	return strings.ReplaceAll(string(name), "_", " ")
 }
 
-// waterfall has a line for each stage, on a terminal with a bar that begins where
-// the stage before it ends; the longest startup takes the whole width.
+// waterfall returns a table with a row for each stage. On a terminal, each row has a bar that begins where
+// the bar before ends; the longest start-up takes the full width.
 func waterfall(s view.Startup, longest int64, now time.Time, local *time.Location, screen term.Screen) *term.Table {
 	t := &term.Table{Bars: []int{40, 20}, Columns: []term.Column{{Header: "STAGE"}, {Header: "AT (" + term.Zone(now, local) + ")"}, {Header: "TOOK (±1s)"}}}
 	if screen.Terminal {
@@ -219,7 +219,7 @@ func waterfall(s view.Startup, longest int64, now time.Time, local *time.Locatio
 	return t
 }
 
-// stageBar is the bar of a stage in its place.
+// stageBar returns the bar of a stage at its position.
 func stageBar(stage view.StartupStage, created time.Time, longest int64) *term.Bar {
 	bar := &term.Bar{Point: true}
 	if longest > 0 {

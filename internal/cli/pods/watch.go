@@ -58,12 +58,12 @@ Ctrl-C or --request-timeout.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *watchOptions) Complete(_ *cobra.Command, args []string) error {
 	return o.complete(o.Env, args)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *watchOptions) Validate() error {
 	if o.format != "" && o.format != "json" {
 		return fmt.Errorf("-o %s: write json, or leave it out", o.format)
@@ -71,7 +71,7 @@ func (o *watchOptions) Validate() error {
 	return o.validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *watchOptions) Run(ctx context.Context) error {
 	config, err := o.Kubeconfig.Config()
 	if err != nil {
@@ -117,7 +117,7 @@ func (o *watchOptions) Run(ctx context.Context) error {
 	return cmdutil.WatchEnded(watcher.Run(ctx))
 }
 
-// narrow lets the API server choose.
+// narrow adds field selectors, so that the API server filters the pods.
 func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	options.LabelSelector = o.selector.String()
 	if len(o.names) == 1 {
@@ -125,8 +125,7 @@ func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	}
 }
 
-// narrowEvents limits a request to the events about the pods that are watched, as far as the
-// API server can tell.
+// narrowEvents limits a request to events about the watched pods, as far as field selectors allow.
 func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	about := fields.Set{"involvedObject.kind": "Pod"}
 	if len(o.names) == 1 {
@@ -135,7 +134,7 @@ func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	options.FieldSelector = about.AsSelector().String()
 }
 
-// check returns a mistake that exists from the start, which is not tried again.
+// check lists once before the watch, to report errors for which retries would not help.
 func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	core, err := podClient(config)
 	if err != nil {
@@ -153,7 +152,7 @@ func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	return cmdutil.NamespaceExists(ctx, c, o.namespace)
 }
 
-// podClient returns a client that reads protobuf, as there may be many pods.
+// podClient returns a client that uses protobuf, as there may be many pods.
 func podClient(config *rest.Config) (*corev1client.CoreV1Client, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON

@@ -23,12 +23,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// poolKind is the kind as people name it.
+// poolKind has the names of node pools that a command line accepts.
 var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"nodepool", "nodepools", "npool", "np"}}
 
 func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 
-// NewCommand returns the command pools, which lists them, with its subcommands.
+// NewCommand returns the command pools, which lists NodePools, with its subcommands.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
 	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newPendingCommand(e))

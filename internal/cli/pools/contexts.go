@@ -16,13 +16,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// clusterPools are the pools of a cluster, and the usage of their nodes if it is shown.
+// clusterPools has the pools of a cluster, and the usage of their nodes if it is shown.
 type clusterPools struct {
 	list *tidekeeperv1.NodePoolList
 	used []*capacity.Used
 }
 
-// usedPool is a pool with the usage of its nodes; nil if it is not known.
+// usedPool is a pool with the measured usage of its nodes; nil if unknown.
 type usedPool struct {
 	pool tidekeeperv1.NodePool
 	used *capacity.Used
@@ -57,7 +57,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 		return read, err
 	}
 	one := *o
-	one.cmd = nil // It is not for several goroutines.
+	one.cmd = nil // Clusters are read concurrently, and a cobra.Command is not safe for that.
 	if read.list, err = one.list(ctx, c); err != nil {
 		return read, err
 	}
@@ -73,7 +73,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 // kept up to date.
 func (o *listOptions) showsUsed() bool { return !o.Watch && (o.Output.Wide() || !o.Output.IsTable()) }
 
-// fields are the fields of a pool for programs.
+// fields returns the pool for -o json and -o yaml.
 func (p *usedPool) fields() (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.pool)
 	if err != nil {

@@ -58,16 +58,16 @@ request. It is a lower bound if some nodes have no metrics of the last ten minut
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *describeOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	o.names, err = poolKind.Names(args)
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *describeOptions) Validate() error { return o.output.Validate() }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *describeOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return o.NoteOutdated(ctx, c, unobserved(pools, o.Now()))
 }
 
-// details reads the pools that are asked for.
+// details reads the selected pools.
 func (o *describeOptions) details(ctx context.Context, c client.Client) (details []view.PoolDetail, pools []tidekeeperv1.NodePool, err error) {
 	facts := make([]view.PoolFacts, len(o.names))
 	for i, name := range o.names {
@@ -118,8 +118,8 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 	return details, pools, nil
 }
 
-// gatherPool reads a pool for describe, without the usage of its nodes. Pods and events
-// that the user may not read are left out.
+// gatherPool reads a pool for describe, without the usage of its nodes. It leaves out pods and events that
+// the user may not read.
 func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
 	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, f.Pool); err != nil {
@@ -166,7 +166,7 @@ func podsByNode(ctx context.Context, c client.Client, members []corev1.Node) (ma
 	return byNode, nil
 }
 
-// printDetail prints a pool for people.
+// printDetail prints the description of a pool.
 func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s term.Screen) error {
 	fact := func(name, text string) { fmt.Fprintf(out, "%-13s%s\n", name, text) }
 	fact("Name:", d.Name)
@@ -218,13 +218,13 @@ func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	t := &term.Table{Bars: levelBars[1:], NoHeader: true, Columns: []term.Column{{Least: 10}, {}, {}, {}}}
 	for i, l := range levels {
 		percent := levelCell(levels, corev1.ResourceName(l.Resource))
-		percent.Text = fmt.Sprintf("%4s", percent.Text) // aligned, with a bar and without
+		percent.Text = fmt.Sprintf("%4s", percent.Text) // fixed width, so that percentages with and without a bar are aligned
 		t.Rows = append(t.Rows, []term.Cell{term.Text(onFirst(i, "Requested:")), term.Text(l.Resource), percent, term.Text(l.Amount())})
 	}
 	return t.WriteTo(out, s)
 }
 
-// onFirst is the name of a fact in its first line.
+// onFirst returns the name for the first line of a list, and "" for the other lines.
 func onFirst(i int, name string) string {
 	if i > 0 {
 		return ""
@@ -232,7 +232,7 @@ func onFirst(i int, name string) string {
 	return name
 }
 
-// eventsTable are the last events, the latest last.
+// eventsTable returns a table of the last events, latest last.
 func eventsTable(events []view.Event, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "AGE"}, {Header: "TYPE", Drop: 1}, {Header: "REASON"}, {Header: "MESSAGE", Text: 30}}}
 	for _, e := range events {

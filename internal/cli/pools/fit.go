@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// amountFlags are the flags that say how much of a resource a copy requests.
+// amountFlags are the flags that set the requests of a copy.
 var amountFlags = [...]struct {
 	name, usage string
 	resource    corev1.ResourceName
@@ -78,7 +78,7 @@ number is then "at most". Nothing is reserved: pods scheduled in the meantime ta
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *fitOptions) Complete(cmd *cobra.Command, args []string) error {
 	if err := o.roomOptions.Complete(cmd, args); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (o *fitOptions) Complete(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *fitOptions) Validate() error {
 	ways := 0
 	for _, used := range []bool{len(o.requests) > 0, o.like != "", len(*o.files.Filenames) > 0} {
@@ -131,7 +131,7 @@ func (o *fitOptions) Validate() error {
 	return o.roomOptions.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *fitOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

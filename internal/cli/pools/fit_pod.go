@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// pod returns the pod whose copies are meant.
+// pod returns the pod to copy.
 func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, error) {
 	if len(o.requests) > 0 {
 		return view.PodOf(o.requests), nil
@@ -43,9 +43,8 @@ func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, err
 	return pod, err
 }
 
-// PodLike returns a copy of the pods of a workload, or of a pod, that --like names as TYPE/NAME.
-// lacks is not empty if the API server could not be asked to complete it, and says what that
-// means.
+// PodLike returns a copy of the pods of the workload, or of the pod, that --like names as TYPE/NAME. If the
+// API server could not fill in defaults, lacks explains the consequence.
 func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod *corev1.Pod, lacks string, err error) {
 	object, err := readLike(ctx, c, namespace, like)
 	if err != nil {
@@ -54,8 +53,7 @@ func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod 
 	return copyOf(ctx, c, object, namespace)
 }
 
-// copyOf returns a copy of the pods that an object makes; namespace is that of an object that
-// names none.
+// copyOf returns a copy of the pods that an object creates. namespace is used if the object has none.
 func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
 	if pod, err = podOf(object); err != nil {
 		return nil, "", err
@@ -65,11 +63,11 @@ func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	}
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
-	pod.Spec.EphemeralContainers = nil // They request nothing, and no pod is created with them.
+	pod.Spec.EphemeralContainers = nil // Ephemeral containers request nothing, and the API server refuses them in new pods.
 	return complete(ctx, c, pod)
 }
 
-// object returns the object that --like or -f names.
+// object returns the object of --like or -f.
 func (o *fitOptions) object(ctx context.Context, c client.Client, namespace string) (*unstructured.Unstructured, error) {
 	if o.like == "" {
 		var found []*unstructured.Unstructured
@@ -85,7 +83,7 @@ func (o *fitOptions) object(ctx context.Context, c client.Client, namespace stri
 	return readLike(ctx, c, namespace, o.like)
 }
 
-// readLike returns the workload or pod that TYPE/NAME names.
+// readLike returns the workload or pod TYPE/NAME.
 func readLike(ctx context.Context, c client.Client, namespace, like string) (*unstructured.Unstructured, error) {
 	kind, name, err := likeKind(like)
 	if err != nil {
@@ -103,7 +101,7 @@ func readLike(ctx context.Context, c client.Client, namespace, like string) (*un
 	return object, err
 }
 
-// likeKind reads TYPE/NAME of a workload or a pod.
+// likeKind parses TYPE/NAME of a workload or a pod.
 func likeKind(text string) (kind schema.GroupVersionKind, name string, err error) {
 	resource, name, _ := strings.Cut(text, "/")
 	if name != "" {
@@ -118,7 +116,7 @@ func likeKind(text string) (kind schema.GroupVersionKind, name string, err error
 	return kind, "", fmt.Errorf("--like %s: write TYPE/NAME of a workload or a pod, such as deployment/web", text)
 }
 
-// podOf returns the pod that an object is, or that a workload makes.
+// podOf returns a pod itself, or a pod with the template of a workload.
 func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	source := object.Object
 	if object.GetKind() != "Pod" {
@@ -139,7 +137,7 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// addClaims adds the volumes that a StatefulSet gives its pods beside the volumes of the template.
+// addClaims adds the volumes for the volumeClaimTemplates of a StatefulSet.
 func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
 	for _, claim := range claims {
@@ -152,8 +150,8 @@ func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	}
 }
 
-// complete returns the pod as the API server would create it, with the scheduling and overhead
-// of its RuntimeClass and the defaults of LimitRanges. Nothing is created.
+// complete returns the pod as the API server would create it, with the scheduling and overhead of its
+// RuntimeClass and the defaults of LimitRanges. It uses a dry run.
 func complete(ctx context.Context, c client.Client, pod *corev1.Pod) (completed *corev1.Pod, lacks string, err error) {
 	created := pod.DeepCopy()
 	err = c.Create(ctx, created, client.DryRunAll)

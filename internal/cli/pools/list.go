@@ -61,7 +61,7 @@ is 1.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	o.cmd = cmd
 	if o.names, err = poolKind.Names(args); err != nil {
@@ -70,7 +70,7 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	return o.CompleteFlags(cmd)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *listOptions) Validate() error {
 	if err := o.ValidateFlags(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (o *listOptions) Validate() error {
 	}
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
 	if o.Contexts.Given() {
 		return o.clusters().Print(ctx, &o.Listing)
@@ -150,7 +150,7 @@ func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.
 	return o.Output.Table(listTable(items, o.Output.Wide(), now))
 }
 
-// listOptions choose the pools that are asked for: all, or a named pool.
+// listOptions returns the options that select a single named pool, or all pools.
 func (o *listOptions) listOptions() client.ListOptions {
 	options := client.ListOptions{LabelSelector: o.Selector}
 	if len(o.names) == 1 {
@@ -159,7 +159,7 @@ func (o *listOptions) listOptions() client.ListOptions {
 	return options
 }
 
-// list reads the selected pools. Named pools have to exist.
+// list reads the selected pools. It is an error if a named pool does not exist.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.NodePoolList, error) {
 	if len(o.names) < 2 {
 		options := o.listOptions()
@@ -181,7 +181,7 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// pick returns the pools of these names, in their order, or the first name that none has.
+// pick returns the pools with these names, in the order of the names, or the first missing name.
 func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.NodePool, missing string) {
 	for _, name := range names {
 		i := slices.IndexFunc(pools, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
@@ -193,7 +193,7 @@ func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.
 	return picked, ""
 }
 
-// listPools reads pools, with their kind, which a client leaves out.
+// listPools reads pools, and sets their kind, which the client leaves empty.
 func listPools(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.NodePoolList, error) {
 	list := &tidekeeperv1.NodePoolList{}
 	if err := c.List(ctx, list, options...); err != nil {
@@ -206,14 +206,14 @@ func listPools(ctx context.Context, c client.Client, options ...client.ListOptio
 	return list, nil
 }
 
-// levelColumns are the resources that every pool is shown with; the resources of its
-// own, such as GPUs, are in describe and -o wide.
+// levelColumns are the resources with a column in the table. Other resources, such as GPUs, are shown by
+// describe and -o wide.
 var levelColumns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// levelBars are the lengths of a full bar.
+// levelBars are the possible widths of a bar.
 var levelBars = []int{10, 5}
 
-// listTable is the list for people.
+// listTable returns the table of the list.
 func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Bars: levelBars, Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "STATUS", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"},
@@ -251,7 +251,7 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	return row
 }
 
-// largestFitCell is the largest pod that can start now; of several, the pod with most CPU.
+// largestFitCell shows the largest pod that could start now: the largest fit with the most CPU.
 func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	if len(fits) == 0 {
 		return term.Text("-")
@@ -259,7 +259,7 @@ func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
-// levelCell is a share in percent, with a bar where there is room.
+// levelCell shows a percentage, with a bar if the screen is wide enough.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	l, known := view.LevelOf(levels, name)
 	if !known {
@@ -276,7 +276,7 @@ func amountOf(levels []view.Level, name corev1.ResourceName) string {
 	return l.Amount()
 }
 
-// otherLevels are the levels of the resources that have no column.
+// otherLevels lists the levels of the resources without a column.
 func otherLevels(levels []view.Level) string {
 	var texts []string
 	for _, l := range levels {

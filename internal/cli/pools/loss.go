@@ -58,14 +58,14 @@ kubectl tide --help.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *lossOptions) Complete(cmd *cobra.Command, args []string) error {
 	slices.Sort(o.nodes)
 	o.nodes = slices.Compact(o.nodes)
 	return o.roomOptions.Complete(cmd, args)
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *lossOptions) Validate() error {
 	switch {
 	case len(o.nodes) > 0 && len(o.zones) > 0:
@@ -76,7 +76,7 @@ func (o *lossOptions) Validate() error {
 	return o.roomOptions.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *lossOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -103,7 +103,7 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// losses returns the losses that are asked for.
+// losses returns the losses that the flags select.
 func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
 		for _, name := range o.nodes {

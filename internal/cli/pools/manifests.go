@@ -24,17 +24,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// lastApplied is where kubectl apply keeps the manifest that it applied last.
+// lastApplied is the annotation in which kubectl apply stores the last applied manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// The field managers of kubectl apply, in its two ways.
+// Field managers of kubectl apply, client-side and server-side.
 const (
 	clientSideApplier = "kubectl-client-side-apply"
 	serverSideApplier = "kubectl"
 )
 
-// readPools returns the NodePools in manifests, and how many objects of other
-// kinds there are beside them.
+// readPools returns the NodePools in manifests, and the number of objects of other kinds.
 func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
 	var wrong error
 	err = cmdutil.ReadManifests(e.In, files, func(o *unstructured.Unstructured, source string) {
@@ -64,10 +63,10 @@ func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstruc
 	}
 }
 
-// dryApply returns the pool that the API server would store (live; nil: there is
-// none) if the manifest was applied, without applying it. It is applied in the way
-// of the last time, because only that removes fields that were in the manifest then and no
-// longer is: as kubectl apply does it, or server-side with the same field manager.
+// dryApply returns the pool that the API server would store if the manifest was applied. live is the existing
+// pool, nil if there is none. The manifest is applied in the same way as last time, client-side or
+// server-side with the same field manager, because only that removes fields that are no longer in the
+// manifest.
 func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	if live != nil && live.Annotations[lastApplied] != "" {
 		return dryPatch(ctx, c, manifest, live)
@@ -85,9 +84,9 @@ func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, nil
 }
 
-// dryPatch is dryApply for manifests that kubectl apply has applied without --server-side.
+// dryPatch is dryApply for pools that were last applied client-side.
 func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
-	// The annotation is in the manifest too, or it would be removed.
+	// The annotation must be in the manifest, too, or it would be removed.
 	manifest = manifest.DeepCopy()
 	annotations := manifest.GetAnnotations()
 	if annotations == nil {
@@ -112,7 +111,7 @@ func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, withoutPatch(err, live.Name)
 }
 
-// withoutPatch removes the patch from an error about a field that does not exist.
+// withoutPatch removes the patch from the error message about an unknown field.
 func withoutPatch(err error, name string) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -126,8 +125,8 @@ func withoutPatch(err error, name string) error {
 	return err
 }
 
-// applierOf returns the field manager that applied the pool server-side: a GitOps
-// tool has its own. Without any, or if there are several, it is kubectl.
+// applierOf returns the field manager that last applied the pool server-side, such as a GitOps tool. If there
+// is none, or several, it returns kubectl's.
 func applierOf(live *tidekeeperv1.NodePool) string {
 	var names []string
 	if live != nil {

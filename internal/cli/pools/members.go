@@ -13,13 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// A pool with more than manyMembers nodes is shown by a histogram and its fewMembers fullest.
+// A pool with more than manyMembers nodes is shown as a histogram and its fewMembers fullest nodes.
 const (
 	manyMembers = 40
 	fewMembers  = 10
 )
 
-// roomLines are the facts about the resources that new pods can use.
+// roomLines describes the resources that new pods can use.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
 	if r == nil || r.Nodes == 0 {
@@ -43,7 +43,7 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	return lines
 }
 
-// sharesText are names with their shares, rounded so that they still add up to 100.
+// sharesText lists names with their shares, rounded so that they add up to 100.
 func sharesText(shares []capacity.Share) string {
 	texts := make([]string, len(shares))
 	for i, s := range view.WholePercents(shares) {
@@ -52,8 +52,7 @@ func sharesText(shares []capacity.Share) string {
 	return strings.Join(texts, ", ")
 }
 
-// printMembers prints the nodes, or, if there are many and not all are wanted, how many there
-// are of each level and the fullest.
+// printMembers prints all nodes, or a histogram and the fullest nodes if there are many and all is not set.
 func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen) error {
 	if all || len(members) <= manyMembers {
 		return membersTable(members).WriteTo(out, s)
@@ -65,7 +64,7 @@ func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen)
 	return membersTable(members[:fewMembers]).WriteTo(out, s)
 }
 
-// histogram is how many nodes there are by the level of their fullest resource.
+// histogram returns a table with the number of nodes by the level of their fullest resource.
 func histogram(members []view.Member) *term.Table {
 	classes := view.Histogram(members)
 	most := 0
@@ -81,7 +80,7 @@ func histogram(members []view.Member) *term.Table {
 	return t
 }
 
-// membersTable are the nodes, the fullest first.
+// membersTable returns a table of the nodes, fullest first.
 func membersTable(members []view.Member) *term.Table {
 	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
 		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},

@@ -39,7 +39,7 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 	return cmd
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *pendingOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -79,7 +79,7 @@ func pendingTable(groups []view.PendingGroup) *term.Table {
 	return t
 }
 
-// answerCell says whether and when a pool takes copies.
+// answerCell shows whether and when a pool can take pods of a group.
 func answerCell(in view.PendingIn) term.Cell {
 	text, severity := in.AnswerText()
 	return term.Painted(cmdutil.ColorOf(severity), text)

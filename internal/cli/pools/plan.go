@@ -69,7 +69,7 @@ for that), 1 an error, or those of kubectl tide --help.`,
 	return cmd
 }
 
-// noNames refuses names: a plan is of manifests.
+// noNames refuses arguments: a plan is made for manifests.
 func noNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -77,10 +77,10 @@ func noNames(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no names: plan a manifest with -f FILE or -k DIRECTORY, or the deletion of a pool with --delete NAME", cmd.CommandPath())
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *planOptions) Complete(*cobra.Command, []string) error { return nil }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *planOptions) Validate() error {
 	if !o.hasManifests() && len(o.deleted) == 0 {
 		return fmt.Errorf("say what to plan: -f FILE, -k DIRECTORY or --delete NAME")
@@ -92,7 +92,7 @@ func (o *planOptions) hasManifests() bool {
 	return len(*o.files.Filenames) > 0 || *o.files.Kustomize != ""
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *planOptions) Run(ctx context.Context) error {
 	plan, err := o.plan(ctx)
 	if err != nil {
@@ -111,9 +111,8 @@ func (o *planOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// plan computes the changes if the NodePools were applied and the others
-// deleted. It sends the API server a request per pool, and otherwise for a few
-// lists, however many nodes and pods there are.
+// plan computes the changes that applying and deleting the NodePools would cause. It sends one request per
+// pool, and a few lists, however many nodes and pods there are.
 func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	manifests, err := o.read()
 	if err != nil {
@@ -150,8 +149,8 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, nil
 }
 
-// affectedPods returns the pods that the plan may affect, and perhaps others. The pods of a
-// RuntimeClass that is deleted can be on any node.
+// affectedPods returns the pods that the plan may affect, and possibly others. Pods with a deleted
+// RuntimeClass can be on any node.
 func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]corev1.Pod, error) {
 	if len(plan.DeletedRuntimeClasses()) > 0 {
 		return cmdutil.AllPods(ctx, c)
@@ -159,8 +158,7 @@ func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]core
 	return cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
 }
 
-// noteEmptyPools says which of the pools that would be applied have no nodes: a selector may
-// be misspelt.
+// noteEmptyPools prints a note about applied pools that would have no nodes: their selectors may be misspelt.
 func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
@@ -189,13 +187,13 @@ type poolChange struct {
 	before, after *tidekeeperv1.NodePool // before is nil for a new pool
 }
 
-// poolChanges are all pools as they are and as they would be.
+// poolChanges has all pools before and after the plan.
 type poolChanges struct {
 	before, after []*tidekeeperv1.NodePool
 	changes       []poolChange
 }
 
-// changePools lets the API server compute the changes of the pools.
+// changePools computes the changed pools by dry runs.
 func (o *planOptions) changePools(ctx context.Context, c client.Client, manifests []*unstructured.Unstructured) (*poolChanges, error) {
 	list, err := listPools(ctx, c)
 	if err != nil {
@@ -235,7 +233,7 @@ func (o *planOptions) changePools(ctx context.Context, c client.Client, manifest
 	return all, nil
 }
 
-// applied is the plan of a pool that is applied.
+// applied returns the change of a pool that is applied.
 func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (poolChange, error) {
 	pool, err := dryApply(ctx, c, manifest, live)
 	change := poolChange{name: manifest.GetName(), action: view.PoolUnchanged, before: live, after: pool}
@@ -249,7 +247,7 @@ func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstru
 	return change, err
 }
 
-// deletedPool is the plan of a pool that is deleted.
+// deletedPool returns the change of a pool that is deleted.
 func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name string, live *tidekeeperv1.NodePool) (poolChange, error) {
 	if live == nil {
 		return poolChange{}, cmdutil.NotFound(poolKind.Name, "", name)
@@ -266,13 +264,13 @@ func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name str
 	return change, nil
 }
 
-// differs reports whether a person would say that a pool has changed.
+// differs reports whether a pool has changed in a way that matters to users.
 func differs(a, b *tidekeeperv1.NodePool) bool {
 	return !equality.Semantic.DeepEqual(a.Spec, b.Spec) || !equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
-// planPools returns the changes of the pools themselves and of their
-// RuntimeClasses. Pools without a handler have none.
+// planPools returns the changes of the pools and of their RuntimeClasses. Pools without a handler have no
+// RuntimeClass.
 func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
 	var plans []view.PoolPlan
 	anyHandler := false

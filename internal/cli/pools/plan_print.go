@@ -18,16 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// How much of a plan is printed, unless all of it is asked for.
+// Limits of the printed plan, without --all.
 const (
-	mostNames  = 5  // of the nodes that change in the same way
-	mostGroups = 20 // of such nodes
-	mostOwners = 20 // of pods
+	mostNames  = 5  // names in a group of nodes that change in the same way
+	mostGroups = 20 // groups of nodes
+	mostOwners = 20 // owners of pods
 )
 
-// printPlan prints a plan for people: its sums, then the nodes, the nodes
-// that change in the same way together, then the pods by workload. With all,
-// each node and pod is named.
+// printPlan prints a plan: a summary, then the nodes, grouped by equal changes, then the pods by workload.
+// With all, it names each node and pod.
 func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
 	for _, line := range planSummary(plan, s) {
 		fmt.Fprintln(out, line)
@@ -147,7 +146,7 @@ func formatRuntimeClass(p *preview.RuntimeClass) string {
 	}
 }
 
-// groupLines says how the nodes of a group change.
+// groupLines describes the changes of a group of nodes.
 func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
 	var lines []string
 	add := func(c term.Color, text string) {
@@ -179,7 +178,7 @@ func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
 	return lines
 }
 
-// formatNodes names nodes: all of a few, some of many.
+// formatNodes lists the names of a few nodes, or some of many.
 func formatNodes(names []string) string {
 	switch n := len(names); {
 	case n == 1:
@@ -191,7 +190,7 @@ func formatNodes(names []string) string {
 	}
 }
 
-// formatChange says how a label, annotation or taint changes.
+// formatChange describes the change of a label, annotation or taint.
 func formatChange(c preview.Change) (term.Color, string) {
 	value := c.To
 	color, mark, note := term.Green, "+", ""
@@ -207,7 +206,7 @@ func formatChange(c preview.Change) (term.Color, string) {
 	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
 }
 
-// outcomeCell names the outcome for a pod.
+// outcomeCell shows the outcome for a pod.
 func outcomeCell(p preview.Pod) term.Cell {
 	switch {
 	case p.Outcome == preview.OutcomeNotReschedulable:
@@ -221,7 +220,7 @@ func outcomeCell(p preview.Pod) term.Cell {
 	}
 }
 
-// podNote names special conditions of a pod that is evicted.
+// podNote describes special conditions of a pod that is evicted.
 func podNote(p preview.Pod) string {
 	switch {
 	case p.Static:
@@ -235,7 +234,7 @@ func podNote(p preview.Pod) string {
 	}
 }
 
-// ownersTable are the pods by workload, and how many pods more there are.
+// ownersTable returns a table of the pods by workload, and the number of pods left out.
 func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
 	t = &term.Table{Columns: []term.Column{
 		{Header: "NAMESPACE", Name: true}, {Header: "WORKLOAD", Name: true}, {Header: "PODS"}, {Header: "NODES", Drop: 1}, {Header: "OUTCOME"},
@@ -254,7 +253,7 @@ func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
 	return t, more
 }
 
-// podsTable are all pods by name.
+// podsTable returns a table of all pods by name.
 func podsTable(pods []preview.Pod) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAMESPACE", Name: true}, {Header: "POD", Name: true}, {Header: "NODE", Name: true}, {Header: "WORKLOAD", Name: true, Drop: 2}, {Header: "OUTCOME"},

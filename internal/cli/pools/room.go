@@ -17,24 +17,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// roomOptions are the flags that the questions about capacity share.
+// roomOptions are the flags and arguments that fit, loss and pending share.
 type roomOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
 
-	names []string // of pools; none: all
+	names []string // names of pools; empty for all
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	o.names, err = poolKind.Names(args)
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *roomOptions) Validate() error { return o.output.Validate() }
 
-// read reads the pools that are asked for, by name, and all nodes and pods.
+// read reads the selected pools, by name, and all nodes and pods.
 func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, error) {
 	all, err := listPools(ctx, c)
 	if err != nil {

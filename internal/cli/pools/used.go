@@ -25,14 +25,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// metricsTimeout is how long metrics are waited for. They come from another server than the
-// rest, and the rest is worth showing without them.
+// metricsTimeout is the time limit for reading metrics. They come from another server, and the rest of the
+// output is useful without them.
 const metricsTimeout = 3 * time.Second
 
-// problemLimit is how long a server's own words about a problem may be.
+// problemLimit is the maximum length of an error message from a server.
 const problemLimit = 200
 
-// ReadMetrics reads the usage of the nodes. Missing metrics are no error.
+// ReadMetrics reads the usage of the nodes. Missing metrics are not an error.
 func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
@@ -60,7 +60,7 @@ func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.Nod
 	return m, nil
 }
 
-// problemOf says in short why there are no metrics.
+// problemOf briefly explains why there are no metrics.
 func problemOf(err error, timeout time.Duration) string {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -75,11 +75,11 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount is the form of amounts in metrics. Others are not parsed: an exponent of
-// many digits takes forever.
+// anAmount matches the amounts in metrics. Other amounts are not parsed: parsing a huge exponent would take
+// forever.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
-// metricsOf reads the metrics of a node. Values that are no amount or time are left out.
+// metricsOf returns the metrics of a node. Malformed values are ignored.
 func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	m := capacity.Metrics{Node: o.GetName(), Usage: corev1.ResourceList{}}
 	if at, _, err := unstructured.NestedString(o.Object, "timestamp"); err == nil {
@@ -99,8 +99,8 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	return m
 }
 
-// usedByPools returns the usage of the nodes of each pool, nil where it is not known. Of the
-// nodes it reads the labels only.
+// usedByPools returns the usage of the nodes of each pool, nil if unknown. It reads only the metadata of
+// nodes.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
 	used := make([]*capacity.Used, len(pools))
 	if len(pools) == 0 {
@@ -124,7 +124,7 @@ func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []t
 	for i := range pools {
 		selector, err := plan.Selector(&pools[i])
 		if err != nil {
-			continue // Its status says so.
+			continue // The status of the pool already reports the invalid selector.
 		}
 		used[i], _ = metrics.UsedBy(view.MembersOf(members, selector), e.Now())
 	}

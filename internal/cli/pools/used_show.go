@@ -15,10 +15,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// beforeUsed is the column that follows USED.
+// beforeUsed is the column before which USED is inserted.
 const beforeUsed = "FITS NOW"
 
-// addUsed puts a column with the usage of the nodes of each pool into the wide list.
+// addUsed adds a column with the usage of the nodes to the wide table.
 func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {
 	at := slices.IndexFunc(t.Columns, func(c term.Column) bool { return c.Header == beforeUsed })
 	t.Columns = slices.Insert(t.Columns, at, term.Column{Header: "USED", Drop: 3})
@@ -38,8 +38,8 @@ func usedCell(nodes int32, u *capacity.Used) term.Cell {
 	}
 }
 
-// withUsed returns the list for programs: each pool as it is, and beside its status the field
-// used, if that is known.
+// withUsed returns the list for -o json and -o yaml: each pool has the field used beside its status, if the
+// usage is known.
 func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstructured.UnstructuredList, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
 	if err != nil {
@@ -56,7 +56,7 @@ func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstruct
 	return shown, nil
 }
 
-// addUsedField adds the usage of the nodes of a pool to its fields, if it is known.
+// addUsedField adds the usage of a pool's nodes, if known, to its fields.
 func addUsedField(pool map[string]any, u *capacity.Used) (err error) {
 	if u != nil {
 		pool["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u)

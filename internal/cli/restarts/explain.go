@@ -68,7 +68,7 @@ func aSchedule(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Complete is part of [cmdutil.Options]. If the schedule is not quoted, its five fields are five
+// Complete implements [cmdutil.Options]. If the schedule is not quoted, its five fields are five
 // arguments.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	if len(args) == 1 && strings.Contains(args[0], "/") {
@@ -92,7 +92,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *explainOptions) Validate() error {
 	if o.count < 1 || o.count > mostTicks {
 		return fmt.Errorf("--count %d: write 1 to %d", o.count, mostTicks)
@@ -100,7 +100,7 @@ func (o *explainOptions) Validate() error {
 	return nil
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *explainOptions) Run(ctx context.Context) error {
 	if o.ref != nil {
 		return o.explainRestart(ctx)

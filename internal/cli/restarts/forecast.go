@@ -89,13 +89,13 @@ kubectl tide --help.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *forecastOptions) Complete(_ *cobra.Command, _ []string) (err error) {
 	o.namespace, err = o.Kubeconfig.Namespace(o.allNamespaces)
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *forecastOptions) Validate() error {
 	if err := o.budget.validate(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (o *forecastOptions) Validate() error {
 	return o.output.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *forecastOptions) Run(ctx context.Context) error {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {

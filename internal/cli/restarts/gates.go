@@ -52,7 +52,7 @@ Exit codes: 0 the restart would start, 2 it would not, 1 an error, or those of k
 	return cmd
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *gatesOptions) Validate() error {
 	if err := o.budget.validate(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (o *gatesOptions) Validate() error {
 	return o.output.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *gatesOptions) Run(ctx context.Context) error {
 	r, err := o.read(ctx)
 	if err != nil {

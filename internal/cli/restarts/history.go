@@ -45,7 +45,7 @@ slowest pod, with the difference to the previous restart in parentheses.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
 	refs, err := parseReferences(args)
 	if err == nil {
@@ -54,10 +54,10 @@ func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *historyOptions) Validate() error { return o.output.Validate() }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *historyOptions) Run(ctx context.Context) error {
 	r, err := o.read(ctx)
 	if err != nil {

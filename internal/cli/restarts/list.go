@@ -69,7 +69,7 @@ context or of -n. A cluster that does not answer within ten seconds, or
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	o.cmd = cmd
 	if o.refs, err = parseReferences(args); err != nil {
@@ -86,7 +86,7 @@ func (o *listOptions) Complete(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *listOptions) Validate() error {
 	if err := o.ValidateFlags(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (o *listOptions) Validate() error {
 	}
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *listOptions) Run(ctx context.Context) error {
 	if o.Contexts.Given() {
 		return o.clusters().Print(ctx, &o.Listing)

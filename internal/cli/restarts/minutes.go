@@ -39,7 +39,7 @@ func (t *minuteTable) add(minute time.Time, starts int, more ...term.Cell) {
 	day := minute.In(t.local).Format("Mon 2 Jan")
 	shown := day
 	if t.terminal && day == t.lastDay {
-		shown = "" // Off a terminal each row has its day, for grep and awk.
+		shown = "" // Off a terminal, each row has its date, for grep and awk.
 	}
 	t.lastDay = day
 	row := []term.Cell{term.Text(shown), term.Text(term.Clock(minute, t.now, t.local)), term.Text(fmt.Sprint(starts))}

@@ -64,7 +64,7 @@ reason, and the exit code is 1.`,
 	return cmd
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (o *nextOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
 	if err := o.contexts.Complete(o.Env, cmd); err != nil || o.contexts.Given() {
 		return err
@@ -73,12 +73,12 @@ func (o *nextOptions) Complete(cmd *cobra.Command, _ []string) (err error) {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (o *nextOptions) Validate() error {
 	return o.output.Validate()
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *nextOptions) Run(ctx context.Context) error {
 	if o.contexts.Given() {
 		return o.runContexts(ctx)

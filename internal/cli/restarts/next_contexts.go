@@ -16,7 +16,7 @@ import (
 // clusterCalendar is the calendar of a cluster.
 type clusterCalendar struct {
 	view.Calendar
-	namespace string // "": all
+	namespace string // "" for all namespaces
 }
 
 // runContexts prints the calendar of several clusters.
@@ -69,7 +69,7 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 // cluster with starts, and a row with the error for each cluster that could not be read.
 func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, o.Local, o.Console.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
-	ofMinute := len(t.Columns) - 3 // The columns that are the same for all clusters.
+	ofMinute := len(t.Columns) - 3 // The last three columns differ from cluster to cluster.
 	for _, m := range c.Minutes {
 		if len(m.Starts) < m.Count {
 			t.add(m.Time, m.Count, term.Text("-"), term.Text("-"), term.Text(startNames(m, namespaces)))

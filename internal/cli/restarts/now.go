@@ -45,7 +45,7 @@ ScheduledRestart of that workload; if there are several, name one of them.`,
 	return cmd
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *nowOptions) Run(ctx context.Context) error {
 	items, c, err := o.read(ctx)
 	if err != nil {

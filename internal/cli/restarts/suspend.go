@@ -60,7 +60,7 @@ failures in a row. Ticks missed in the meantime are not made up.`,
 	return cmd
 }
 
-// Run is part of [cmdutil.Options].
+// Run implements [cmdutil.Options].
 func (o *suspendOptions) Run(ctx context.Context) error {
 	items, c, err := o.read(ctx)
 	if err != nil {

@@ -103,7 +103,7 @@ func (t *targets) addTo(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "server"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Complete is part of [cmdutil.Options].
+// Complete implements [cmdutil.Options].
 func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
 	if t.refs, err = parseReferences(args); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (t *targets) Complete(_ *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// Validate is part of [cmdutil.Options].
+// Validate implements [cmdutil.Options].
 func (t *targets) Validate() error {
 	ways := min(len(t.refs), 1)
 	for _, given := range []bool{t.labelSelector != "", t.all} {

@@ -208,7 +208,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		if err != nil {
 			return err
 		}
-		state.Selector = nil // Not needed, and large.
+		state.Selector = nil // The selector is large, and not needed.
 		r.targets[key] = forecast.Target{State: state}
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget limits how many restarts are in progress at once, and says which is next.
+// Package budget limits the number of restarts in progress, and chooses the restart that starts next.
 package budget
 
 import (
@@ -14,65 +14,64 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The limits of a manager that is given no others.
+// Default limits.
 const (
 	DefaultMaxConcurrent  = 20
 	DefaultNamespaceShare = 50
 	DefaultSlotAge        = 10 * time.Minute
 )
 
-// The greatest limits of a manager.
+// Upper bounds of the limits that a manager accepts.
 const (
 	HighestMaxConcurrent  = 100_000
 	HighestNamespaceShare = 100
 	LongestSlotAge        = 24 * time.Hour
 )
 
-// The flags of the manager that set the limits.
+// Flags of the manager that set the limits.
 const (
 	FlagMaxConcurrent  = "max-concurrent-restarts"
 	FlagNamespaceShare = "restart-namespace-share"
 	FlagSlotAge        = "restart-slot-age"
 )
 
-// Budget limits how many restarts run at once, in the cluster and in each namespace. A free
-// slot goes to the namespace that uses the fewest slots, and among namespaces that use equally
-// many it goes round: to the namespace that was given a slot the longest ago. Among namespaces that were given
-// none since they began to wait, and within a namespace, it goes to the restart that has waited
-// longest. So a namespace with a long queue holds up only itself, however quickly its restarts
-// complete.
+// Budget limits the number of restarts in progress, in the cluster and in each namespace. A free slot goes to
+// the namespace that uses the fewest slots; among namespaces that use the same number, slots are given in
+// turn, to the namespace that has waited longest since its last slot. Within a namespace, and among
+// namespaces that have had no slot since they began to wait, the restart that has waited longest is next. So
+// a namespace with a long queue delays only its own restarts, however quickly they complete.
 //
-// The budget is kept in memory only. A new leader fills it from the status of the
-// ScheduledRestarts, which says which restarts are in progress.
+// The budget is kept in memory only. A new leader fills it with the restarts in progress, which it reads from
+// the status of the ScheduledRestarts.
 type Budget struct {
-	// limit is how many restarts may run at once, share how many of them in each namespace.
+	// limit is the maximum number of restarts in progress in the cluster, share the maximum in a namespace.
 	limit, share int
 
 	mu sync.Mutex
-	// held has when each restart with a slot began to use it; zero if it has not started yet.
+	// held has the restarts that hold a slot, each with the time at which it began to use the slot; zero if
+	// it has not started yet.
 	held map[types.NamespacedName]time.Time
-	// spaces are the namespaces that use slots or wait for them.
+	// spaces has the namespaces that use slots or wait for slots.
 	spaces map[string]*space
-	// outlived are restarts in progress that no longer have a slot.
+	// outlived has the restarts in progress that no longer hold a slot.
 	outlived map[types.NamespacedName]bool
-	// since is when each of the waiting restarts began to wait.
+	// since has the time at which each waiting restart began to wait.
 	since map[types.NamespacedName]time.Time
-	// turns are the namespaces with a restart that may have a slot.
+	// turns has the namespaces with a restart that may get a slot.
 	turns turns
-	// given is how many slots were given so far.
+	// given is the total number of slots given so far.
 	given uint64
 }
 
-// space is a namespace: how many slots it uses, its waiting restarts, in order, and of these
-// the keys that a search has given a slot.
+// space is the state of a namespace: the number of slots that it uses, its queue of waiting restarts, and the
+// restarts of the queue that the current search has already chosen.
 type space struct {
 	held  int
 	queue []waiter
 	given int
-	// served is how many slots all namespaces had been given when this namespace was given its last, or
-	// when it began to wait.
+	// served is the value of Budget.given when this namespace got its last slot, or when it began to wait.
 	served uint64
-	// turn is its place among the turns, if it has a turn.
+	// turn is the index of this namespace in Budget.turns, if it is there.
 	turn    int
 	hasTurn bool
 }
@@ -87,8 +86,7 @@ func byTurn(a, b waiter) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// New returns a budget of which a namespace may use the given percentage, but at
-// least a single slot.
+// New returns a budget of which each namespace may use the given percentage, but at least one slot.
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
@@ -97,12 +95,12 @@ func New(limit, percent int) *Budget {
 	}
 }
 
-// Share returns how many slots of a limit a namespace may use, by its percentage: at least 1.
+// Share returns the number of slots that a namespace may use: a percentage of the limit, but at least 1.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
-// Hold gives a slot to a restart that is in progress since a time, even if no slot is free, unless
-// it has outlived its slot or waits for another slot. It returns since when the restart has used
-// the slot: the first time that was given, however often it was started again since.
+// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has outlived its
+// slot or waits for another slot. It returns the time since which the restart has used the slot: the earliest
+// start time that was passed for it.
 func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,8 +114,8 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take asks for a slot, and reports whether the key has a slot now. Otherwise the key waits,
-// since the given time, or in its place if it is already waiting.
+// Take requests a slot, and reports whether the key has a slot now. Otherwise the key waits from the given
+// time on, or keeps its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +137,8 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// Spare reports whether the key has a slot, and gives it a slot if no other key waits for that.
+// Spare gives a slot to the key if no other key waits for that slot, and reports whether the key has a slot
+// now.
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,15 +165,15 @@ func (b *Budget) has(key types.NamespacedName) bool {
 	return has
 }
 
-// Outlived reports whether the key is a restart in progress that no longer has a slot.
+// Outlived reports whether the key is a restart in progress that no longer holds a slot.
 func (b *Budget) Outlived(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outlived[key]
 }
 
-// Outlive takes the slot from a restart that continues without a slot, and returns the keys
-// that can have a slot now. A restart that waits for another slot keeps its place.
+// Outlive takes the slot from a restart that stays in progress, and returns the keys that can get a slot now.
+// A restart that waits for another slot keeps its place in the queue.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +185,7 @@ func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// Release gives up a slot or a place in the queue, and returns the keys that can have a slot
+// Release gives up the slot of a key, or its place in the queue, and returns the keys that can get a slot
 // now.
 func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
@@ -199,22 +198,21 @@ func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// Limit returns how many restarts may run at once.
+// Limit returns the maximum number of restarts in progress.
 func (b *Budget) Limit() int { return b.limit }
 
-// ShareUsed reports whether the restarts of a namespace use all slots of its share, and these are not
-// all that there are.
+// ShareUsed reports whether a namespace has used up its share while the share is smaller than the limit.
 func (b *Budget) ShareUsed(namespace string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.share < b.limit && b.uses(namespace) >= b.share
 }
 
-// Share returns how many slots the restarts of a namespace may use at the same time.
+// Share returns the number of slots that a namespace may use.
 func (b *Budget) Share() int { return b.share }
 
-// Usage returns how many slots are used, how many restarts wait for a slot, and how many
-// restarts in progress have outlived theirs.
+// Usage returns the number of used slots, of waiting restarts, and of restarts in progress that have outlived
+// their slots.
 func (b *Budget) Usage() (used, waiting, outlived int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +258,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	return true
 }
 
-// space returns a namespace, which it adds.
+// space returns the state of a namespace, and adds it if necessary.
 func (b *Budget) space(namespace string) *space {
 	if b.spaces[namespace] == nil {
 		b.spaces[namespace] = &space{served: b.given}
@@ -268,7 +266,7 @@ func (b *Budget) space(namespace string) *space {
 	return b.spaces[namespace]
 }
 
-// uses returns how many slots a namespace uses.
+// uses returns the number of slots that a namespace uses.
 func (b *Budget) uses(namespace string) int {
 	if in := b.spaces[namespace]; in != nil {
 		return in.held
@@ -276,7 +274,7 @@ func (b *Budget) uses(namespace string) int {
 	return 0
 }
 
-// tidy forgets a namespace that neither uses a slot nor waits for any.
+// tidy drops the state of a namespace that neither uses a slot nor waits for a slot.
 func (b *Budget) tidy(namespace string) {
 	if in := b.spaces[namespace]; in.held == 0 && len(in.queue) == 0 {
 		delete(b.spaces, namespace)
@@ -299,7 +297,7 @@ func (b *Budget) next() []types.NamespacedName {
 		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
-	// They have not taken their slots yet.
+	// The chosen keys have not taken their slots yet.
 	for in, before := range served {
 		in.given, in.served = 0, before
 		b.moved(in)
@@ -307,7 +305,7 @@ func (b *Budget) next() []types.NamespacedName {
 	return next
 }
 
-// moved gives a namespace its place among the turns, as it has changed.
+// moved updates the position of a namespace among the turns after its state has changed.
 func (b *Budget) moved(in *space) {
 	waits := in.given < len(in.queue) && in.held+in.given < b.share
 	switch {
@@ -320,14 +318,15 @@ func (b *Budget) moved(in *space) {
 	}
 }
 
-// before reports whether the next slot goes to this namespace and not to the other.
+// before reports whether the next slot goes to s rather than to other.
 func (s *space) before(other *space) bool {
 	has, others := s.held+s.given, other.held+other.given
 	order := cmp.Or(cmp.Compare(has, others), cmp.Compare(s.served, other.served))
 	return order < 0 || order == 0 && byTurn(s.queue[s.given], other.queue[other.given]) < 0
 }
 
-// turns are namespaces with a restart that may have a slot, as a heap: the next namespace is the first.
+// turns is a heap of the namespaces with a restart that may get a slot. The first namespace gets the next
+// slot.
 type turns []*space
 
 func (t turns) Len() int           { return len(t) }

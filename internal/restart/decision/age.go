@@ -15,31 +15,31 @@ import (
 
 // PodAges are the known ages of the target's pods.
 type PodAges struct {
-	// Oldest is when the oldest pod was created; zero if there is none.
+	// Oldest is the creation time of the oldest pod; zero if there is no pod.
 	Oldest time.Time
-	// Unwatched says that the manager watches no pods, so that nothing is known of them.
+	// Unwatched is set if the manager does not watch pods, so that their ages are unknown.
 	Unwatched bool
-	// Live says that the pods were read from the API server and not from the cache.
+	// Live is set if the pods were read from the API server and not from the cache.
 	Live bool
 }
 
-// latestStart is how long before a window closes a restart for the age of pods is due at the
-// latest, beside the time that it takes: others may have to come first.
+// latestStart is the minimum time before the end of a window, in addition to the duration of a restart, at
+// which a restart for the age of pods becomes due: other restarts may have to come first.
 const latestStart = 10 * time.Minute
 
 // ageTrigger restarts workloads whose pods are too old.
 //
-// status.nextAgeTime is when that is due, or earlier: pods are only replaced by younger pods, so that
-// no pod has to be looked at before. Only if a window is open, younger pods can be due earlier, as
-// they have to last until the next window opens.
+// status.nextAgeTime is the time at which that restart becomes due, or an earlier time. Pods are only ever
+// replaced by younger pods, so the pods need not be read before then. The exception is an open window:
+// younger pods can be due earlier, as they have to last until the next window opens.
 type ageTrigger struct {
 	state   *state
 	windows schedule.Windows
-	// ages is as in the input.
+	// ages is Input.PodAges.
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// tooOld is the tick, if it is due.
+	// tooOld is the tick, if one is due.
 	tooOld *candidate
 }
 
@@ -56,19 +56,19 @@ func (t *ageTrigger) confirm() Need {
 	return NeedNothing
 }
 
-// pass has nothing to do: the age of the pods says when the next restart is due.
+// pass does nothing: the next tick follows from the age of the pods.
 func (t *ageTrigger) pass(*candidate) {}
 
-// ended takes in that a restart for the age of pods has ended.
+// ended updates the trigger after a restart for the age of pods has ended.
 func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
 	if reason != tidekeeperv1.ReasonTargetNotFound {
-		// The age trigger counts from this tick: a deleted workload says nothing about the age of the
-		// pods of a later workload with its name.
+		// The age counts from this tick on: a deleted workload says nothing about the pods of a later
+		// workload of the same name.
 		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
 	}
 }
 
-// edited takes in an edit of the spec.
+// edited updates the trigger after an edit of the spec.
 func (t *ageTrigger) edited(retargeted bool) {
 	t.state.status.NextAgeTime = nil
 	if retargeted {
@@ -100,7 +100,7 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	if tick.IsZero() {
 		status.NextAgeTime = nil
 		if !t.ages.Unwatched {
-			// The cache may not show the pods yet: it does when the first is too old.
+			// The cache may not show the pods yet. It will when the oldest reaches the limit.
 			t.wake.set(now.Add(AgeLimit(t.state.restart)))
 		}
 		return NeedNothing
@@ -117,7 +117,7 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	return NeedNothing
 }
 
-// wakeAtWindow wakes when the next window opens, and reports whether a window is open now.
+// wakeAtWindow sets the alarm for the opening of the next window, and reports whether a window is open now.
 func (t *ageTrigger) wakeAtWindow() (open bool) {
 	if len(t.windows) == 0 {
 		return false
@@ -133,12 +133,12 @@ func (t *ageTrigger) wakeAtWindow() (open bool) {
 	return open
 }
 
-// limits reports whether pods that are too old are to be restarted, and can be.
+// limits reports whether the spec has a maximum pod age that can be enforced now.
 func (t *ageTrigger) limits() bool {
 	return t.state.spec.MaxPodAgeSeconds > 0 && t.state.replacesPods()
 }
 
-// possible excludes restarts by eviction, which are never started without being sent.
+// possible implements [podTrigger]. Restarts by eviction are excluded, as their start sends no tick.
 func (t *ageTrigger) possible() bool { return t.limits() && !evicts(t.state.spec) }
 
 func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
@@ -148,16 +148,16 @@ func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	return t.tick().Equal(active.ScheduledTime.Time), NeedNothing
 }
 
-// tick returns the tick of the restart for the age of the pods, which may be in the future;
-// zero if there are no pods. The last restart counts as the creation of the pods that it has
-// not replaced: another restart would not replace them either, or has to wait for as long again.
+// tick returns the tick of the restart for the age of pods, possibly in the future; zero if there are no
+// pods. Pods that the last restart did not replace count as created at that restart: another restart would
+// not replace them either, or must wait as long again.
 func (t *ageTrigger) tick() time.Time {
 	if t.ages.Oldest.IsZero() {
 		return time.Time{}
 	}
 	since := t.ages.Oldest.UTC().Truncate(time.Second)
 	if !evicts(t.state.spec) {
-		// Of a restart by eviction, a template that has changed says nothing: pods are left as they are.
+		// After a restart by eviction, a changed template means nothing: existing pods keep the old template.
 		for _, at := range marks(t.state.target, t.state.now) {
 			since = later(since, at)
 		}
@@ -168,7 +168,7 @@ func (t *ageTrigger) tick() time.Time {
 	return ageTick(since, AgeLimit(t.state.restart), t.windows, t.history.lastDuration().Truncate(time.Second))
 }
 
-// message says when a restart for the age of the pods is due, or is "" if their age does not matter.
+// message describes when a restart for the age of pods is due, or is "" if there is no age limit.
 func (t *ageTrigger) message() string {
 	if t.state.spec.MaxPodAgeSeconds == 0 {
 		return ""
@@ -180,18 +180,18 @@ func (t *ageTrigger) message() string {
 	return message
 }
 
-// AgeLimit returns the age of the oldest pod at which a restart is due: that of the spec, less
-// the rest of the spread after the place of the object. It is 0 if there is no limit.
+// AgeLimit returns the age of the oldest pod at which a restart becomes due: the limit of the spec, minus the
+// part of the spread after this object's offset. It is 0 without a limit.
 func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	limit := restart.Spec.GetMaxPodAge()
 	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
 	return limit - spread + schedule.Spread(restart.Namespace, restart.Name, spread)
 }
 
-// ageTick returns when a workload is to be restarted whose oldest pod is as old as if it had
-// been created at a time. That is when it reaches the limit. If no window is open then that is
-// long enough for a restart, it is in the last window before: as early as the new pods last
-// until the next window opens. A window in which that is not possible is left out.
+// ageTick returns the time at which a workload must be restarted if its oldest pod was created at the given
+// time: when the pod reaches the limit, or, if no sufficiently long window is open then, in the last window
+// before. In that window the earliest time is chosen at which new pods last until the next window opens;
+// windows without such a time are skipped.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

@@ -10,25 +10,23 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Slots say which slots of the restart budget are used up while a restart waits for one.
+// Slots describes why no slot of the restart budget is free.
 type Slots struct {
-	// Limit is the number of all slots, 0 if that is unknown, and Share the number of slots that the
-	// restarts of a namespace may use at the same time.
+	// Limit is the total number of slots, 0 if unknown, and Share the number that a namespace may use.
 	Limit, Share int
-	// ShareUsed reports whether the restarts of the namespace use all slots of its share, and these are
-	// not all that there are.
+	// ShareUsed is set if the namespace has used up its share while the share is smaller than the limit.
 	ShareUsed bool
 }
 
-// budgetGate is closed while a restart has no slot of the budget. The slot is asked for last, when
-// all other gates are open.
+// budgetGate is closed while a restart has no slot of the budget. It is checked last, when all other gates
+// are open.
 type budgetGate struct {
 	hasSlot bool
 	slots   Slots
-	// waitingSince is since when the restart that needs a slot has waited.
+	// waitingSince is the time since which a restart has waited for a slot.
 	waitingSince time.Time
-	// age is how long a restart uses its slot, 0 until it ends, and outlived says that the restart in
-	// progress no longer uses its slot.
+	// age is the maximum time for which a restart uses its slot, 0 if until it ends. outlived is set if the
+	// restart in progress no longer uses a slot.
 	age      time.Duration
 	outlived bool
 }
@@ -40,7 +38,7 @@ func (g *budgetGate) blocks() *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
 }
 
-// usedUp says of which slots none is free, or was free until now.
+// usedUp describes which limit was reached. The verb is in the present or the past tense.
 func (g *budgetGate) usedUp(verb string) string {
 	whose, used := "the restart budget", g.slots.Limit
 	if g.slots.ShareUsed {
@@ -52,7 +50,7 @@ func (g *budgetGate) usedUp(verb string) string {
 	return fmt.Sprintf("%s %s used up: %d of %d slots", whose, verb, used, g.slots.Limit)
 }
 
-// freeAgain says when a slot is free again.
+// freeAgain describes when a slot becomes free.
 func (g *budgetGate) freeAgain() string {
 	switch {
 	case g.slots.Limit == 0:
@@ -64,7 +62,7 @@ func (g *budgetGate) freeAgain() string {
 	}
 }
 
-// take reports whether a restart that has waited since a time has a slot.
+// take reports whether a restart that has waited since the given time has a slot.
 func (g *budgetGate) take(since time.Time) bool {
 	if !g.hasSlot {
 		g.waitingSince = since
@@ -72,7 +70,8 @@ func (g *budgetGate) take(since time.Time) bool {
 	return g.hasSlot
 }
 
-// follow takes in that a restart has been in progress since a time, and wakes when its slot is free.
+// follow sets the alarm for the time at which a restart that has been in progress since the given time
+// outlives its slot.
 func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	if g.age == 0 {
 		return
@@ -83,5 +82,5 @@ func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	}
 }
 
-// renew takes in that the restart in progress has ended, or starts only now.
+// renew resets the gate: the restart in progress has ended, or starts only now.
 func (g *budgetGate) renew() { g.outlived = false }

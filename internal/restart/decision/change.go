@@ -14,29 +14,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// Config is the known content of the ConfigMaps and Secrets that count for onConfigChange.
+// Config is the known content of the ConfigMaps and Secrets that onConfigChange covers.
 type Config struct {
-	// Hash is that of their content; "" if it is not known yet.
+	// Hash is the hash of the content; "" if the content is not known yet.
 	Hash string
-	// Changed is when the content changed last, or later.
+	// Changed is the time of the last change, or a later time.
 	Changed time.Time
-	// Restless is since when changes have followed each other before the content had settled; zero
-	// if the last change followed none. Source is the object that changed last.
+	// Restless is the time since which changes have followed each other before the content settled; zero if
+	// the last change was a single one. Source is the object that changed last.
 	Restless time.Time
 	Source   Source
-	// Problem is why nothing is known of them, and Message says it; "" if there is none.
+	// Problem is the reason for which the content is unknown, and Message explains it; "" if the content is
+	// known.
 	Problem, Message string
-	// Live says that they were read from the API server and not from the cache.
+	// Live is set if the content was read from the API server and not from the cache.
 	Live bool
 }
 
 // DefaultChangeSettle is the default of Input.ChangeSettle.
 const DefaultChangeSettle = 10 * time.Second
 
-// configRetry is when to decide again if nothing is known yet.
+// configRetry is the time until the next decision if the content is not known yet.
 const configRetry = time.Second
 
-// began returns when the changes began of which each followed the change before it too soon.
+// began returns the time of the first change of the current burst of changes.
 func (c *Config) began() time.Time {
 	if c.Restless.IsZero() {
 		return c.Changed
@@ -44,16 +45,16 @@ func (c *Config) began() time.Time {
 	return c.Restless
 }
 
-// burstEnds returns when no edit has followed the last edit for the given duration.
+// burstEnds returns the time at which the content has been unchanged for the given duration.
 func (c *Config) burstEnds(settle time.Duration) time.Time {
 	return c.Changed.UTC().Truncate(time.Second).Add(settle)
 }
 
 // changeTrigger restarts workloads when the content of the ConfigMaps and Secrets that they use changes.
 //
-// status.configHash is the hash of the content that the pods were started with. All else
-// follows from comparing it with the hash of the content now, so that there is nothing that a
-// manager could forget or do twice.
+// status.configHash is the hash of the content that the pods were started with. Everything else follows from
+// comparing that hash with the hash of the current content, so there is nothing that a manager could forget
+// or do twice.
 type changeTrigger struct {
 	state    *state
 	windows  schedule.Windows
@@ -64,13 +65,13 @@ type changeTrigger struct {
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// changed is the tick, if it is due.
+	// changed is the tick, if one is due.
 	changed *candidate
 }
 
-// times returns when the restart for a change is due: later by the place of the object, and not before
-// the interval has ended. A change that follows a waiting change does not have it wait for longer, but
-// for the end of the burst. A restart that is started is due.
+// times returns the due time of the restart for a change: the tick plus the offset of this object, but not
+// before the minimum interval has ended. Further changes while the restart waits postpone it to the end of
+// the burst, and do not add the offset again. A restart that was already started is due.
 func (t *changeTrigger) times(tick time.Time) (due, deadline time.Time) {
 	status := t.state.status
 	due = later(tick.Add(place(t.state.restart)), t.interval.ends())
@@ -97,10 +98,10 @@ func (t *changeTrigger) confirm() Need {
 	}
 }
 
-// pass has nothing to do: the content of the pods says whether a restart is due.
+// pass does nothing: the next tick follows from the content that the pods were started with.
 func (t *changeTrigger) pass(*candidate) {}
 
-// edited takes in an edit of the spec.
+// edited updates the trigger after an edit of the spec.
 func (t *changeTrigger) edited(retargeted bool) {
 	t.state.status.NextChangeTime = nil
 	t.interval.reset()
@@ -130,7 +131,7 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	case !podconfig.SameScope(status.ConfigHash, c.Hash) && !c.Live:
 		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
-		// At first sight, whatever has changed before.
+		// The content is seen for the first time: earlier changes do not count.
 		status.ConfigHash, status.NextChangeTime = c.Hash, nil
 		return NeedNothing
 	case status.ConfigHash == c.Hash:
@@ -140,13 +141,12 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	}
 }
 
-// observeChanged finds out when the restart for new content is due: content that the pods were not
-// started with.
+// observeChanged determines the due time of a restart for content that the pods were not started with.
 func (t *changeTrigger) observeChanged(rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()
 	if status.NextChangeTime == nil && t.interval.ends().After(now) {
-		// It is known when it is due, even if the content never settles until then.
+		// The due time is known, even if the content never settles until then.
 		if !t.config.Live {
 			return NeedLiveConfig
 		}
@@ -156,14 +156,14 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 		t.wake.set(tick)
 		return NeedNothing
 	}
-	// The pods change all the time while they are being replaced.
+	// The pods keep changing while they are being replaced.
 	if !rolling {
 		if done, need := t.observePods(); done || need != NeedNothing {
 			return need
 		}
 	}
 	if status.NextChangeTime == nil && !t.config.Live {
-		// The cache of a manager that has just begun may show a change that is taken back.
+		// The cache of a manager that has just started may show a change that was reverted since.
 		return NeedLiveConfig
 	}
 	c := newCandidate(t, tidekeeperv1.TriggerChange, tick)
@@ -178,7 +178,7 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 	return NeedNothing
 }
 
-// observePods finds out whether all pods were started with the content already, so that no restart is
+// observePods determines whether all pods were already started with the new content, so that no restart is
 // needed.
 func (t *changeTrigger) observePods() (done bool, need Need) {
 	switch {
@@ -189,7 +189,7 @@ func (t *changeTrigger) observePods() (done bool, need Need) {
 	case !t.podsAreNewer():
 		return false, NeedNothing
 	case !t.config.Live:
-		// The cache of a manager that has just begun may be older than the status.
+		// The cache of a manager that has just started may be older than the status.
 		return false, NeedLiveConfig
 	}
 	if need := t.skip(tidekeeperv1.ReasonAlreadyRestarted, "all pods were started after the change"); need != NeedNothing {
@@ -199,8 +199,8 @@ func (t *changeTrigger) observePods() (done bool, need Need) {
 	return true, NeedNothing
 }
 
-// observeBack ends the wait for a restart when the content is again the content that the pods were
-// started with, and has settled, so that a content that changes back and forth is not a write each time.
+// observeBack ends the wait for a restart when the content was changed back to the content that the pods were
+// started with, and has settled. Waiting until then avoids a status write for each change back and forth.
 func (t *changeTrigger) observeBack() Need {
 	t.interval.settle(t.config.Changed, t.wake)
 	if ends := t.config.burstEnds(t.settle); t.state.status.NextChangeTime != nil && ends.After(t.state.now) {
@@ -210,9 +210,8 @@ func (t *changeTrigger) observeBack() Need {
 	return t.skip(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
 }
 
-// skip ends the wait for a restart that has nothing to do any more. If it was due, that is
-// recorded, after a look at the API server: the cache may be older than the cache that has shown the
-// change.
+// skip ends the wait for a restart that is no longer needed. If the restart was due, the skip is recorded,
+// after a read from the API server: the cache may be older than the change.
 func (t *changeTrigger) skip(reason, message string) Need {
 	status := t.state.status
 	next := status.NextChangeTime
@@ -229,13 +228,13 @@ func (t *changeTrigger) skip(reason, message string) Need {
 	return NeedNothing
 }
 
-// possible reports whether a change of the content is to restart the target, and can.
+// possible reports whether a change of the content triggers a restart that the target allows.
 func (t *changeTrigger) possible() bool {
 	return t.state.spec.OnConfigChange != "" && t.state.replacesPods() && t.config != nil && t.config.Problem == ""
 }
 
-// lasts reports whether the content is still the content of the restart in progress. After any other
-// change, even if that was changed back, a restart has a time of its own.
+// lasts reports whether the content is still the content that the restart in progress was started for. After
+// any further change, even a reverted one, a new restart becomes due at its own time.
 func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	switch {
 	case !t.config.Live:
@@ -249,9 +248,9 @@ func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	}
 }
 
-// tick returns the tick of the restart for a change. It is after the ticks that the target
-// was restarted for, of which none was started with the new content: otherwise the restart
-// would seem to have been done.
+// tick returns the tick of the restart for a change. It must be later than all ticks that the target was
+// restarted for, since none of these restarts had the new content: otherwise this restart would seem to be
+// done.
 func (t *changeTrigger) tick() time.Time {
 	tick := t.settled()
 	for _, at := range marks(t.state.target, t.state.now) {
@@ -260,8 +259,8 @@ func (t *changeTrigger) tick() time.Time {
 	return tick
 }
 
-// settled returns when no edit has followed the last edit for long enough. If edits follow each other
-// all the time, that is when they have done so for minIntervalSeconds.
+// settled returns the time at which the content has been unchanged for long enough, but at most
+// minIntervalSeconds after the burst of changes began.
 func (t *changeTrigger) settled() time.Time {
 	settled := t.config.burstEnds(t.settle)
 	if restless := t.config.Restless; !restless.IsZero() {
@@ -273,22 +272,22 @@ func (t *changeTrigger) settled() time.Time {
 	return settled
 }
 
-// podsAreNewer reports whether all pods were created after the content changed, so that they
-// were started with it. Pods of the very second count as older.
+// podsAreNewer reports whether all pods were created after the content changed, so that they were started
+// with it. Pods created in the same second do not count as newer.
 func (t *changeTrigger) podsAreNewer() bool {
 	oldest := t.ages.Oldest
 	return oldest.IsZero() || oldest.After(t.config.Changed)
 }
 
-// note notes when the restart for a change is due, and whether the change comes too soon.
+// note sets the due time of the restart for a change in the status, and counts a change that comes too soon.
 func (t *changeTrigger) note(tick time.Time) {
 	due, _ := t.times(tick)
 	t.state.status.NextChangeTime = &metav1.Time{Time: due}
 	t.interval.count(t.config.began())
 }
 
-// start returns the hash of the content that the pods of a restart start with that any trigger starts
-// now, "" if it does not matter.
+// start returns the hash of the content that new pods start with if any trigger starts a restart now, "" if
+// onConfigChange is not set.
 func (t *changeTrigger) start() string {
 	t.state.status.NextChangeTime = nil
 	if !t.possible() {
@@ -297,9 +296,9 @@ func (t *changeTrigger) start() string {
 	return t.config.Hash
 }
 
-// serve notes that a restart was sent and has ended, so that the pods have its content:
-// if that fails, the same content is not tried again. A workload that was deleted or is not
-// the target any more says nothing about the next.
+// serve records, after a restart has ended, that the pods have its content. That holds for failed restarts,
+// too, so that the same content is not tried again, but not for a workload that was deleted or is no longer
+// the target.
 func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string) {
 	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, t.state.status.ConfigHash) &&
 		reason != tidekeeperv1.ReasonTargetNotFound && !t.state.retargeted(active) {
@@ -307,7 +306,7 @@ func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string)
 	}
 }
 
-// message says when a change of the content restarts the target, or is "" if no change does.
+// message describes when a change of the content restarts the target, or is "" if no change does.
 func (t *changeTrigger) message() string {
 	objects := "ConfigMaps"
 	switch t.state.spec.OnConfigChange {
@@ -329,9 +328,8 @@ func (t *changeTrigger) message() string {
 	return message
 }
 
-// ChangePending reports whether a ScheduledRestart has a change to restart for that its status
-// does not show yet: neither when it is due nor that it is served. hash is that of the content now;
-// "" if it is not known.
+// ChangePending reports whether a ScheduledRestart must be restarted for a change that its status does not
+// show yet, neither as due nor as served. hash is the hash of the current content; "" if unknown.
 func ChangePending(restart *tidekeeperv1.ScheduledRestart, hash string) bool {
 	status := &restart.Status
 	return restart.Spec.OnConfigChange != "" && !restart.Spec.Suspend && status.ConsecutiveFailures < restart.Spec.FailureLimit && status.Active == nil && status.NextChangeTime == nil &&

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// ReadyReasons are the reasons of the condition Ready.
+// ReadyReasons lists the reasons of the condition Ready.
 var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
@@ -25,10 +25,10 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonConfigNotWatched, tidekeeperv1.ReasonClosedByQuery,
 }
 
-// Triggers are all triggers of restarts.
+// Triggers lists the triggers of restarts.
 var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge, tidekeeperv1.TriggerChange}
 
-// TickReasons are the reasons of each outcome of a tick.
+// TickReasons lists the reasons of each outcome of a tick.
 var TickReasons = map[tidekeeperv1.Outcome][]string{
 	tidekeeperv1.OutcomeSucceeded: {""},
 	tidekeeperv1.OutcomeFailed: {
@@ -54,7 +54,7 @@ type diagnosis struct {
 	reason, message             string
 }
 
-// The three combinations that occur.
+// The three combinations of Ready, Reconciling and Stalled that occur.
 func idle(reason, message string) diagnosis {
 	return diagnosis{ready: true, reason: reason, message: message}
 }
@@ -67,11 +67,11 @@ func stalled(reason, message string) diagnosis {
 	return diagnosis{stalled: true, reason: reason, message: message}
 }
 
-// longestCondition is the maximum length of the message of a condition, in bytes. The schema allows
-// more, but a message that quotes a target is written again at each change.
+// longestCondition is the maximum length of a condition's message in bytes. The schema allows more, but a
+// message that quotes a target is written again at each change.
 const longestCondition = 4096
 
-// conditions says in the status why a restart is due, waits or is not due.
+// conditions sets the conditions of the status.
 type conditions struct {
 	state    *state
 	gates    *gateSet
@@ -79,12 +79,12 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// scheduled says that there is a schedule, and brief is as in the input.
+	// scheduled is set if there is a schedule, and brief is Input.Brief.
 	scheduled, brief bool
 }
 
-// set sets the conditions. Their messages contain nothing that changes while
-// nothing is decided, so that the status is not written for their sake.
+// set sets the conditions. The messages contain nothing that changes without a decision, so that they do not
+// cause status writes.
 func (c *conditions) set() {
 	is := c.diagnose()
 	is.message = text.Shorten(is.message, longestCondition)
@@ -95,7 +95,7 @@ func (c *conditions) set() {
 		}
 		return
 	}
-	// They are shared with the input.
+	// The slice is shared with the input.
 	*all = slices.Clone(*all)
 	set := func(conditionType string, value bool) {
 		status := metav1.ConditionFalse
@@ -108,7 +108,7 @@ func (c *conditions) set() {
 		})
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
-	// kstatus wants these two only while they are true.
+	// kstatus expects these two conditions only while they are True.
 	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
@@ -125,7 +125,7 @@ func (c *conditions) set() {
 	c.triggers.change.interval.setStorm(all, source)
 }
 
-// diagnose returns the content of the conditions: the first reason that a person needs to know.
+// diagnose returns the content of the conditions, for the first reason that matters to users.
 func (c *conditions) diagnose() diagnosis {
 	status, missing := c.state.status, c.missing()
 	switch {
@@ -166,7 +166,7 @@ func (c *conditions) missing() *blocker {
 	return blocked
 }
 
-// diagnoseWait says why a due tick waits.
+// diagnoseWait returns the conditions of a due tick that waits for a blocker.
 func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	message := "a restart is due and waits: " + b.message
 	switch {
@@ -183,7 +183,8 @@ func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	}
 }
 
-// diagnoseTriggers says when the next restart is due, or why none is.
+// diagnoseTriggers returns the conditions when no tick is due: the time of the next restart, or why there is
+// none.
 func (c *conditions) diagnoseTriggers() diagnosis {
 	status, ages, config := c.state.status, c.triggers.age.ages, c.triggers.change.config
 	switch {
@@ -206,7 +207,7 @@ func (c *conditions) diagnoseTriggers() diagnosis {
 	}
 }
 
-// text writes a message, unless the output is brief.
+// text returns the message that the function writes, or "" if the output is brief.
 func (c *conditions) text(write func() string) string {
 	if c.brief {
 		return ""
@@ -214,7 +215,7 @@ func (c *conditions) text(write func() string) string {
 	return write()
 }
 
-// frozenMessage says until when a freeze holds a tick back.
+// frozenMessage describes until when a freeze holds a tick back.
 func (c *conditions) frozenMessage() string {
 	message := "a restart is due and waits for " + c.waiting.blocker.message
 	if until := c.waiting.until; !until.IsZero() && until.Before(c.waiting.blocker.until) && c.misses.quietUntil().IsZero() {

@@ -29,22 +29,21 @@ type decider struct {
 	eviction eviction
 	launcher launcher
 
-	// other decides, during a decision, to which status the input comes without a claim.
+	// other computes, during a decision, the status that would result without an early claim.
 	other *decider
 }
 
-// Decider decides about ScheduledRestarts, one after the other, in memory of its own: a forecast decides a
-// million times. The zero value is ready for use.
+// Decider makes decisions one after the other and reuses its memory: a forecast makes a million decisions.
+// The zero value is ready for use.
 type Decider struct{ decider decider }
 
-// Decide decides about a ScheduledRestart, see the function [Decide].
+// Decide is the function [Decide] with the memory of the Decider.
 func (d *Decider) Decide(in Input) Output { return d.decider.decideAbout(in) }
 
 // Decide decides about a ScheduledRestart.
 //
-// status.nextScheduleTime is the next tick that is not decided yet. It advances only
-// when that tick is started, skipped or missed. Together with the marks on the target,
-// that is all the memory that is needed.
+// status.nextScheduleTime is the next undecided tick. It advances only when that tick is started, skipped or
+// missed. No other memory is needed than that and the marks on the target.
 func Decide(in Input) Output { return new(Decider).Decide(in) }
 
 func (d *decider) decideAbout(in Input) Output {
@@ -61,7 +60,7 @@ func (d *decider) decideAbout(in Input) Output {
 	return d.output(d.decide())
 }
 
-// withoutClaim returns the status to which the input comes if no tick is claimed before it is due.
+// withoutClaim returns the status that results if no tick is claimed early.
 func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	if d.other == nil {
 		d.other = &decider{}
@@ -101,15 +100,15 @@ func (d *decider) prepare(in Input) {
 	d.launcher = launcher{state: &d.state, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: &d.wake, slotAge: in.SlotAge}
 }
 
-// earlyClaim returns the claim of the restart in progress. How long the last restart took was weighed
-// against the window when the tick was claimed.
+// earlyClaim returns the early claim of the restart in progress. The duration of the last restart was
+// compared with the window when the tick was claimed, so it is not compared again.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
 	set.open(&d.in, &history{now: d.in.Now})
 	return &earlyClaim{state: &d.state, active: &d.active, triggers: &d.triggers, gates: set.inOrder(), ahead: d.in.ClaimAhead, launcher: &d.launcher, wake: &d.wake}
 }
 
-// decide decides step by step, and returns the fact that the decision depends on.
+// decide runs the steps of a decision, and returns the fact that the decision depends on.
 func (d *decider) decide() Need {
 	status := d.state.status
 	edits := edits{state: &d.state, triggers: &d.triggers, misses: &d.misses, ending: &d.ending}
@@ -133,8 +132,8 @@ func (d *decider) decide() Need {
 	case wasActive == nil:
 		need = d.start()
 	case status.Active == nil && (d.triggers.due() || !same):
-		// A restart that is due now is decided next: with a slot of its own, after
-		// the restarts that have waited longer, and with the target of the spec.
+		// A restart that is due now is decided next: with its own slot, after restarts that have waited
+		// longer, and with the target of the spec.
 		d.wake.set(d.state.now)
 	}
 	d.triggers.request.note()
@@ -156,7 +155,7 @@ func (d *decider) rolling() bool {
 	return d.gates.rolling(d.state.now, d.triggers.lastDue(d.state.now))
 }
 
-// follow follows the restart in progress.
+// follow decides about the restart in progress.
 func (d *decider) follow() Need {
 	in := &d.in
 	resender := resender{
@@ -171,7 +170,7 @@ func (d *decider) follow() Need {
 	return progress.follow()
 }
 
-// start starts a restart for a tick that is due, or claims a tick that is due soon.
+// start starts a restart for a due tick, or claims a tick that is due soon.
 func (d *decider) start() Need {
 	starter := starter{
 		state: &d.state, triggers: &d.triggers, gates: d.gates.inOrder(), query: &d.gates.query, budget: &d.budget, misses: &d.misses, eviction: &d.eviction,
@@ -190,19 +189,19 @@ func (d *decider) start() Need {
 	return d.launcher.launch(chosen.start)
 }
 
-// poll wakes when a target has to be looked at that has no events: while a tick waits for it, and
-// seldom if it does not exist.
+// poll sets the alarm for a target whose changes cause no events: often while a tick waits for the target,
+// and rarely while the target does not exist.
 func (d *decider) poll() {
 	switch {
 	case !d.state.polled || d.state.status.Active != nil:
-	case d.waiting.blocker != nil && d.waiting.blocker.until.IsZero(): // Otherwise the tick waits for a time.
+	case d.waiting.blocker != nil && d.waiting.blocker.until.IsZero(): // A blocker with a known end needs no polling.
 		d.wake.set(d.state.now.Add(pollInterval))
 	case d.state.target == nil:
 		d.wake.set(d.state.now.Add(idleInterval))
 	}
 }
 
-// output returns the output of the decision, which depends on a fact.
+// output returns the output of the decision. need is the fact that it depends on.
 func (d *decider) output(need Need) Output {
 	out := d.out
 	ready := meta.FindStatusCondition(out.Status.Conditions, tidekeeperv1.ConditionReady)
@@ -214,15 +213,15 @@ func (d *decider) output(need Need) Output {
 	return out
 }
 
-// copyOf returns a status to change: it shares with the other the fields that a decision replaces and
-// never writes to, such as the records of the history, which are most of it.
+// copyOf returns a shallow copy of a status to modify. Fields that decisions replace and never write into are
+// shared, above all the records of the history.
 func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
 	out := *status
 	out.Active = status.Active.DeepCopy()
 	return out
 }
 
-// TargetRef returns the workload that is being restarted, or that would be.
+// TargetRef returns the workload of the restart in progress, or else the workload of the spec.
 func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledRestartSpec) tidekeeperv1.TargetRef {
 	if active != nil && active.TargetRef != nil {
 		return *active.TargetRef

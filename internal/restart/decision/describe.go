@@ -11,37 +11,37 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Gate is a condition that must hold before a restart is started.
+// Gate describes a condition that must hold before a restart starts.
 type Gate struct {
 	Name GateName `json:"gate"`
 	Open bool     `json:"open"`
-	// Reason is why the gate is closed, as in the condition Ready; empty if it is open.
+	// Reason is the reason for which the gate is closed, as in the condition Ready; empty if it is open.
 	Reason string `json:"reason,omitempty"`
-	// Message says why the gate is open or closed.
+	// Message explains why the gate is open or closed.
 	Message string `json:"message"`
-	// Opens is when a closed gate opens by itself, if that is known.
+	// Opens is the time at which a closed gate opens by itself, if known.
 	Opens time.Time `json:"opens,omitzero"`
 }
 
-// GateName names a gate.
+// GateName is the name of a gate.
 type GateName string
 
-// The gates, in the order in which a person has to open them.
+// The gates, in the order in which users have to open them.
 const (
-	GateSchedule GateName = "Schedule" // the schedule runs; a request does not need it
+	GateSchedule GateName = "Schedule" // the schedule runs; requests do not need it
 	GateTarget   GateName = "Target"   // the workload exists, and a restart replaces its pods
 	GateFreeze   GateName = "Freeze"   // no freeze is in force
-	GateWindow   GateName = "Window"   // a window is open that is long enough
+	GateWindow   GateName = "Window"   // a window is open, and long enough
 	GateOrder    GateName = "Order"    // the ScheduledRestarts that come first have finished
 	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
 	GateQuery    GateName = "Query"    // no query of the manager's operator has a result
-	GateProgress GateName = "Progress" // no restart is in progress: it ends first
+	GateProgress GateName = "Progress" // no restart is in progress
 	GateBudget   GateName = "Budget"   // a slot is free
 )
 
-// Gates returns how the gates stand now, all but the gate of the budget, which depends on other
-// objects. Of the input only the ScheduledRestart, the schedule, the freezes, the order, the
-// target and the time are read: the answer of the queries is taken from its status.
+// Gates returns the current state of all gates except the budget, which depends on other objects. It reads
+// only the ScheduledRestart, the schedule, the freezes, the order, the target and the time from the input,
+// and takes the answer of the queries from the status.
 func Gates(in Input) []Gate {
 	d := &decider{}
 	d.prepare(in)
@@ -55,7 +55,7 @@ func Gates(in Input) []Gate {
 	return described
 }
 
-// describeAs returns a gate by its blocker, with a message for an open gate.
+// describeAs describes a gate by its blocker, or by the message for an open gate.
 func describeAs(name GateName, b *blocker, open string) Gate {
 	if b == nil {
 		return Gate{Name: name, Open: true, Message: open}

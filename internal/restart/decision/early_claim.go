@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// aheadClaimer claims a tick that is due soon, so that sending it is all that is left to do
-// when it is due. A blocker of now may be gone by then.
+// aheadClaimer claims ticks before they are due, so that only the patch of the target remains when they are.
+// A current blocker may be gone by then.
 type aheadClaimer struct {
 	state    *state
 	triggers *triggers
 	gates    gates
-	// ahead is how long before it is due a tick may be claimed; 0 means not at all.
+	// ahead is the time before a tick at which it may be claimed; 0 means never.
 	ahead   time.Duration
 	hasSlot bool
 	wake    *alarm
 }
 
-// choose chooses a tick to claim, and wakes when there will be a tick.
+// choose chooses a tick to claim, and sets the alarm for the next one.
 func (a *aheadClaimer) choose() choice {
 	c := a.triggers.upcoming()
 	if c == nil || a.ahead == 0 || evicts(a.state.spec) {
@@ -31,7 +31,7 @@ func (a *aheadClaimer) choose() choice {
 	}
 	switch {
 	case !c.due.After(a.state.now):
-		// It is overdue, and is recorded as missed later, see [misses.quietUntil].
+		// The tick is overdue, and is recorded as missed later, see [misses.quietUntil].
 		return choice{}
 	case a.gates.first(c.due, a.triggers.lastDue(c.due)) != nil || a.state.restarted(c.tick):
 		return choice{}
@@ -42,14 +42,14 @@ func (a *aheadClaimer) choose() choice {
 	}
 }
 
-// clockStep is how far a clock must be set back for a claim to be taken back.
+// clockStep is the minimum step back of a clock that takes a claim back.
 const clockStep = time.Minute
 
-// lateSend is how much later than planned a tick must be sent for its restart to count as started
-// only then, which takes a write of the status first.
+// lateSend is the delay from which on a tick that is sent late gets a new start time, which needs a status
+// write first.
 const lateSend = 10 * time.Second
 
-// earlyClaim is a tick that this process has claimed ahead of its time, and has not tried to send.
+// earlyClaim is a tick that this process has claimed before it was due and has not tried to send.
 type earlyClaim struct {
 	state    *state
 	active   *activeRestart
@@ -60,9 +60,8 @@ type earlyClaim struct {
 	wake     *alarm
 }
 
-// takesBack reports whether the tick must not be sent any more: a fact that a restart depends on has
-// changed since, or has changed when it is due. The claim is then taken back, and the tick decided as
-// if it had never been claimed.
+// takesBack reports whether the tick must not be sent any more, because a fact that the restart depends on
+// has changed. The claim is then taken back, and the tick is decided as if it had never been claimed.
 func (c *earlyClaim) takesBack() bool {
 	restart, now := c.state.restart, c.state.now
 	active := restart.Status.Active
@@ -80,8 +79,8 @@ func (c *earlyClaim) takesBack() bool {
 	}
 }
 
-// keep waits until the tick is due, and sends it then. Until then nothing else is written to the status:
-// it would be lost if the claim is taken back. It reports whether the status stays as it was.
+// keep waits until the tick is due, and then sends it. Until then the status is not written: the write would
+// be lost if the claim is taken back. unchanged is set if the status stays as it is.
 func (c *earlyClaim) keep() (unchanged bool, need Need) {
 	due := c.state.status.Active.StartedTime.Time
 	if c.state.now.Before(due) {

@@ -19,7 +19,7 @@ type ending struct {
 	age     *ageTrigger
 	change  *changeTrigger
 	budget  *budgetGate
-	// startups is how long each new pod took to become ready; nil if that is unknown.
+	// startups has the time that each new pod took to become ready; nil if unknown.
 	startups []time.Duration
 }
 
@@ -48,12 +48,12 @@ func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) 
 	case tidekeeperv1.OutcomeSucceeded:
 		record.Pods, record.PodsLeftOut = e.state.target.Updates, e.state.target.Excluded
 		if active.Eviction != nil {
-			record.Pods = e.state.target.Pods // Pods below the partition of a StatefulSet, too.
+			record.Pods = e.state.target.Pods // The number includes pods below the partition of a StatefulSet.
 		}
 		record.PodStartup = podStartup(e.startups, e.history.past)
 		if status.ConsecutiveFailures < e.state.spec.FailureLimit {
-			// A schedule that failures have stopped resumes when the spec is edited, and
-			// not by a request.
+			// A schedule that was stopped by failures resumes when the spec is edited; a request does not
+			// reset the failures.
 			e.forgetFailures()
 		}
 		status.LastSuccessfulTime = &metav1.Time{Time: e.state.now}

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Event returns the event about a tick that was decided.
+// Event returns the event for a decided tick.
 func Event(ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) (eventType, reason, note string) {
 	tick := formatTime(record.ScheduledTime.Time)
 	if record.EarlierTicks > 0 {

@@ -13,42 +13,42 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A restart by eviction has no trace in its target: the pods themselves say how far it is. So
-// the write of the status that claims the tick starts it, and any manager that reads that status can
-// continue it: a pod that is younger than Status.Active.Eviction.CreatedBefore is never evicted.
+// A restart by eviction leaves no mark on its target: its progress follows from the pods. So the status write
+// that claims the tick starts the restart, and any manager that reads the status can continue it. A pod that
+// was created after Status.Active.Eviction.CreatedBefore is never evicted.
 
-// Pods are the pods of the target, as the API server has them.
+// Pods has the pods of the target as the API server has them.
 type Pods struct {
-	// Active are the pods that have neither ended nor been deleted. Pods on nodes that are not
-	// ready are not among them if the workload is restarted without these.
+	// Active has the pods that have neither ended nor been deleted. It omits pods on nodes that are not ready
+	// if the workload is restarted without these nodes.
 	Active []evict.Pod
-	// Startups is how long each ready pod took to become ready.
+	// Startups has the time that each ready pod took to become ready.
 	Startups map[string]time.Duration
 }
 
-// Attempts are the evictions that this process has tried for the restart in progress.
+// Attempts describes the evictions that this process has tried for the restart in progress.
 type Attempts struct {
-	// LookedAt is when it looked at the pods last, and Evicted says that the last eviction
-	// was accepted.
+	// LookedAt is the time of the last look at the pods, and Evicted is set if the last eviction was
+	// accepted.
 	LookedAt time.Time
 	Evicted  bool
-	// Refusal is why the last eviction was refused, if it was; at RefusedAt, and all of them since
-	// RefusedSince.
+	// Refusal is the reason if the last eviction was refused, at RefusedAt. All evictions since RefusedSince
+	// were refused.
 	Refusal                 string
 	RefusedAt, RefusedSince time.Time
 }
 
 const (
-	// lookInterval is how often the pods are looked at during a restart if nothing happens to
-	// the workload, and lookPause how often at most.
+	// lookInterval is the interval between looks at the pods of a restart without events, and lookPause the
+	// minimum time between two looks.
 	lookInterval = 5 * time.Second
 	lookPause    = time.Second
-	// An eviction that was refused is tried again after firstRetry, and later after a quarter
-	// of the time for which it has been refused, up to lastRetry.
+	// A refused eviction is retried after firstRetry, and later after a quarter of the time for which
+	// evictions have been refused, but at most lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// pollInterval is how often a target is looked at that has no events while a tick waits for
-	// it, and idleInterval how often if none does, only to say whether it exists.
+	// pollInterval is the interval between reads of a target without events while a tick waits for the
+	// target. idleInterval is the interval otherwise, only to notice whether the target exists.
 	pollInterval = 10 * time.Second
 	idleInterval = 10 * time.Minute
 )
@@ -58,7 +58,7 @@ func evicts(spec *tidekeeperv1.ScheduledRestartSpec) bool {
 	return spec.Method == tidekeeperv1.MethodEvict
 }
 
-// Evicts reports whether a restart evicts pods: the restart in progress, or else the next.
+// Evicts reports whether the restart in progress, or else the next restart, evicts pods.
 func Evicts(restart *tidekeeperv1.ScheduledRestart) bool {
 	return evicts(&restart.Spec) || restart.Status.Active != nil && restart.Status.Active.Eviction != nil
 }
@@ -74,14 +74,14 @@ type eviction struct {
 	live     bool
 	pods     *Pods
 	attempts Attempts
-	// next are the pods to evict now.
+	// next has the pods to evict now.
 	next []evict.Pod
 }
 
-// confirm returns the next fact that the start of a restart depends on which was due at a time.
+// confirm returns the next fact that the start of a restart with the given due time depends on.
 func (e *eviction) confirm(due time.Time) Need {
 	if !e.live {
-		// No write to the target is refused because it has changed since: it may be paused now.
+		// Evictions do not conflict with changes of the workload, which may be paused by now.
 		return NeedLiveTarget
 	}
 	if need := e.sending.confirm(due); need != NeedNothing {
@@ -93,7 +93,7 @@ func (e *eviction) confirm(due time.Time) Need {
 	return NeedNothing
 }
 
-// unready returns a blocker if pods are not ready of a workload for which no event reports that.
+// unready returns a blocker if pods are not ready, for a workload whose changes cause no events.
 func (e *eviction) unready() *blocker {
 	t := e.state.target
 	if !e.state.polled || e.state.spec.Precondition == tidekeeperv1.PreconditionNone {
@@ -117,14 +117,14 @@ func (e *eviction) replaces(c *candidate) bool {
 		slices.ContainsFunc(e.pods.Active, func(pod evict.Pod) bool { return evict.IsOld(pod, c.tick) })
 }
 
-// start makes the restart that was claimed just now a restart by eviction. The pods are looked
-// at again once the claim is written.
+// start turns the restart that was just claimed into a restart by eviction. The pods are read again after the
+// claim is written.
 func (e *eviction) start() {
 	e.active.evict(evict.CreatedBefore(e.state.status.Active.ScheduledTime.Time, e.pods.Active))
 }
 
-// follow evicts the next pods of the restart in progress, or waits for the successors of pods that are
-// gone. It returns the fact that this depends on.
+// follow evicts the next pods of the restart in progress, or waits for the successors of evicted pods. It
+// returns the fact that this depends on.
 func (e *eviction) follow() Need {
 	active, t, now := e.state.status.Active, e.state.target, e.state.now
 	e.active.noteRefusal(e.attempts)
@@ -139,7 +139,7 @@ func (e *eviction) follow() Need {
 	case rolling && late:
 		e.fail(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
 	case rolling:
-		// That replaces the pods as well.
+		// The rollout replaces the pods as well.
 		e.wake.set(deadline)
 	case e.pods == nil && !late && !e.attempts.LookedAt.After(now) && now.Before(pause):
 		e.wake.set(pause)
@@ -175,8 +175,7 @@ func (e *eviction) evictNext(deadline time.Time) {
 	}
 }
 
-// retryAt returns when an eviction may be tried again; the zero time if the last eviction was not
-// refused.
+// retryAt returns the time of the next eviction after a refusal; zero if the last eviction was not refused.
 func (e *eviction) retryAt() time.Time {
 	a := e.attempts
 	if a.Refusal == "" || a.RefusedAt.After(e.state.now) {
@@ -185,7 +184,7 @@ func (e *eviction) retryAt() time.Time {
 	return a.RefusedAt.Add(min(max(firstRetry, a.RefusedAt.Sub(a.RefusedSince)/4), lastRetry))
 }
 
-// fail ends the restart in progress, as it takes too long.
+// fail ends the restart in progress after its deadline.
 func (e *eviction) fail(message string) {
 	reason := tidekeeperv1.ReasonTimeout
 	message = fmt.Sprintf("not complete after %d s: %s", e.state.spec.ProgressDeadlineSeconds, message)
@@ -196,7 +195,7 @@ func (e *eviction) fail(message string) {
 	e.ending.complete(tidekeeperv1.OutcomeFailed, reason, message)
 }
 
-// startups returns how long the pods took to become ready that were created since a time.
+// startups returns the start-up times of the pods that were created since the given time.
 func (e *eviction) startups(since time.Time) []time.Duration {
 	took := []time.Duration{}
 	for _, pod := range e.pods.Active {

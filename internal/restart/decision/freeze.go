@@ -25,19 +25,19 @@ func (g *freezeGate) describe(at, due time.Time) Gate {
 	return describeAs(GateFreeze, g.blocks(at, due), "no Freeze is in force")
 }
 
-// freezeWatch is how soon to decide again because of freezes that may be lifted without an event.
+// freezeWatch sets the alarm for freezes that may be lifted without an event.
 type freezeWatch struct {
-	// live says that the freezes were read from the API server, which counts for the duration shared.
+	// live is set if the freezes were read from the API server; they are used for the duration shared.
 	live   bool
 	shared time.Duration
-	// confirmed is how long the cache is trusted that a freeze is still in force.
+	// confirmed is the time for which the cache is trusted that a freeze is still in force.
 	confirmed time.Duration
 }
 
-// wake wakes for a decision that sends a tick or does not, and whose restart is frozen or not.
+// wake sets the alarm. sends is set if the decision sends a tick, and frozen if a freeze blocks the restart.
 func (w *freezeWatch) wake(alarm *alarm, now time.Time, sends, frozen bool) {
 	if w.live && !sends && w.shared > 0 {
-		// The cache did not have the freeze. If the freeze is lifted before that, no event follows.
+		// The cache did not have the freeze yet. If it is lifted before the cache has it, no event follows.
 		alarm.set(now.Add(w.shared))
 	}
 	if frozen && w.confirmed > 0 {

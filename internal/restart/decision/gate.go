@@ -9,20 +9,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// blocker is the reason for which a restart cannot be started now.
+// blocker is a reason for which a restart cannot start now.
 type blocker struct {
 	reason  string
 	message string
-	// permanent says that waiting does not help: the tick is skipped.
+	// permanent is set if waiting does not help: the tick is skipped.
 	permanent bool
-	// until is when the blocker goes by itself; zero means that this is not known.
+	// until is the time at which the blocker ends by itself; zero if unknown.
 	until time.Time
-	// again is when to ask again whether it has gone; zero means that an event reports that.
+	// again is the time at which to check the blocker again; zero if an event reports its end.
 	again time.Time
 }
 
-// gate is a condition that must hold before a restart is started. A gate knows nothing but the facts
-// that it depends on.
+// gate is a condition that must hold before a restart starts. A gate knows only the facts that it depends on.
 type gate interface {
 	// blocks returns the reason for which the gate is closed at a time, nil if it is open. due is when the
 	// restart was due that would be started then, see [triggers.lastDue].
@@ -31,7 +30,7 @@ type gate interface {
 	describe(at, due time.Time) Gate
 }
 
-// gates are asked in their order.
+// gates is an ordered list of gates: the first closed gate is reported.
 type gates []gate
 
 // first returns the blocker of the first gate that is closed at a time, or nil.
@@ -44,8 +43,8 @@ func (g gates) first(at, due time.Time) *blocker {
 	return nil
 }
 
-// gateSet has a gate of each type, as far as a decision is made by gates in a row. The gates of the
-// schedule, of a restart in progress and of the budget have their own places in a decision.
+// gateSet has the gates that are checked in a fixed order. The gates of the schedule, of the restart in
+// progress and of the budget are checked in other steps of a decision.
 type gateSet struct {
 	target targetGate
 	freeze freezeGate
@@ -68,8 +67,8 @@ func (g *gateSet) open(in *Input, past *history) {
 	g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
 }
 
-// inOrder returns the gates in the order in which people have to solve their blockers: the health of
-// a workload does not matter while its pods cannot be replaced anyway.
+// inOrder returns the gates in the order in which users have to remove their blockers: the health of a
+// workload does not matter while its pods cannot be replaced anyway.
 func (g *gateSet) inOrder() gates { return g.all[:] }
 
 // rolling reports whether the pods of the target are being replaced, and no gate before that is closed.

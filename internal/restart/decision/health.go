@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// healthGate is closed while the workload is not in a state to be restarted.
+// healthGate is closed while the workload does not meet the precondition of the restart.
 type healthGate struct {
-	// target is nil if there is no workload: that is the business of another gate.
+	// target is nil without a workload, which targetGate reports.
 	target       *workload.State
 	evicts       bool
 	precondition tidekeeperv1.Precondition
@@ -50,8 +50,8 @@ func (g *healthGate) describe(at, due time.Time) Gate {
 	}
 }
 
-// asEvicted returns the state of the workload as it matters to the next restart. Pods of an earlier
-// template are not a rollout in progress if the workload leaves them as they are until they are gone.
+// asEvicted returns the state of the workload as the next restart sees it. Pods of an earlier template are
+// not a rollout in progress if the workload keeps them until they are deleted.
 func (g *healthGate) asEvicted() *workload.State {
 	if !g.evicts || !g.target.OnDelete {
 		return g.target
@@ -61,8 +61,8 @@ func (g *healthGate) asEvicted() *workload.State {
 	return &state
 }
 
-// why returns the end of a message: why the rollout of the target does not go on, if that is known.
-// Its other waits change from pod to pod, and each change of a message is a write.
+// why returns the end of a message: the reason for which the rollout of the target is stuck, if known. Other
+// reasons to wait change from pod to pod, and each change of the message would cause a status write.
 func why(t *workload.State) string {
 	if t.Rollout.Halted == "" {
 		return ""

@@ -12,15 +12,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// history has the records of the status, the latest first, and the ticks that are decided now.
+// history has the records of the status, latest first, and the ticks that are being decided.
 type history struct {
 	past, added []tidekeeperv1.RestartRecord
 	now         time.Time
 }
 
-// record decides a tick. It is put on top of the history when all is decided, see [history.keep].
-// A record that the API server would refuse is made to fit here, as much of it comes
-// from the target: a record that can never be written would keep its restart from ending.
+// record adds the record of a decided tick, which [history.keep] puts on top of the history. A record that
+// the API server would refuse is shortened here, as much of it comes from the target: if the record could
+// never be written, its restart would never end.
 func (h *history) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: h.now}
 	r.Message = text.Shorten(r.Message, tidekeeperv1.MaxRecordMessageLength)
@@ -28,7 +28,7 @@ func (h *history) record(r tidekeeperv1.RestartRecord) {
 	h.added = append(h.added, r)
 }
 
-// lastRecorded returns when the last tick was recorded, and false if none has been.
+// lastRecorded returns the time of the last recorded tick, and false if there is none.
 func (h *history) lastRecorded() (at time.Time, ok bool) {
 	if len(h.added) > 0 {
 		return h.now, true
@@ -39,7 +39,7 @@ func (h *history) lastRecorded() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// lastDuration returns how long the last restart took that succeeded, 0 if that is not known.
+// lastDuration returns the duration of the last successful restart, 0 if unknown.
 func (h *history) lastDuration() time.Duration {
 	for i := len(h.added) - 1; i >= 0; i-- {
 		if took, ok := LastDuration(h.added[i : i+1]); ok {
@@ -50,8 +50,8 @@ func (h *history) lastDuration() time.Duration {
 	return took
 }
 
-// keep puts the added records on top of the past records, and returns them. The records of the input
-// are not touched.
+// keep returns the new records followed by the past records, up to the limit. The records of the input are
+// not modified.
 func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
 	if len(h.added) > 0 || len(h.past) > limit {
 		room := make([]tidekeeperv1.RestartRecord, 0, min(len(h.past)+len(h.added), max(limit, len(h.past))))
@@ -60,8 +60,7 @@ func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
 	return h.past
 }
 
-// LastDuration returns how long the last restart took that succeeded, and false if there is none
-// in the history.
+// LastDuration returns the duration of the last successful restart, and false if the history has none.
 func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok bool) {
 	for i := range history {
 		if r := &history[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
@@ -71,11 +70,11 @@ func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok 
 	return 0, false
 }
 
-// HistoryLimit returns how many records a history has at most.
+// HistoryLimit returns the maximum number of records in a history.
 func HistoryLimit(spec *tidekeeperv1.ScheduledRestartSpec) int { return int(max(1, spec.HistoryLimit)) }
 
-// Keep puts records on top of a history, the latest first, and drops the oldest records over the
-// limit. It uses the room of the history that it is given.
+// Keep puts records on top of a history, latest first, and drops the oldest records over the limit. It reuses
+// the array of the given history.
 func Keep(history, records []tidekeeperv1.RestartRecord, limit int) []tidekeeperv1.RestartRecord {
 	if n := len(records); n > 0 {
 		kept := min(len(history), max(0, limit-n))

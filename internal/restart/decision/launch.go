@@ -22,7 +22,7 @@ type launcher struct {
 	slotAge  time.Duration
 }
 
-// launch starts the restart for a tick. It returns the fact that sending the tick depends on.
+// launch starts the restart for a tick, and returns the fact that sending the tick depends on.
 func (l *launcher) launch(c *candidate) Need {
 	l.misses.recordEarlier(c)
 	starts := l.active.claim(c, l.triggers.change.start())

@@ -9,32 +9,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// clockSkew is how far the clock of another machine may be ahead of this machine: kubectl
-// rollout restart writes the time of the machine that it runs on. A time further ahead
-// means nothing.
+// clockSkew is the tolerated clock skew of other machines: kubectl rollout restart writes the time of the
+// machine on which it runs. A time further in the future is ignored.
 const clockSkew = 5 * time.Minute
 
-// restartedFor returns when the target was restarted, if that was for the tick or later.
+// restartedFor returns the time at which the target was restarted for the tick or for a later tick.
 func restartedFor(t *workload.State, tick, now time.Time) (at time.Time, ok bool) {
 	return notBefore(tick, t.RestartedAt, now)
 }
 
-// sentFor reports whether the tick or a later tick was sent to the target, even if the
-// restart was reverted since.
+// sentFor reports whether the tick or a later tick was sent to the target, even if the restart was reverted
+// since.
 func sentFor(t *workload.State, tick, now time.Time) bool {
 	_, ok := notBefore(tick, t.LastTick, now)
 	return ok
 }
 
-// wasSent reports whether this very tick was the last that was sent to the target. A
-// later tick says nothing of it: a clock may have been set back since.
+// wasSent reports whether exactly this tick was the last tick sent to the target. A later tick proves
+// nothing: a clock may have been set back.
 func wasSent(t *workload.State, tick time.Time) bool {
 	at, ok := parseTime(t.LastTick)
 	return ok && at.Equal(tick)
 }
 
-// marks returns the times at which the target was restarted according to its annotations, except times
-// in the future.
+// marks returns the past times at which the target was restarted, according to its annotations.
 func marks(t *workload.State, now time.Time) (times []time.Time) {
 	for _, mark := range []string{t.RestartedAt, t.LastTick} {
 		if at, ok := parseTime(mark); ok && !at.After(now.Add(clockSkew)) {
@@ -44,9 +42,8 @@ func marks(t *workload.State, now time.Time) (times []time.Time) {
 	return times
 }
 
-// notBefore parses a time that anyone may have written, and reports whether it is the
-// tick or later. It counts only if it is not in the future, by more than clocks may
-// differ: otherwise no restart that has happened has written it.
+// notBefore parses a time from an annotation that anyone may write, and reports whether it is at or after the
+// tick. A time in the future, beyond the clock skew, does not count: no past restart can have written it.
 func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok bool) {
 	at, ok = parseTime(text)
 	if !ok || at.Before(tick) || at.After(now.Add(clockSkew)) && !at.Equal(tick) {
@@ -57,7 +54,7 @@ func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok boo
 
 func parseTime(text string) (at time.Time, ok bool) {
 	if text == "" {
-		return time.Time{}, false // The error would have to be made up, for each decision.
+		return time.Time{}, false // Building an error message would cost time in every decision.
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	return at, err == nil

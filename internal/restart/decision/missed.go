@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// missesAtOnce is the number of misses in a row that are recorded as they occur.
+	// missesAtOnce is the number of consecutive misses that are recorded immediately.
 	missesAtOnce = 3
-	// After that they are recorded together, at intervals that double from the first to
-	// the last.
+	// Further misses are recorded together, at intervals that double from firstQuiet to lastQuiet.
 	firstQuiet = time.Minute
 	lastQuiet  = 15 * time.Minute
 )
 
-// misses are the ticks in a row for which no restart could be started. If a schedule misses tick after
-// tick, not each miss is recorded at once, see [misses.quietUntil].
+// misses counts the consecutive ticks for which no restart could start. If a schedule misses tick after tick,
+// misses are recorded at growing intervals, see [misses.quietUntil].
 type misses struct {
 	state   *state
 	history *history
-	// leadingSince is when this process began to decide.
+	// leadingSince is the time at which this process became the leader.
 	leadingSince time.Time
 }
 
-// record records ticks for which no restart could be started.
+// record records missed ticks.
 func (m *misses) record(record tidekeeperv1.RestartRecord) {
 	m.history.record(record)
 	m.state.status.ConsecutiveMisses++
 }
 
-// recordFor records a candidate for which no restart could be started, with its earlier ticks.
+// recordFor records a missed candidate, together with its earlier ticks.
 func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	record := recordOf(c, outcome, reason, message)
 	if reason != tidekeeperv1.ReasonDeadlineExceeded && m.witnessed(c) {
@@ -46,8 +45,8 @@ func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, m
 	m.record(record)
 }
 
-// recordEarlier records the ticks before a candidate that are not decided yet, in a single record: no
-// restart makes up for them.
+// recordEarlier records the undecided ticks before a candidate in a single record: no restart makes up for
+// them.
 func (m *misses) recordEarlier(c *candidate) {
 	if c.earlier == 0 {
 		return
@@ -72,16 +71,16 @@ func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartReco
 	}
 }
 
-// witnessed reports whether a candidate and all its earlier ticks became due while this
-// process was deciding.
+// witnessed reports whether a candidate and all its earlier ticks became due while this process was the
+// leader.
 func (m *misses) witnessed(c *candidate) bool { return !c.first.Before(m.leadingSince) }
 
-// end ends the row of misses.
+// end resets the count of consecutive misses.
 func (m *misses) end() { m.state.status.ConsecutiveMisses = 0 }
 
-// quietUntil returns the time before which no more missed ticks are recorded, zero if
-// they may be now. Each costs a write of the status and an event, and a schedule that
-// can never start anything may tick every minute.
+// quietUntil returns the time before which no further missed ticks are recorded; zero if they may be recorded
+// now. Each record costs a status write and an event, and a schedule that can never start a restart may tick
+// every minute.
 func (m *misses) quietUntil() time.Time {
 	n := m.state.status.ConsecutiveMisses - missesAtOnce
 	last, ok := m.history.lastRecorded()

@@ -14,18 +14,18 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Predecessor is a ScheduledRestart that comes before another.
+// Predecessor is a ScheduledRestart that another ScheduledRestart comes after.
 type Predecessor struct {
 	Name string
-	// Restart is nil if it does not exist.
+	// Restart is nil if the ScheduledRestart does not exist.
 	Restart *tidekeeperv1.ScheduledRestart
-	// Changed says that it has a change to restart for, as [ChangePending] has it.
+	// Changed is the result of [ChangePending].
 	Changed bool
 }
 
-// orderGate is closed while a ScheduledRestart that comes first has not finished.
+// orderGate is closed while a predecessor has not finished.
 type orderGate struct {
-	// names are the names in spec.after, predecessors the objects, and cycle as in the input.
+	// names is spec.after, predecessors has the objects, and cycle is Input.Cycle.
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
@@ -55,7 +55,7 @@ func (g *orderGate) describe(at, due time.Time) Gate {
 	return describeAs(GateOrder, g.blocks(at, due), open)
 }
 
-// missing says which predecessor does not exist.
+// missing describes which predecessor does not exist.
 func (g *orderGate) missing() string {
 	for _, p := range g.predecessors {
 		if p.Restart == nil {
@@ -65,7 +65,7 @@ func (g *orderGate) missing() string {
 	return ""
 }
 
-// blocks returns the blocker of a restart that was due at a time, or nil.
+// blocks returns the blocker of a restart with the given due time, or nil.
 func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	waits := func(text string) *blocker {
 		return &blocker{reason: tidekeeperv1.ReasonOutOfOrder, message: fmt.Sprintf("it comes after %s, %s", p.Name, text)}
@@ -100,7 +100,7 @@ func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	return nil
 }
 
-// isDue reports whether a restart that is due at a time or earlier is not decided yet.
+// isDue reports whether the predecessor has an undecided restart that is due at the given time or earlier.
 func (p *Predecessor) isDue(due, now time.Time) bool {
 	status := &p.Restart.Status
 	start := status.NextScheduleTime
@@ -117,8 +117,8 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
 }
 
-// ReadAfter puts the predecessors of the ScheduledRestart into the input. get returns an object of
-// the namespace by its name, nil if it does not exist.
+// ReadAfter sets the predecessors in the input. get returns an object of the namespace by name, nil if it
+// does not exist.
 func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) error {
 	for _, name := range in.Restart.Spec.After {
 		other, err := get(name)
@@ -130,8 +130,8 @@ func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart
 	return nil
 }
 
-// ReadOrder does the same, and searches for a cycle: for callers that keep no graph of the order.
-// get is asked for each once.
+// ReadOrder sets the predecessors and searches for a cycle, for callers without a graph of the order. get is
+// called once for each name.
 func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -164,11 +164,11 @@ func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart
 	return err
 }
 
-// maxOrder is how many ScheduledRestarts are looked at to find a cycle.
+// maxOrder is the maximum number of ScheduledRestarts that the search for a cycle visits.
 const maxOrder = 1000
 
-// FindCycle returns the names by which a ScheduledRestart comes after itself, from it to it, or
-// nil if it does not. after returns the names of the predecessors of a name.
+// FindCycle returns a cycle through a ScheduledRestart, as names that begin and end with it; nil if there is
+// none. after returns the names of the predecessors of a name.
 func FindCycle(name string, after func(name string) ([]string, error)) ([]string, error) {
 	seen := map[string]bool{}
 	var find func(path []string) ([]string, error)
@@ -194,7 +194,7 @@ func FindCycle(name string, after func(name string) ([]string, error)) ([]string
 	return find([]string{name})
 }
 
-// cycleMessage shows a cycle, and shortens a long cycle.
+// cycleMessage describes a cycle; a long cycle is shortened.
 func cycleMessage(cycle []string) string {
 	if most := 6; len(cycle) > most {
 		cycle = slices.Concat(cycle[:most-2], []string{"…"}, cycle[len(cycle)-1:])
@@ -206,7 +206,7 @@ func cycleMessage(cycle []string) string {
 	return "by spec.after these come after each other, and none can be first: " + strings.Join(text, " after ")
 }
 
-// shorten bounds a name in a message.
+// shorten limits the length of a name in a message.
 func shorten(name string) string {
 	if most := 63; len(name) > most {
 		return name[:most] + "…"

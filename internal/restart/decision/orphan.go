@@ -11,10 +11,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Orphaned reports whether an opt-in created the ScheduledRestart for a workload that is not there
-// any more: it was left without an owner when that was deleted, or its owner had the name and is not
-// the workload that has it now. A workload that opts in takes it over. Any other did not ask to
-// be restarted.
+// Orphaned reports whether an opt-in created the ScheduledRestart for a workload that no longer exists: it
+// was left without an owner when that workload was deleted, or its owner was replaced by another workload of
+// the same name. A workload of that name that opts in adopts it. A workload that does not opt in must not be
+// restarted.
 func (in *Input) Orphaned() bool {
 	if _, made := in.Restart.Annotations[tidekeeperv1.AppliedAnnotation]; !made {
 		return false

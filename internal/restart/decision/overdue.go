@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// FirstUnserved returns the first tick since the last success for which nothing was
-// restarted, or the next tick if there is none; zero means that there is neither.
+// FirstUnserved returns the first tick since the last success that was not served, or else the next tick;
+// zero if there is neither.
 func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks schedule.Ticks) time.Time {
 	var first time.Time
 	if status.NextScheduleTime != nil {
@@ -38,9 +38,8 @@ func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1
 	return first
 }
 
-// isServed reports whether, according to a record, the schedule owed nothing at its time:
-// the target was restarted, if only by another program, the schedule was suspended or without
-// the workload of its opt-in, or a Freeze was in force.
+// isServed reports whether a record shows that the schedule owed no restart at its tick: the target was
+// restarted, even if by another program; the schedule was suspended or orphaned; or a Freeze was in force.
 func isServed(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSucceeded ||
 		record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == tidekeeperv1.ReasonFrozen ||
@@ -48,15 +47,15 @@ func isServed(record *tidekeeperv1.RestartRecord) bool {
 			(record.Reason == tidekeeperv1.ReasonAlreadyRestarted || record.Reason == tidekeeperv1.ReasonSuspended || record.Reason == tidekeeperv1.ReasonOrphaned)
 }
 
-// isIrrelevant reports whether a record says nothing about whether the target was
-// restarted: another record does, or the schedule no longer has the tick.
+// isIrrelevant reports whether a record says nothing about whether the target was restarted, because another
+// record does, or because the schedule no longer has the tick.
 func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSkipped &&
 		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
 }
 
-// TooOldAt returns when a restart that has no deadline and is due at a time is overdue: when it
-// should be complete. Zero means never.
+// TooOldAt returns the time at which a restart without a deadline that is due at the given time becomes
+// overdue: when it should be complete. Zero means never.
 func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time {
 	if due.IsZero() {
 		return time.Time{}
@@ -64,8 +63,8 @@ func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time 
 	return due.Add(seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
 }
 
-// OverdueAt returns when a schedule with that first unserved tick is overdue: when the
-// restart for the tick after it should be complete, too. Zero means never.
+// OverdueAt returns the time at which a schedule with the given first unserved tick becomes overdue: when the
+// restart for the following tick should be complete, too. Zero means never.
 func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {
 	if first.IsZero() {
 		return time.Time{}

@@ -11,9 +11,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// podStartup sums up how long the new pods of a restart took to become ready, and
-// compares it with the last restart in the history that has it. It returns nil if there
-// are none. It has no side effects.
+// podStartup summarizes the start-up times of the new pods of a restart, and compares them with the last
+// restart in the history that has such a summary. It returns nil without pods.
 func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tidekeeperv1.PodStartup {
 	if len(took) == 0 {
 		return nil
@@ -21,7 +20,7 @@ func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tid
 	sorted := slices.Sorted(slices.Values(took))
 	s := &tidekeeperv1.PodStartup{
 		Pods: int32(len(sorted)),
-		// Of an even number the lower value: a time that a pod did take.
+		// With an even number, take the lower value: a time that a pod actually took.
 		MedianSeconds: wholeSeconds(sorted[(len(sorted)-1)/2]),
 		MaxSeconds:    wholeSeconds(sorted[len(sorted)-1]),
 	}

@@ -26,7 +26,7 @@ type progress struct {
 	sent       time.Time
 }
 
-// follow follows the restart in progress, and returns the fact that its decision depends on.
+// follow decides about the restart in progress, and returns the fact that the decision depends on.
 func (p *progress) follow() Need {
 	active, now := p.state.status.Active, p.state.now
 	tick := active.ScheduledTime.Time
@@ -34,10 +34,10 @@ func (p *progress) follow() Need {
 	if active.Eviction != nil {
 		restarted = false
 	}
-	// Windows that were edited meanwhile may open only much later, and it has a slot.
+	// Windows edited in the meantime may open only much later, and the restart already holds a slot.
 	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
 	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
-		// Another process claimed it ahead of its time, or its clock was ahead of this process.
+		// Another process claimed the tick early, or its clock was ahead of the local clock.
 		p.wake.set(due)
 		return NeedNothing
 	}
@@ -62,8 +62,8 @@ func (p *progress) follow() Need {
 // deletedMeanwhile is the message for a workload that was deleted.
 const deletedMeanwhile = "the workload was deleted during the restart"
 
-// targetLost ends a restart whose target no longer exists, or is another workload of
-// the same name.
+// targetLost ends a restart whose target no longer exists or was replaced by another workload of the same
+// name.
 func (p *progress) targetLost(tick time.Time) Need {
 	switch {
 	case !p.live:

@@ -11,24 +11,23 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Answer is the answer of the manager's operator's queries about a restart.
+// Answer is the answer of the administrator's queries about a restart.
 type Answer struct {
 	At time.Time
-	// Closed names the query that keeps the restart from being started, and says why; empty if no
-	// query does.
+	// Closed names the query that keeps the restart from starting, with the reason; empty if no query does.
 	Closed string
 }
 
-// answerLasts is how long an answer counts. It is also how often the queries are asked about a
-// restart that they hold back.
+// answerLasts is the time for which an answer is used. It is also the interval between queries about a
+// restart that waits for them.
 const answerLasts = 10 * time.Second
 
-// queryGate is closed while an answer counts that keeps a restart from being started.
+// queryGate is closed while a current answer keeps a restart from starting.
 type queryGate struct {
-	// queried says that there are queries, and answer is their last answer; nil if they were not asked.
+	// queried is set if there are queries, and answer is their last answer; nil if they were not asked.
 	queried bool
 	answer  *Answer
-	// ready is the condition Ready, for a process that cannot ask the queries.
+	// ready is the condition Ready, for a process that cannot run the queries.
 	ready *metav1.Condition
 	now   time.Time
 }
@@ -41,7 +40,7 @@ func (g *queryGate) blocks(_, _ time.Time) *blocker {
 	return nil
 }
 
-// describe takes the answer from the condition, as only the manager can ask the queries.
+// describe takes the answer from the condition, as only the manager can run the queries.
 func (g *queryGate) describe(_, _ time.Time) Gate {
 	if g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonClosedByQuery {
 		return Gate{Name: GateQuery, Reason: g.ready.Reason, Message: g.ready.Message}
@@ -49,18 +48,17 @@ func (g *queryGate) describe(_, _ time.Time) Gate {
 	return Gate{Name: GateQuery, Open: true, Message: "nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start"}
 }
 
-// unanswered reports whether the queries have to be asked before a tick is sent.
+// unanswered reports whether the queries must be asked before a tick is sent.
 func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
 
-// counts reports whether the last answer still counts.
+// counts reports whether the last answer is still current.
 func (g *queryGate) counts() bool {
 	age := g.now.Sub(g.answer.At)
 	return age >= 0 && age < answerLasts
 }
 
-// last returns the blocker of the last answer, or nil, however old the answer is: a restart waits for
-// it until the queries are asked again, which takes a slot. An answer from before the restart was due
-// says nothing about it.
+// last returns the blocker of the last answer of any age, or nil: a restart waits for that blocker until the
+// queries are asked again, which takes a slot. An answer from before the due time does not count.
 func (g *queryGate) last(due time.Time) *blocker {
 	if g.answer == nil || g.answer.Closed == "" || g.answer.At.Before(due) {
 		return nil

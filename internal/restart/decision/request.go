@@ -13,13 +13,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// requestAhead is how far in the future a request may be, and none may be before 1970:
-// anything else is a mistake, and a year that does not have four digits in UTC could
-// not be written into the status.
+// requestAhead is the maximum distance of a request into the future. A request further away, or before 1970,
+// is a mistake, and a year without four digits could not be written to the status.
 const requestAhead = 366 * 24 * time.Hour
 
-// RequestedTime returns the time in the annotation that requests a restart, in whole
-// seconds; the zero time if there is none.
+// RequestedTime returns the time in the annotation that requests a restart, in whole seconds; zero without a
+// request.
 func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.Time, error) {
 	value := restart.Annotations[tidekeeperv1.RestartNowAnnotation]
 	if value == "" {
@@ -37,7 +36,7 @@ func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.
 	return at, nil
 }
 
-// requestTrigger has the restart that an annotation requests.
+// requestTrigger starts the restart that an annotation requests.
 type requestTrigger struct {
 	state   *state
 	windows schedule.Windows
@@ -50,7 +49,7 @@ func (t *requestTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(seconds(t.state.spec.StartingDeadlineSeconds))
 }
 
-// candidate returns the request if it is due, and wakes then if it is not.
+// candidate returns the request if it is due, and sets the alarm otherwise.
 func (t *requestTrigger) candidate() *candidate {
 	at := t.pending()
 	if at.IsZero() {
@@ -69,7 +68,7 @@ func (t *requestTrigger) pass(c *candidate) {
 	t.state.status.LastRequestTime = &metav1.Time{Time: c.tick}
 }
 
-// upcoming returns the request, due or not, or nil.
+// upcoming returns the undecided request, due or not; nil if there is none.
 func (t *requestTrigger) upcoming() *candidate {
 	at := t.pending()
 	if at.IsZero() {
@@ -78,7 +77,7 @@ func (t *requestTrigger) upcoming() *candidate {
 	return newCandidate(t, tidekeeperv1.TriggerRequest, at)
 }
 
-// pending returns the time of a request that is not decided yet, or the zero time.
+// pending returns the time of the undecided request, or the zero time.
 func (t *requestTrigger) pending() time.Time {
 	at, err := RequestedTime(t.state.restart, t.state.now)
 	if last := t.state.status.LastRequestTime; err != nil || last != nil && !at.After(last.Time) {
@@ -87,8 +86,8 @@ func (t *requestTrigger) pending() time.Time {
 	return at
 }
 
-// withdrawn reports whether the restart in progress was requested by an annotation that asks
-// for another time now, or for none.
+// withdrawn reports whether the annotation that requested the restart in progress now has another time or is
+// gone.
 func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	if active.Trigger != tidekeeperv1.TriggerRequest {
 		return false
@@ -97,7 +96,7 @@ func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	return !at.Equal(active.ScheduledTime.Time)
 }
 
-// observe notices that a request that was waiting is gone from the annotation.
+// observe records that a waiting request was removed from the annotation.
 func (t *requestTrigger) observe() {
 	status := t.state.status
 	pending := status.PendingRequestTime
@@ -118,13 +117,14 @@ func (t *requestTrigger) observe() {
 	})
 	status.PendingRequestTime = nil
 	if at.IsZero() || at.After(pending.Time) {
-		// The waiting request is decided: the same request again is not a new request. An earlier
-		// request is still to be served.
+		// The waiting request is decided: a request for the same time is not a new request. A request for an
+		// earlier time is still served.
 		status.LastRequestTime = pending
 	}
 }
 
-// note records which request is waiting: overwriting the annotation leaves no other trace of it.
+// note records the waiting request in the status: overwriting the annotation would leave no other trace of
+// it.
 func (t *requestTrigger) note() {
 	status := t.state.status
 	pending, last := status.PendingRequestTime, status.LastRequestTime

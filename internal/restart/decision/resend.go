@@ -10,9 +10,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// resender decides about a restart that was started according to the status, but that the
-// target does not show: the manager died in between, the API server refused the patch,
-// or the restart was reverted.
+// resender handles a restart that the status shows as started and the target does not show: the manager
+// crashed in between, the API server refused the patch, or the restart was reverted.
 type resender struct {
 	state    *state
 	active   *activeRestart
@@ -53,8 +52,8 @@ func (r *resender) resend(tick time.Time) Need {
 	return NeedNothing
 }
 
-// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is
-// no longer wanted, or must not start now.
+// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is no longer wanted or
+// must not start now.
 func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	active := r.state.status.Active
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -76,7 +75,7 @@ func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	return r.sendLate(tick, due)
 }
 
-// obsolete returns the outcome of a restart that is not to be sent any more, "" if it is.
+// obsolete returns the outcome of a restart that must not be sent any more; "" if it must be sent.
 func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker) (outcome tidekeeperv1.Outcome, reason, message string) {
 	tick := active.ScheduledTime.Time
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -104,8 +103,8 @@ func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker
 	}
 }
 
-// sendForPods sends a tick of a trigger for which the pods are the reason, if it still can and has to
-// be sent. Otherwise the start is taken back.
+// sendForPods sends the tick of a podTrigger if that is still possible and necessary. Otherwise the start is
+// taken back.
 func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	active := r.state.status.Active
 	due, _ := trigger.times(tick)
@@ -136,7 +135,7 @@ func (r *resender) sendLate(tick, due time.Time) Need {
 	return r.sending.send(tick, due)
 }
 
-// late says why a restart that was started was not sent before its deadline.
+// late explains why a restart that was started was not sent before its deadline.
 func (r *resender) late(blocked *blocker) (reason, message string) {
 	waited := r.state.waitedFor()
 	switch {

@@ -10,20 +10,20 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// nodesInterval is how often a workload with a pod on each node is looked at during a
-// restart if nothing happens to it: a node may have failed.
+// nodesInterval is the interval between reads of a DaemonSet-like workload during a restart without events: a
+// node may have failed.
 const nodesInterval = 30 * time.Second
 
-// rollout follows the rollout of the target.
+// rollout follows the rollout of the target during a restart.
 type rollout struct {
 	state  *state
 	ending *ending
 	wake   *alarm
-	// live says that the target was read from the API server.
+	// live is set if the target was read from the API server.
 	live bool
 }
 
-// began returns when the target was restarted, if that was for the tick or later.
+// began returns the time at which the target was restarted for the tick or later.
 func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	t := r.state.target
 	if t == nil {
@@ -32,21 +32,21 @@ func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	if at, ok := restartedFor(t, tick, r.state.now); ok || !sentFor(t, tick, r.state.now) {
 		return at, ok
 	}
-	// Our tick was sent, so a later time in the spec was written after it, however far
-	// ahead the clock was that it came from.
+	// The tick was sent, so a later time in the spec was written after it, however far ahead the clock of its
+	// writer was.
 	at, ok = parseTime(t.RestartedAt)
 	return at, ok && !at.Before(tick)
 }
 
-// follow follows the rollout of a tick. The target was restarted at the given
-// time, which is that of the tick or later.
+// follow follows the rollout for a tick. The target was restarted at the given time, which is at or after the
+// tick.
 func (r *rollout) follow(tick, at time.Time) Need {
 	t := r.state.target
 	deadline := r.state.status.Active.StartedTime.Add(seconds(r.state.spec.ProgressDeadlineSeconds))
 	late := !r.state.now.Before(deadline)
 	switch {
 	case (t.Rollout.Exceeded || late) && !r.live:
-		// The cache may not show yet that it is complete.
+		// The cache may not show yet that the rollout is complete.
 		return NeedLiveTarget
 	case t.Rollout.Exceeded:
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonProgressDeadline, fmt.Sprintf("%s has exceeded its own progress deadline: %s", t, t.Rollout.Message))
@@ -55,7 +55,7 @@ func (r *rollout) follow(tick, at time.Time) Need {
 	case t.Rollout.Complete():
 		message := ""
 		if at.After(tick) {
-			// The outcome is that of the later restart, which was not ours.
+			// The outcome is that of the later restart, which another client started.
 			message = "restarted again at " + formatTime(at)
 		}
 		r.ending.complete(tidekeeperv1.OutcomeSucceeded, "", message)

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// scheduleTrigger has the ticks of the schedule, of which status.nextScheduleTime is the next that is
-// not decided yet. Its ticks are inside a window.
+// scheduleTrigger has the ticks of the schedule inside its windows. status.nextScheduleTime is the next
+// undecided tick.
 type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
@@ -25,7 +25,7 @@ func (t *scheduleTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(t.ticks.Deadline)
 }
 
-// candidate returns the latest tick that is due, with the earlier ticks that are due as well.
+// candidate returns the latest due tick, together with the earlier ticks that are due as well.
 func (t *scheduleTrigger) candidate() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -60,8 +60,8 @@ func (t *scheduleTrigger) upcoming() *candidate {
 	return newCandidate(t, tidekeeperv1.TriggerSchedule, next.UTC())
 }
 
-// edited takes in an edit of the spec. A tick that was already due is decided under the new spec, if
-// the new schedule has the tick, too.
+// edited updates the trigger after an edit of the spec. A tick that was already due is decided under the new
+// spec if the new schedule has that tick, too.
 func (t *scheduleTrigger) edited(retargeted bool) {
 	status := t.state.status
 	status.NoTickUntil = nil
@@ -94,8 +94,8 @@ func (t *scheduleTrigger) has(tick time.Time) bool {
 	return ok && at.Equal(tick)
 }
 
-// find finds the next tick after base, if none is known. While the schedule does not run there is
-// none, and a tick that was due is skipped.
+// find searches for the next tick after base if none is known. While the schedule does not run there is no
+// next tick, and a due tick is skipped.
 func (t *scheduleTrigger) find(base time.Time) {
 	status := t.state.status
 	next := status.NextScheduleTime
@@ -108,7 +108,7 @@ func (t *scheduleTrigger) find(base time.Time) {
 	}
 	until := status.NoTickUntil
 	if next != nil || until != nil && t.state.now.Before(until.Time) {
-		// A search takes a while, and is not repeated before the end of the last search.
+		// The search takes a while, and is not repeated for the period that the last search covered.
 		return
 	}
 	if until != nil && until.Time.Before(base) {
@@ -117,7 +117,7 @@ func (t *scheduleTrigger) find(base time.Time) {
 	t.advance(base)
 }
 
-// advance sets the next tick to the first after a time, or until when there is none.
+// advance sets the next tick to the first tick after a time, or records the end of the period without ticks.
 func (t *scheduleTrigger) advance(after time.Time) {
 	status := t.state.status
 	status.NextScheduleTime, status.NoTickUntil = nil, nil
@@ -129,13 +129,13 @@ func (t *scheduleTrigger) advance(after time.Time) {
 	}
 }
 
-// leave leaves the ticks before a tick behind, which waits.
+// leave drops the ticks before a waiting tick.
 func (t *scheduleTrigger) leave(before time.Time) {
 	t.state.status.NextScheduleTime = &metav1.Time{Time: before}
 }
 
-// wakeAtNext wakes at the next tick, unless a restart is in progress, which ends first, or when the
-// search for the tick goes on. Its start is noted in the status.
+// wakeAtNext sets the alarm for the next tick, or for the next part of the search. While a restart is in
+// progress, its end comes first. The start time of the tick is recorded in the status.
 func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
 	status, idle := t.state.status, t.state.status.Active == nil
 	if until := status.NoTickUntil; until != nil {
@@ -154,8 +154,8 @@ func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
 		return
 	}
 	if next.After(t.state.now) {
-		// A tick that is not due yet starts at the place of the object, whatever start the tick before
-		// was given.
+		// A tick that is not due yet starts at the offset of this object, whatever the offset of the tick
+		// before.
 		start = next.Add(place(t.state.restart))
 	}
 	status.NextStartTime = &metav1.Time{Time: start}

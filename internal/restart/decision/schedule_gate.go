@@ -10,10 +10,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// scheduleGate is closed while the schedule does not run. A request does not need it.
+// scheduleGate is closed while the schedule does not run. Requests do not need it.
 type scheduleGate struct {
 	state *state
-	// scheduled says that there is a schedule, and triggers describes the other triggers.
+	// scheduled is set if there is a schedule, and triggers describes the other triggers.
 	scheduled bool
 	triggers  func() string
 }

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// sending is the tick that is sent to the target.
+// sending is the tick to send to the target.
 type sending struct {
 	query *queryGate
-	// freezesLive says that the freezes were read from the API server.
+	// freezesLive is set if the freezes were read from the API server.
 	freezesLive bool
-	// tick is the tick to send, begun is the tick of a restart that sends none, and due is when the
+	// tick is the tick to send, begun the tick of a restart that sends none, and due the time at which the
 	// restart was due.
 	tick, begun, due time.Time
 }
 
-// send sends a tick whose restart was due at a time, and returns the fact that this depends on.
+// send sends a tick whose restart was due at the given time, and returns the fact that this depends on.
 func (s *sending) send(tick, due time.Time) Need {
 	s.tick, s.due = tick, due
 	return s.confirm(due)
 }
 
-// begin takes in that a restart is begun by the write of its claim alone.
+// begin records that the status write alone starts the restart.
 func (s *sending) begin(tick, due time.Time) { s.begun, s.due = tick, due }
 
-// confirm returns the next fact that the start of a restart depends on which was due at a time. The API
-// server is asked for freezes last, as that takes the least time.
+// confirm returns the next fact that the start of a restart with the given due time depends on. Freezes are
+// read from the API server last, as that read is the fastest.
 func (s *sending) confirm(due time.Time) Need {
 	switch {
 	case s.query.unanswered():

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// edits notices edits of the spec.
+// edits reacts to edits of the spec.
 type edits struct {
 	state    *state
 	triggers *triggers
@@ -15,9 +15,8 @@ type edits struct {
 	ending   *ending
 }
 
-// observe reacts to an edit of the spec. It returns the time after which ticks
-// count if no next tick is known: a new schedule does not reach into the past, except
-// for an object that no manager has seen yet.
+// observe reacts to an edit of the spec. It returns the time after which ticks count if no next tick is
+// known: a new schedule does not apply to the past, except for an object that no manager has seen yet.
 func (e *edits) observe() (base time.Time) {
 	status := e.state.status
 	base = e.state.now
@@ -28,7 +27,7 @@ func (e *edits) observe() (base time.Time) {
 		base = e.state.restart.CreationTimestamp.Time
 	}
 	if last := status.LastScheduleTime; last != nil && last.After(base) && last.Time.Before(base.Add(24*time.Hour)) {
-		// A clock was set back. Ticks up to the last tick that was started are not started again.
+		// A clock was set back. Ticks up to the last started tick are not started again.
 		base = last.Time
 	}
 	retargeted := status.ObservedTargetRef != nil && !status.ObservedTargetRef.Equal(e.state.spec.TargetRef)

@@ -10,15 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// place returns how long after its ticks the restarts of a ScheduledRestart start: its
-// place in the spread.
+// place returns the offset from ticks to restarts of a ScheduledRestart: its place within the spread.
 func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(restart.Namespace, restart.Name, seconds(restart.Spec.SpreadSeconds))
 }
 
-// Offset returns how long after the next tick its restart starts. That is the place in
-// the spread, but a tick that is due keeps the start that any version of the manager
-// has given it: otherwise its deadline could have passed before it was ever due.
+// Offset returns the time from the next tick to the start of its restart: the place of the object within the
+// spread. A due tick keeps the start time that any version of the manager has recorded for it: otherwise its
+// deadline could pass before it was ever due.
 func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration {
 	spread := seconds(restart.Spec.SpreadSeconds)
 	next, start := restart.Status.NextScheduleTime, restart.Status.NextStartTime

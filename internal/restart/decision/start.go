@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// starter decides which tick to start a restart for.
+// starter chooses the tick to start a restart for.
 type starter struct {
 	state    *state
 	triggers *triggers
@@ -21,22 +21,22 @@ type starter struct {
 	eviction *eviction
 	wake     *alarm
 	waiting  *waiting
-	// leadingSince is when this process began to decide.
+	// leadingSince is the time at which this process became the leader.
 	leadingSince time.Time
 }
 
-// choice is the result of a look at the ticks that are due.
+// choice is the result of examining the due ticks.
 type choice struct {
-	// start is the tick to start a restart for, nil if none is to be started now.
+	// start is the tick to start a restart for, nil if no restart starts now.
 	start *candidate
-	// idle says that no tick is due.
+	// idle is set if no tick is due.
 	idle  bool
 	needs Need
 }
 
-// choose chooses the tick to start a restart for among the ticks that are due, or decides otherwise about
-// them. If both a request and a tick of the schedule are due, a single restart serves both; until then each
-// waits on its own.
+// choose chooses the tick to start a restart for among the due ticks, or decides otherwise about them. If
+// both a request and a tick of the schedule are due, a single restart serves both; until then they wait
+// separately.
 func (s *starter) choose() choice {
 	blocked := s.gates.first(s.state.now, s.triggers.lastDue(s.state.now))
 	var due []*candidate
@@ -46,7 +46,7 @@ func (s *starter) choose() choice {
 		}
 	}
 	if len(due) == 0 {
-		// Any other restart serves a change, and the age of the pods.
+		// A restart of any other trigger also serves a change and the age of the pods.
 		for _, c := range []*candidate{s.triggers.change.candidate(), s.triggers.age.candidate()} {
 			if c != nil && len(due) == 0 {
 				due = append(due, c)
@@ -84,7 +84,7 @@ func (s *starter) choose() choice {
 	return choice{start: c}
 }
 
-// chooseEviction chooses a tick whose restart evicts pods, if there is any pod to evict.
+// chooseEviction chooses a tick whose restart evicts pods, if there are pods to evict.
 func (s *starter) chooseEviction(c *candidate) choice {
 	if need := s.eviction.confirm(c.due); need != NeedNothing {
 		return choice{needs: need}
@@ -100,8 +100,7 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWait returns the message for a wait of a tick that leaves no other trace when it is over; empty for
-// other waits.
+// goneWait returns the message for a wait that leaves no other trace when it is over; empty for other waits.
 func goneWait(reason string, b *budgetGate) string {
 	switch reason {
 	case tidekeeperv1.ReasonFrozen:
@@ -115,7 +114,7 @@ func goneWait(reason string, b *budgetGate) string {
 	}
 }
 
-// resolved resolves a tick for which no restart is to be started, and reports whether it did.
+// resolved decides about a tick for which no restart is to start, and reports whether it did.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	late, waited := s.state.now.After(c.deadline), s.state.waitedFor()
 	if late && blocked == nil {
@@ -141,14 +140,14 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	return true
 }
 
-// resolve decides about a tick without starting a restart.
+// resolve records the outcome of a tick without a restart.
 func (s *starter) resolve(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	s.misses.recordEarlier(c)
 	s.misses.history.record(recordOf(c, outcome, reason, message))
 	s.triggers.pass(c)
 }
 
-// miss resolves a tick for which no restart could be started.
+// miss records the outcome of a tick for which no restart could start.
 func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	if c.trigger == tidekeeperv1.TriggerRequest {
 		s.resolve(c, outcome, reason, message)
@@ -166,9 +165,8 @@ func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, messa
 	s.triggers.pass(c)
 }
 
-// waitingSince returns since when candidates count as waiting for a slot: a request since
-// now, as its author chooses its time; any other tick since it was due; and none before the
-// last record of this object.
+// waitingSince returns the time since which candidates count as waiting for a slot: now for a request, as its
+// author chooses its time; the due time for any other tick; but not before the last record of this object.
 func (s *starter) waitingSince(due []*candidate) time.Time {
 	since := s.state.now
 	for _, c := range due {
@@ -182,7 +180,7 @@ func (s *starter) waitingSince(due []*candidate) time.Time {
 	return since
 }
 
-// firstDue returns when the first of the candidates was due.
+// firstDue returns the earliest due time of the candidates.
 func firstDue(due []*candidate) (first time.Time) {
 	for _, c := range due {
 		if first.IsZero() || c.due.Before(first) {
@@ -192,8 +190,8 @@ func firstDue(due []*candidate) (first time.Time) {
 	return first
 }
 
-// wait has ticks wait for a blocker to go. Only the latest tick of the schedule waits; its earlier
-// ticks are missed.
+// wait makes ticks wait for a blocker. Only the latest tick of the schedule waits; its earlier ticks are
+// missed.
 func (s *starter) wait(due []*candidate, blocked *blocker) {
 	s.waiting.blocker = blocked
 	s.wake.setFor(blocked)

@@ -16,20 +16,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// stormDelays is how many times in a row the content changes again within minIntervalSeconds before
-// that is reported as a storm.
+// stormDelays is the number of consecutive changes within minIntervalSeconds that are reported as a storm.
 const stormDelays = 3
 
 // Source is the object whose content changed last.
 type Source struct {
-	// Kind and Name identify the object; the zero Kind means that it is not known.
+	// Kind and Name identify the object; the zero Kind means that the object is unknown.
 	Kind podconfig.Kind
 	Name string
-	// Writers are the field managers that have written its content last, as far as they are known.
+	// Writers has the field managers that last wrote the content, as far as known.
 	Writers []string
 }
 
-// Object returns the kind and the name, "" if they are not known.
+// Object returns the kind and the name, or "" if unknown.
 func (s Source) Object() string {
 	switch s.Kind {
 	case podconfig.ConfigMap:
@@ -40,10 +39,10 @@ func (s Source) Object() string {
 	return ""
 }
 
-// Writer returns the writers in a text, "" if they are not known.
+// Writer returns the names of the writers, or "" if unknown.
 func (s Source) Writer() string { return strings.Join(s.Writers, " and ") }
 
-// String says which object changes, and who writes it.
+// String describes the object that changes and its writers.
 func (s Source) String() string {
 	switch object, writer := s.Object(), s.Writer(); {
 	case object == "":
@@ -55,18 +54,17 @@ func (s Source) String() string {
 	}
 }
 
-// interval keeps restarts for changes minIntervalSeconds apart, and counts how often in a row the
-// content has changed again before that.
+// interval keeps restarts for changes minIntervalSeconds apart, and counts the consecutive times that the
+// content has changed again before the end of the interval.
 type interval struct {
 	state   *state
 	history *history
-	// newDelay says that the content has changed again too soon just now.
+	// newDelay is set if this decision has noticed another change that came too soon.
 	newDelay bool
 }
 
-// ends returns from when on a restart for a change may be started, as the last restart for a change was
-// started minIntervalSeconds before; zero if there was none. A start that is yet to come by the clock
-// does not count: the clock was set back.
+// ends returns the time from which on a restart for a change may start: minIntervalSeconds after the last
+// such start; zero if there was none. A start in the future does not count: the clock was set back.
 func (i *interval) ends() time.Time {
 	last := i.state.status.LastChangeTime
 	if last == nil || last.After(i.state.now.Add(clockSkew)) {
@@ -75,9 +73,9 @@ func (i *interval) ends() time.Time {
 	return last.UTC().Add(i.state.spec.GetMinInterval())
 }
 
-// count counts a content that has changed again too soon after the last restart for a change: before
-// the interval had ended, or before that restart had, which took longer. began is when the changes
-// began. It is counted once for each restart.
+// count counts a change that came too soon after the last restart for a change: before the end of the
+// interval, or of a restart that took longer. began is the time of the first change. Each restart is counted
+// once.
 func (i *interval) count(began time.Time) {
 	status, from := i.state.status, i.ends()
 	if past := i.history.past; !from.IsZero() && len(past) > 0 && past[0].Trigger == tidekeeperv1.TriggerChange {
@@ -89,17 +87,17 @@ func (i *interval) count(began time.Time) {
 	}
 }
 
-// begin takes in that a restart for a change was sent and has ended.
+// begin starts the interval after a restart for a change was sent and has ended.
 func (i *interval) begin(active *tidekeeperv1.ActiveRestart) {
 	i.state.status.LastChangeTime = &metav1.Time{Time: active.StartedTime.Time}
 	i.state.status.ChangeDelayed = false
 }
 
-// forget drops the last restart for a change, which was of another target, or does not count any more.
+// forget drops the last restart for a change, which had another target or no longer counts.
 func (i *interval) forget() { i.state.status.LastChangeTime = nil }
 
-// settle forgets the delays when the content has stayed the same for the interval, and is the content
-// that the pods have. changed is when it changed last.
+// settle resets the delays when the pods have the content, and the content has been unchanged for the
+// interval. changed is the time of the last change.
 func (i *interval) settle(changed time.Time, wake *alarm) {
 	if i.state.status.ConsecutiveDelays == 0 {
 		return
@@ -111,16 +109,16 @@ func (i *interval) settle(changed time.Time, wake *alarm) {
 	i.reset()
 }
 
-// reset forgets the delays.
+// reset resets the delays.
 func (i *interval) reset() {
 	i.state.status.ChangeDelayed, i.state.status.ConsecutiveDelays = false, 0
 }
 
-// stormy reports whether changes keep coming.
+// stormy reports whether the content keeps changing.
 func (i *interval) stormy() bool { return i.state.status.ConsecutiveDelays >= stormDelays }
 
-// setStorm sets the condition RestartStorm while changes keep coming. Its message is written at
-// most once for each restart, however often the object changes.
+// setStorm sets the condition RestartStorm while the content keeps changing. Its message is written at most
+// once per restart, however often the object changes.
 func (i *interval) setStorm(conditions *[]metav1.Condition, source Source) {
 	switch was := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionRestartStorm); {
 	case !i.stormy() && was != nil:

@@ -15,7 +15,7 @@ import (
 type targetGate struct {
 	ref    tidekeeperv1.TargetRef
 	target *workload.State
-	// evicts says that pods are evicted.
+	// evicts is set if restarts evict pods.
 	evicts bool
 	// unserved and unreadable are as in the input.
 	unserved   bool
@@ -30,7 +30,7 @@ func (g *targetGate) blocks(_, _ time.Time) *blocker {
 	case t.Deleting:
 		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: fmt.Sprintf("%s is being deleted", t)}
 	case g.evicts:
-		// Pods are replaced whatever the update strategy.
+		// Evictions replace the pods with any update strategy.
 		return nil
 	case t.OnDelete:
 		return &blocker{reason: tidekeeperv1.ReasonStrategyOnDelete, permanent: true, message: fmt.Sprintf("%s has the update strategy OnDelete, by which no pod would be replaced", t)}

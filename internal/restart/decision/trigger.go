@@ -9,14 +9,15 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// candidate is a tick that is due.
+// candidate is a due tick.
 type candidate struct {
 	tick    time.Time
 	trigger tidekeeperv1.Trigger
-	// due is when the restart for the tick is due, and deadline its deadline; zero if it has none.
+	// due is the time at which the restart for the tick is due, and deadline is its deadline; zero if there
+	// is none.
 	due, deadline time.Time
-	// earlier is the number of earlier ticks of the schedule that are due as well, the
-	// first at first and the last at before. A single restart is for all of them.
+	// earlier is the number of earlier ticks of the schedule that are due as well, from first to before. A
+	// single restart serves all of them.
 	earlier       int
 	first, before time.Time
 }
@@ -29,24 +30,25 @@ func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candida
 
 // trigger is a reason for restarts. Each trigger owns its fields of the status.
 type trigger interface {
-	// times returns when the restart for a tick is due, and its deadline; zero if it has none.
+	// times returns the due time and the deadline of the restart for a tick. The deadline is zero if there is
+	// none.
 	times(tick time.Time) (due, deadline time.Time)
-	// candidate returns the tick that is due, nil if none is.
+	// candidate returns the due tick, nil if there is none.
 	candidate() *candidate
-	// confirm returns the fact that a start of a restart depends on, where the cache may be stale.
+	// confirm returns the fact that the start of a restart depends on, where the cache may be stale.
 	confirm() Need
-	// pass leaves a tick behind, as it is started, skipped or missed.
+	// pass moves on from a tick that was started, skipped or missed.
 	pass(c *candidate)
 }
 
-// podTrigger is a trigger for which the pods are the reason. Its restarts have no deadline, and a
-// restart that cannot be sent is taken back without a record: nothing has happened, and as long as the
-// reason lasts, the restart is due again.
+// podTrigger is a trigger whose reason is the state of the pods. Its restarts have no deadline. A restart
+// that cannot be sent is taken back without a record: nothing has happened, and the restart becomes due again
+// while the reason lasts.
 type podTrigger interface {
 	trigger
 	// possible reports whether a restart that was started can still be sent.
 	possible() bool
-	// lasts reports whether the reason for a restart in progress, which was not sent, still exists.
+	// lasts reports whether the reason for a restart in progress that was not sent still exists.
 	lasts(active *tidekeeperv1.ActiveRestart) (bool, Need)
 }
 
@@ -73,7 +75,7 @@ func (t *triggers) of(name tidekeeperv1.Trigger) trigger {
 	}
 }
 
-// due reports whether any trigger has a tick that is due.
+// due reports whether any trigger has a due tick.
 func (t *triggers) due() bool {
 	for _, name := range Triggers {
 		if t.of(name).candidate() != nil {
@@ -83,7 +85,7 @@ func (t *triggers) due() bool {
 	return false
 }
 
-// pass leaves a tick behind.
+// pass moves the trigger of a tick on.
 func (t *triggers) pass(c *candidate) {
 	t.noteTarget()
 	t.of(c.trigger).pass(c)
@@ -117,8 +119,8 @@ func (t *triggers) lastDue(at time.Time) time.Time {
 	return last
 }
 
-// upcoming returns the next tick that is not due yet, of the schedule or requested, or nil. If both
-// are due at the same time there is none: a single restart serves both then.
+// upcoming returns the next tick of the schedule or of a request that is not due yet; nil if there is none,
+// or if both are due at the same time, as a single restart then serves both.
 func (t *triggers) upcoming() *candidate {
 	scheduled, requested := t.schedule.upcoming(), t.request.upcoming()
 	switch {
@@ -133,7 +135,7 @@ func (t *triggers) upcoming() *candidate {
 	}
 }
 
-// message describes the triggers beside the schedule, or is "".
+// message describes the triggers other than the schedule, or is "".
 func (t *triggers) message() string {
 	age, change := t.age.message(), t.change.message()
 	if age != "" && change != "" {

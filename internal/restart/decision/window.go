@@ -32,13 +32,12 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 	return ticks, windows, nil
 }
 
-// InWindows returns the ticks for which a restart may be started.
+// InWindows returns the ticks for which a restart may start.
 func (in *Input) InWindows() schedule.Ticks {
 	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
 }
 
-// opensAt returns the time at which a restart that is due at a time may be started: then, or when the
-// next window opens.
+// opensAt returns the earliest time at or after the due time at which a window is open.
 func opensAt(windows schedule.Windows, due time.Time) time.Time {
 	if opens, ok := windows.OpensAt(due); ok {
 		return opens
@@ -46,11 +45,11 @@ func opensAt(windows schedule.Windows, due time.Time) time.Time {
 	return due
 }
 
-// windowGate is closed while no window is open, and while less is left of a window than the last
-// restart took.
+// windowGate is closed while no window is open, or while the rest of the window is shorter than the last
+// restart.
 type windowGate struct {
 	windows schedule.Windows
-	// wanted says that the spec has windows, even if they are invalid.
+	// wanted is set if the spec has windows, even invalid ones.
 	wanted  bool
 	invalid error
 	history *history

@@ -22,35 +22,34 @@ type Pod struct {
 	Ready   bool
 }
 
-// Input is everything that a decision depends on.
+// Input has all facts that a decision depends on.
 type Input struct {
 	Pods []Pod
-	// CreatedBefore says which pods are to be replaced: all that were created before it.
+	// CreatedBefore is the time before which a pod must have been created to be replaced.
 	CreatedBefore time.Time
-	// Desired is how many pods the workload should have.
+	// Desired is the desired number of pods.
 	Desired int32
-	// MaxUnavailable is how many of these may be unavailable at a time, at least 1.
+	// MaxUnavailable is the maximum number of unavailable pods, at least 1.
 	MaxUnavailable int32
-	// Ordered says that the names of the pods end in their ordinals. The highest ordinal
-	// goes first, as in an update of a StatefulSet.
+	// Ordered is set if pod names end in ordinals. The highest ordinal is evicted first, as in an update of a
+	// StatefulSet.
 	Ordered bool
 }
 
 // Plan is the result of a decision.
 type Plan struct {
-	// Next are the pods to evict now.
+	// Next has the pods to evict now.
 	Next []Pod
-	// Old is the number of pods that are to be replaced, Next among them.
+	// Old is the number of pods that must be replaced, including Next.
 	Old int
-	// Unready is the number of pods that are missing or not ready, of the pods that the
-	// workload should have.
+	// Unready is the number of desired pods that are missing or not ready.
 	Unready int32
-	// Done says that no old pod is left, and that as many are ready as there should be.
+	// Done is set if no old pod is left and the desired number of pods is ready.
 	Done bool
 }
 
-// Decide decides which pods are evicted next. A pod that is not ready goes first, as nothing is
-// lost with it. A ready pod goes only if no more than MaxUnavailable are unavailable then.
+// Decide chooses the pods to evict next. Pods that are not ready come first, as evicting them costs no
+// availability. A ready pod is chosen only if no more than MaxUnavailable pods are unavailable afterwards.
 func Decide(in Input) Plan {
 	var broken, sound []Pod
 	ready := int32(0)
@@ -67,7 +66,7 @@ func Decide(in Input) Plan {
 		}
 	}
 	p := Plan{Old: len(broken) + len(sound), Unready: max(0, in.Desired-ready)}
-	// Places for pods that have neither a ready pod nor an old pod: their pods are coming up.
+	// Desired pods that are neither ready nor old: they are starting.
 	replacing := max(0, p.Unready-int32(len(broken)))
 	for _, pod := range in.sorted(broken) {
 		if replacing >= in.MaxUnavailable {
@@ -78,7 +77,7 @@ func Decide(in Input) Plan {
 	}
 	unavailable := max(p.Unready, replacing)
 	for _, pod := range in.sorted(sound) {
-		// More may be ready than there should be, as in a surge.
+		// During a surge, more pods may be ready than desired.
 		if ready > in.Desired {
 			ready--
 		} else {
@@ -93,12 +92,12 @@ func Decide(in Input) Plan {
 	return p
 }
 
-// IsOld reports whether a pod is to be replaced.
+// IsOld reports whether a pod must be replaced.
 func IsOld(pod Pod, createdBefore time.Time) bool { return pod.Created.Before(createdBefore) }
 
-// CreatedBefore returns Input.CreatedBefore for a restart that is started now
-// for a tick, with these pods. A pod that is created from now on is not older than that, even
-// if the clock by which it is created is behind: it is created after the pods that there are.
+// CreatedBefore returns Input.CreatedBefore for a restart that starts now for a tick. The value is not later
+// than the creation of any future pod, even if the clock of the API server is behind: future pods are created
+// after the given pods.
 func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 	latest := time.Unix(0, 0).UTC()
 	for _, pod := range pods {
@@ -106,16 +105,15 @@ func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 			latest = pod.Created
 		}
 	}
-	// The creation of a pod is in whole seconds. Without an old pod, none is.
+	// Creation times have whole seconds. Without an old pod, there is nothing to replace.
 	if after := latest.Add(time.Second); after.Before(tick) {
 		return after
 	}
 	return tick
 }
 
-// Limit returns how many pods may be unavailable at a time: the number itself, or the percentage
-// of the pods that there should be, rounded down as in a Deployment, and at least 1. The default
-// is 1.
+// Limit returns the maximum number of unavailable pods: the given number, or the percentage of the desired
+// pods, rounded down but at least 1. Defaults to 1.
 func Limit(maxUnavailable *intstr.IntOrString, desired int32) int32 {
 	if maxUnavailable == nil {
 		return 1
@@ -127,8 +125,7 @@ func Limit(maxUnavailable *intstr.IntOrString, desired int32) int32 {
 	return int32(max(1, n))
 }
 
-// sorted returns the pods in the order in which they are evicted: the oldest first, or the
-// highest ordinal.
+// sorted returns the pods in eviction order: the oldest first, or the highest ordinal first.
 func (in *Input) sorted(pods []Pod) []Pod {
 	slices.SortFunc(pods, func(a, b Pod) int {
 		if in.Ordered {
@@ -139,7 +136,7 @@ func (in *Input) sorted(pods []Pod) []Pod {
 	return pods
 }
 
-// ordinal returns the number at the end of the name of a pod, -1 if there is none.
+// ordinal returns the number at the end of a pod name, -1 if there is none.
 func ordinal(name string) int {
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// A change of ConfigMaps and Secrets cannot be foreseen, but a change that has happened and waits to be
-// served is in the status. The content itself does not matter: only whether it is that with
-// which the pods were started.
+// A forecast cannot foresee changes of ConfigMaps and Secrets, but the status shows a past change that waits
+// for its restart. The content itself does not matter: only whether the pods were started with it.
 
-// unserved stands for the hash of a content that the status does not have.
+// unserved represents the hash of content that the pods were not started with.
 const unserved = "unserved"
 
-// configOf returns the content that counts for a ScheduledRestart; nil if none does.
+// configOf returns the content that onConfigChange of a ScheduledRestart covers; nil if it covers none.
 func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 	status := &restart.Status
 	if restart.Spec.OnConfigChange == "" || status.ConfigHash == "" {
@@ -36,8 +35,8 @@ func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 	return c
 }
 
-// oldest returns when the oldest pod of a workload was created. Where that is not known, it is
-// before a change that waits: otherwise that would not wait.
+// oldest returns the creation time of the oldest pod of a workload. If unknown, it is a time before the
+// pending change, as the change would not be pending otherwise.
 func (o *object) oldest(t *target) time.Time {
 	if t.Oldest.IsZero() && o.config != nil && !o.config.Changed.IsZero() {
 		return o.config.Changed.Add(-time.Second)

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// pods returns the pods of a workload, for a restart by eviction: before it all of them are old
-// and ready, and when it has taken as long as such restarts take all of them are new. Budgets for
-// disruptions are not played: how long they make a restart take is in its history.
+// pods returns the simulated pods of a workload for a restart by eviction: all old and ready before the
+// restart, and all new after its usual duration. Disruption budgets are not simulated: their delays are part
+// of the usual duration.
 func (s *simulation) pods(o *object, t *target) *decision.Pods {
 	found := &decision.Pods{Active: make([]evict.Pod, t.State.Pods)}
 	for i := range found.Active {

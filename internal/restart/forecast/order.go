@@ -10,9 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// order puts the predecessors of an object into the input.
+// order sets the predecessors of an object in the input.
 func (s *simulation) order(o *object, in *decision.Input) {
-	// They are read without errors.
+	// Reading the objects cannot fail.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		if other := s.byKey[types.NamespacedName{Namespace: o.key.Namespace, Name: name}]; other != nil {
 			return other.restart, nil

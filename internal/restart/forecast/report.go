@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// report is the forecast as far as it is known.
+// report builds the forecast during the simulation.
 type report struct {
 	Forecast
 	namespace string
-	// left is how many more ticks may be listed.
+	// left is the number of ticks that may still be listed.
 	left int
 }
 
@@ -36,7 +36,7 @@ func newReport(in *Input) report {
 // shows reports whether the ticks of an object are reported.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
-// list adds a tick to a list, unless there are too many, and reports whether it did.
+// list appends a tick to a list unless the maximum is reached, and reports whether it did.
 func (r *report) list(list *[]Tick, t Tick) bool {
 	if r.left == 0 {
 		r.Summary.Unlisted++
@@ -47,7 +47,7 @@ func (r *report) list(list *[]Tick, t Tick) bool {
 	return true
 }
 
-// start reports that a restart is started, or is in progress at first.
+// start reports that a restart starts, or is in progress at the beginning.
 func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	if !r.shows(o) {
 		return
@@ -73,7 +73,7 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	r.Minutes[i].Started++
 }
 
-// minute returns where the minute of a time is among the minutes in which restarts start, or would be.
+// minute returns the index of a minute in the list of minutes, or the index at which to insert it.
 func (r *report) minute(of time.Time) (i int, found bool) {
 	of = of.Truncate(time.Minute)
 	return slices.BinarySearchFunc(r.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
@@ -90,7 +90,7 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	case tidekeeperv1.OutcomeFailed:
 		r.Summary.Failed++
 	case tidekeeperv1.OutcomeMissed, tidekeeperv1.OutcomeSkipped:
-		// It was claimed, and is not sent.
+		// The tick was claimed and not sent.
 		completion = time.Time{}
 		r.countNotStarted(record)
 	}
@@ -103,8 +103,7 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// takeBack reports that a restart that was in progress at first was not sent, and is not
-// wanted any more.
+// takeBack reports that a restart that was in progress at the beginning was not sent and is no longer wanted.
 func (r *report) takeBack(o *object) {
 	if !r.shows(o) {
 		return
@@ -137,7 +136,7 @@ func (r *report) countNotStarted(record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// waits reports whether a tick of an object is due and not decided.
+// waits records whether a tick of an object is due and undecided.
 func (r *report) waits(o *object, waits bool) {
 	if waits == o.waits || !r.shows(o) {
 		return
@@ -149,7 +148,7 @@ func (r *report) waits(o *object, waits bool) {
 	}
 }
 
-// pass reports that nothing happens between two times.
+// pass records that nothing happens between two times.
 func (r *report) pass(from, to time.Time) {
 	if i, found := r.minute(from); found && to.Sub(r.Minutes[i].Time) >= time.Minute {
 		r.Minutes[i].Waiting = r.Summary.Waiting
@@ -169,7 +168,7 @@ func (r *report) finish(objects []*object) Forecast {
 	return r.Forecast
 }
 
-// waitingTick returns the tick of an object that waits.
+// waitingTick returns the waiting tick of an object.
 func waitingTick(o *object) Tick {
 	status := &o.restart.Status
 	tick, trigger := status.PendingRequestTime, tidekeeperv1.TriggerRequest

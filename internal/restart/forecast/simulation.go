@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// object is a ScheduledRestart during the simulation.
+// object is a ScheduledRestart in the simulation.
 type object struct {
 	key     types.NamespacedName
 	order   int
@@ -30,26 +30,26 @@ type object struct {
 	// target is the target of the spec.
 	target *target
 
-	// duration is how long its restarts take, and assumed says that this is not known.
+	// duration is the duration of its restarts, and assumed is set if the duration is not known.
 	duration time.Duration
 	assumed  bool
 
-	// config is the content that counts for onConfigChange, which stays as it is now; nil if none
-	// does.
+	// config is the content that onConfigChange covers, which never changes in the simulation; nil if it
+	// covers none.
 	config *decision.Config
 
-	// sent is the tick that was sent last.
+	// sent is the last tick that was sent.
 	sent time.Time
-	// wake is when to decide about it again; zero means never.
+	// wake is the time of the next decision; zero means never.
 	wake time.Time
-	// waits says that a tick is due and not decided, and scheduled that a tick of the schedule is.
+	// waits is set if any tick is due and undecided, and scheduled if a tick of the schedule is.
 	waits, scheduled bool
-	// started is where the report has the restart in progress, -1 if it is not listed.
+	// started is the index of the restart in progress in the report, -1 if it is not listed.
 	started int
 }
 
-// simulation does to a budget, to objects and to workloads the same as the manager's controller of
-// ScheduledRestarts does, from event to event.
+// simulation does what the manager's controller of ScheduledRestarts would do to the budget, the objects and
+// the workloads, event by event.
 type simulation struct {
 	in      *Input
 	decider decision.Decider
@@ -60,9 +60,9 @@ type simulation struct {
 	targets map[TargetKey]*target
 	agenda  agenda
 	report  report
-	// followers are the objects that come after others, by the keys of these.
+	// followers has the objects that come after each object.
 	followers map[types.NamespacedName][]*object
-	// schedules are the parsed schedules, by expression and time zone.
+	// schedules has the parsed schedules, by expression and time zone.
 	schedules map[[2]string]*schedule.Schedule
 }
 
@@ -79,7 +79,7 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// add takes in a ScheduledRestart, which is decided about first of all. An object that is being
+// add adds a ScheduledRestart to the simulation, which decides about it first. An object that is being
 // deleted is not restarted any more.
 func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if !restart.DeletionTimestamp.IsZero() {
@@ -103,7 +103,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
-	// The records of the forecast are put into it.
+	// Clone the history, as the simulation adds records to it.
 	restart.Status.History = slices.Clone(restart.Status.History)
 	o.config = configOf(restart)
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
@@ -119,8 +119,8 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.agenda.wakeObject(o, s.in.Now)
 }
 
-// parse parses the schedule of an object. Objects with the same schedule share it, and what it has
-// found last.
+// parse parses the schedule of an object. Objects with equal schedules share the parsed schedule and its
+// cached results.
 func (s *simulation) parse(o *object) {
 	spec := &o.restart.Spec
 	key := [2]string{string(spec.GetSchedule()), spec.TimeZone}
@@ -134,7 +134,7 @@ func (s *simulation) parse(o *object) {
 	}
 }
 
-// step plays the next event, and returns false at the end.
+// step processes the next event, and returns false at the end of the simulation.
 func (s *simulation) step() bool {
 	w, ok := s.agenda.next()
 	if !ok {
@@ -154,8 +154,7 @@ func (s *simulation) step() bool {
 	return true
 }
 
-// reconcile decides about an object and carries the decision out, as the controller's
-// Reconcile does.
+// reconcile makes and carries out a decision about an object, like Reconcile of the controller.
 func (s *simulation) reconcile(o *object) {
 	status := &o.restart.Status
 	before := status.Active
@@ -195,8 +194,8 @@ func (s *simulation) reconcile(o *object) {
 		s.enqueue(s.budget.Release(o.key))
 	}
 	if d.Wake.Equal(s.now) {
-		// The next tick is due when the restart completes. It comes after those that have
-		// waited longer, which takes a later time than that of the last record.
+		// The next tick becomes due when the restart completes. It must come after ticks that have waited
+		// longer, so it needs a later time than that of the last record.
 		d.Wake = s.now.Add(time.Second)
 	}
 	s.agenda.wakeObject(o, d.Wake)
@@ -205,14 +204,14 @@ func (s *simulation) reconcile(o *object) {
 		s.send(o, t, d.Send)
 	}
 	if !d.Started.IsZero() {
-		// Its pods are replaced from now on, whether it evicts them or not.
+		// From now on its pods are being replaced, by eviction or otherwise.
 		o.sent = d.Started
 		s.send(o, t, d.Started)
 	}
 }
 
-// explain has the status of each object that waits say for what: while the time is played, no one
-// reads that.
+// explain computes why each waiting object waits, at the end only: during the simulation, no one reads these
+// messages.
 func (s *simulation) explain() {
 	for _, o := range s.objects {
 		if o.waits {
@@ -252,7 +251,7 @@ func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, d
 	}
 }
 
-// enqueue has objects decided about now.
+// enqueue schedules decisions about objects for the current time.
 func (s *simulation) enqueue(keys []types.NamespacedName) {
 	for _, key := range keys {
 		s.agenda.wakeObject(s.byKey[key], s.now)

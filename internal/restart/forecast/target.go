@@ -14,12 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// turnaround is how much longer than its rollout a restart has its slot: the manager writes
-// that it is complete and that another is started, and the times in a history are cut to
-// whole seconds.
+// turnaround is the time for which a restart holds its slot after its rollout: the manager writes that it is
+// complete, then that the next restart starts, and the times in a history are truncated to seconds.
 const turnaround = time.Second
 
-// TargetKey names a workload.
+// TargetKey identifies a workload.
 type TargetKey struct{ Namespace, APIVersion, Kind, Name string }
 
 // KeyOf returns the key of a workload.
@@ -27,27 +26,28 @@ func KeyOf(namespace string, ref tidekeeperv1.TargetRef) TargetKey {
 	return TargetKey{namespace, ref.GetAPIVersion(), ref.Kind, ref.Name}
 }
 
-// Target is a workload as it is now.
+// Target is the current state of a workload.
 type Target struct {
 	// State is nil if the workload does not exist.
 	State *workload.State
-	// Unserved says that the cluster does not serve its kind.
+	// Unserved is set if the cluster does not serve its kind.
 	Unserved bool
-	// Oldest is when its oldest pod was created. If that is not known it is zero, and the
-	// pods are as old as they were when the manager looked at them.
+	// Oldest is the creation time of its oldest pod. If it is zero, the pods have the age that the status
+	// shows.
 	Oldest time.Time
 }
 
-// target is a workload during the simulation.
+// target is a workload in the simulation.
 type target struct {
 	Target
-	// users are the objects that restart it.
+	// users has the objects that restart the workload.
 	users []*object
-	// completes is when the rollout in progress completes, and began when the last rollout began.
+	// completes is the time at which the rollout in progress completes, and began is the time at which the
+	// last rollout began.
 	completes, began time.Time
 }
 
-// targetOf returns the workload that an object restarts or is restarting.
+// targetOf returns the workload of the restart in progress of an object, or of its spec.
 func (s *simulation) targetOf(o *object) *target {
 	ref := decision.TargetRef(o.restart.Status.Active, &o.restart.Spec)
 	if ref == o.restart.Spec.TargetRef {
@@ -56,7 +56,7 @@ func (s *simulation) targetOf(o *object) *target {
 	return s.targets[KeyOf(o.key.Namespace, ref)]
 }
 
-// use takes in a workload that an object restarts or is restarting.
+// use adds a workload that an object restarts.
 func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
@@ -64,7 +64,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 		t = &target{Target: s.initial(key, o), began: s.in.Now}
 		s.targets[key] = t
 		if active := o.restart.Status.Active; t.State != nil && active != nil && active.Eviction != nil {
-			// The workload itself does not show that its pods are being evicted.
+			// The workload does not show that its pods are being evicted.
 			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
 		}
 		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
@@ -79,7 +79,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	}
 }
 
-// initial returns a workload as it is at first.
+// initial returns the state of a workload at the beginning.
 func (s *simulation) initial(key TargetKey, o *object) Target {
 	known, ok := s.in.Targets[key]
 	if !ok {
@@ -91,8 +91,8 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 	return Target{State: Whole(known.State), Oldest: known.Oldest}
 }
 
-// Whole returns a copy of the state of a workload, of which one that runs on each node has all its
-// pods: the manager leaves out nodes that are not ready, which are not known here.
+// Whole returns a copy of the state of a workload; a DaemonSet-like workload has all its pods in the copy.
+// The manager leaves out nodes that are not ready, which are unknown here.
 func Whole(state *workload.State) *workload.State {
 	if state == nil {
 		return nil
@@ -104,8 +104,7 @@ func Whole(state *workload.State) *workload.State {
 	return &whole
 }
 
-// assumed returns the state of a workload of which nothing is known: it is healthy, unless it
-// is being restarted.
+// assumed returns the state of an unknown workload: healthy, unless it is being restarted.
 func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	state := &workload.State{Kind: key.Kind, Name: key.Name, UID: "assumed", Pods: 1, Updates: 1, Rollout: workload.Progress{Available: true}}
 	if active := o.restart.Status.Active; active != nil {
@@ -117,8 +116,8 @@ func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	return state
 }
 
-// completion returns when a rollout completes that is in progress at first: when a restart of
-// the object would, and at once if it has taken longer already.
+// completion returns the time at which a rollout that is in progress at the beginning completes: after the
+// usual duration of a restart, or immediately if that has passed.
 func (s *simulation) completion(o *object) time.Time {
 	started := s.in.Now
 	if active := o.restart.Status.Active; active != nil {
@@ -136,7 +135,7 @@ func (s *simulation) send(o *object, t *target, tick time.Time) {
 	s.changed(t)
 }
 
-// markRestarted makes a workload have a restart in progress.
+// markRestarted changes the state of a workload to a restart in progress.
 func markRestarted(state *workload.State, tick time.Time, duration time.Duration) {
 	at := workload.FormatTime(tick)
 	state.RestartedAt, state.LastTick = at, at
@@ -155,7 +154,7 @@ func (s *simulation) complete(t *target) {
 	s.changed(t)
 }
 
-// changed has the objects decided about that restart a workload.
+// changed schedules decisions about the objects that restart a workload.
 func (s *simulation) changed(t *target) {
 	for _, o := range t.users {
 		s.agenda.wakeObject(o, s.now)

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// wakeup is when something has to be looked at: a target whose rollout completes, or an
-// object that has to be decided about. A wakeup that has got another time since is ignored.
+// wakeup is an entry of the agenda: a target whose rollout completes, or an object to decide about. It is
+// ignored if its target or object has been given another time since.
 type wakeup struct {
-	// at is in nanoseconds since 1970, and order its place among wakeups of the same time: they are
-	// compared a million times.
+	// at is the time in nanoseconds since 1970, and order the rank among wakeups of the same time. Both are
+	// numbers, as wakeups are compared a million times.
 	at     int64
 	order  int
 	target *target
 	object *object
 }
 
-// targetsFirst is the order of targets.
+// targetsFirst is the rank of targets.
 const targetsFirst = -1
 
-// wakeups are a heap of them. At the same time, targets come first, and objects in the order
-// of their names: the same input has to have the same forecast.
+// wakeups is a heap. At the same time, targets come first, then objects by name, so that equal inputs have
+// equal forecasts.
 type wakeups []wakeup
 
 func (w wakeups) before(i, j int) bool {
@@ -30,7 +30,7 @@ func (w wakeups) before(i, j int) bool {
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-// push adds a wake-up. container/heap does the same, but allocates for each.
+// push adds a wakeup. container/heap would allocate memory for each.
 func (w *wakeups) push(x wakeup) {
 	*w = append(*w, x)
 	all := *w
@@ -44,7 +44,7 @@ func (w *wakeups) push(x wakeup) {
 	}
 }
 
-// pop removes the first wake-up.
+// pop removes the first wakeup.
 func (w *wakeups) pop() wakeup {
 	all := *w
 	first, last := all[0], len(all)-1
@@ -65,7 +65,7 @@ func (w *wakeups) pop() wakeup {
 	return first
 }
 
-// outdated reports whether the target or object is to be looked at another time instead.
+// outdated reports whether the target or object has been given another time since.
 func (w *wakeup) outdated() bool {
 	if w.target != nil {
 		return w.target.completes.UnixNano() != w.at
@@ -73,20 +73,20 @@ func (w *wakeup) outdated() bool {
 	return w.object.wake.IsZero() || w.object.wake.UnixNano() != w.at
 }
 
-// agenda has all wakeups until the end of the forecast.
+// agenda has the pending wakeups until the end of the forecast.
 type agenda struct {
 	wakeups wakeups
 	until   time.Time
 }
 
-// wakeObject has an object decided about at a time; zero means never.
+// wakeObject schedules the next decision about an object; zero means never.
 func (a *agenda) wakeObject(o *object, at time.Time) {
 	if o.wake = at; !at.IsZero() && !at.After(a.until) {
 		a.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
 	}
 }
 
-// wakeTarget completes the rollout of a target at a time.
+// wakeTarget schedules the completion of a target's rollout.
 func (a *agenda) wakeTarget(t *target, at time.Time) {
 	if t.completes = at; !at.After(a.until) {
 		a.wakeups.push(wakeup{at: at.UnixNano(), order: targetsFirst, target: t})

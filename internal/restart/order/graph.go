@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order keeps which ScheduledRestarts come after which, as a graph that events update, so
-// that a decision need not search it.
+// Package order keeps the order of ScheduledRestarts (spec.after) as a graph, which events update, so that
+// decisions need not search for predecessors and cycles.
 package order
 
 import (
@@ -19,18 +19,18 @@ type Graph struct {
 	namespaces map[string]*namespace
 }
 
-// namespace is the order within a namespace.
+// namespace is the graph of one namespace.
 type namespace struct {
-	// after has the names that each ScheduledRestart comes after, if it comes after any, and
-	// followers those that come after a name, which need not exist.
+	// after has the predecessors of each ScheduledRestart that has any, by name. followers has the
+	// ScheduledRestarts that come after a name; an object of that name need not exist.
 	after     map[string][]string
 	followers map[string]map[string]bool
-	// cycles has a number for each ScheduledRestart that comes after itself, which it shares with all
-	// that both come after it and before it. Nil means that they are not known.
+	// cycles has a number for each ScheduledRestart on a cycle; the members of a strongly connected component
+	// have the same number. Nil means that the cycles must be computed.
 	cycles map[string]int
 }
 
-// Set sets the predecessors of a ScheduledRestart; none, if it is deleted.
+// Set sets the predecessors of a ScheduledRestart. A deleted object has none.
 func (g *Graph) Set(key types.NamespacedName, after []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,8 +80,8 @@ func (g *Graph) Followers(key types.NamespacedName) []string {
 	return slices.Sorted(maps.Keys(n.followers[key.Name]))
 }
 
-// Cycle returns the names by which a ScheduledRestart comes after itself, from it to it, or nil if
-// it does not. Of a long way the middle is left out.
+// Cycle returns a cycle through a ScheduledRestart as names that begin and end with it; nil if it is not on a
+// cycle. The middle of a long cycle is left out.
 func (g *Graph) Cycle(key types.NamespacedName) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,10 +98,10 @@ func (g *Graph) Cycle(key types.NamespacedName) []string {
 	return n.way(key.Name)
 }
 
-// maxWay is how many ScheduledRestarts are looked at to find the shortest way from a ScheduledRestart to itself.
+// maxWay is the maximum number of ScheduledRestarts that the search for a shortest cycle visits.
 const maxWay = 1000
 
-// way returns the shortest way from a name on a cycle to itself.
+// way returns the shortest cycle from a name to itself. The name must be on a cycle.
 func (n *namespace) way(name string) []string {
 	from := map[string]string{}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
@@ -124,12 +124,12 @@ func (n *namespace) way(name string) []string {
 	return []string{name, "…", name}
 }
 
-// findCycles finds the strongly connected components of the graph, by Tarjan's algorithm, except
-// for single ones that do not come after themselves.
+// findCycles finds the strongly connected components by Tarjan's algorithm. A component of one
+// ScheduledRestart counts only if it comes after itself.
 func (n *namespace) findCycles() {
 	n.cycles = map[string]int{}
-	// number is the place in which each was found, and low the earliest that it leads to, as far
-	// as that is open.
+	// number is the order in which nodes are discovered, and low the smallest number reachable among open
+	// nodes.
 	number, low, isOpen := map[string]int{}, map[string]int{}, map[string]bool{}
 	var open []string
 	var visit func(string)

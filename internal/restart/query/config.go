@@ -25,26 +25,26 @@ type Config struct {
 	Queries    []Query    `json:"queries"`
 }
 
-// Prometheus is where the queries are sent.
+// Prometheus is the server that the queries are sent to.
 type Prometheus struct {
-	// URL is that of the server, without /api/v1.
+	// URL is the base URL of the server, without /api/v1.
 	URL string `json:"url"`
-	// BearerTokenFile has the token that is sent with each query, and is read again when it
-	// changes. Default: none is sent.
+	// BearerTokenFile is a file with the token to send with each query. The file is read again when it
+	// changes. By default no token is sent.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile has the certificates that the server's is verified against. Default: those of the
+	// CAFile is a file with the certificates to verify the server with. Defaults to the certificates of the
 	// system.
 	CAFile string `json:"caFile,omitempty"`
-	// TimeoutSeconds is how long an answer may take. Default: 5.
+	// TimeoutSeconds is the time limit for a query. Defaults to 5.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }
 
-// Query is a question whose every result keeps restarts from being started.
+// Query is a query that keeps restarts from starting while it has a result.
 type Query struct {
-	// Name is what users read.
+	// Name is the name that users see.
 	Name string `json:"name"`
-	// Query is PromQL, in which $namespace and $name are the quoted names of the namespace and
-	// of the workload.
+	// Query is a PromQL expression in which $namespace and $name stand for the quoted names of the namespace
+	// and the workload.
 	Query string `json:"query"`
 }
 
@@ -94,7 +94,7 @@ func Parse(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// decode reads YAML. It refuses fields that do not exist, and fields that are there twice.
+// decode reads YAML, and refuses unknown and duplicate fields.
 func decode(data []byte, c *Config) error {
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -112,7 +112,7 @@ func decode(data []byte, c *Config) error {
 	return fmt.Errorf("%.200s: a file has prometheus (%s) and queries (%s)", strict[0].Error(), fieldsOf[Prometheus](), fieldsOf[Query]())
 }
 
-// fieldsOf lists the fields of a part of the file.
+// fieldsOf lists the JSON names of the fields of a type.
 func fieldsOf[T any]() string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {

@@ -1,9 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package query asks a Prometheus whether a restart may be started. Its address and the
-// queries are the manager's operator's; tenants have no part in them but the names of their
-// namespaces and workloads.
+// Package query asks a Prometheus whether a restart may start. Address and queries are the administrator's;
+// tenants only contribute the names of namespaces and workloads.
 //
 //	config.go      the file that names the Prometheus and the queries
 //	template.go    $namespace and $name in a query
@@ -11,5 +10,5 @@
 //	evaluator.go   the queries about each restart, asked beside the reconciles
 //	metrics.go     its metrics
 //
-// Whatever is not the answer that there is no result keeps a restart from being started.
+// Any answer other than an empty result keeps a restart from starting.
 package query

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// sharedFor is how long an answer serves all restarts that ask the same.
+	// sharedFor is the time for which an answer is shared by all restarts with the same query.
 	sharedFor = 2 * time.Second
-	// perSecond bounds the queries of this process, and atOnce those at the same time.
+	// perSecond limits the rate of queries of this process, and atOnce the number of concurrent queries.
 	perSecond = 20
 	atOnce    = 10
 )
 
-// Evaluator asks the queries about each restart. Its methods return at once.
+// Evaluator runs the queries about restarts in the background. Its methods do not block.
 type Evaluator struct {
 	queries []named
 	ask     func(ctx context.Context, query string) (string, error)
 	metrics *Metrics
 	clock   clock.PassiveClock
-	// answered is called when the queries about a restart are answered.
+	// answered is called when all queries about a restart are answered.
 	answered func(types.NamespacedName)
 
 	limit  *rate.Limiter
@@ -39,7 +39,7 @@ type Evaluator struct {
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*object
-	// shared are the last answers, by the name of the query and its text.
+	// shared has the recent answers, by query name and text.
 	shared map[string]shared
 }
 
@@ -48,20 +48,20 @@ type named struct {
 	query template
 }
 
-// object is what is known of a restart.
+// object is the state of the queries about one restart.
 type object struct {
 	workload string
 	answer   *decision.Answer
 	asking   bool
 }
 
-// shared is what a query has said.
+// shared is a recent answer to a query.
 type shared struct {
 	closed string
 	at     time.Time
 }
 
-// New returns a gate with the queries of a file; nil if the file is "".
+// New returns an Evaluator with the queries of a file; nil if the file is "".
 func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) (*Evaluator, error) {
 	if file == "" {
 		return nil, nil
@@ -93,8 +93,8 @@ func newEvaluator(ask func(context.Context, string) (string, error), metrics *Me
 	}
 }
 
-// Answer returns what the queries said last about a restart and its workload, nil if they were
-// not asked or not answered yet. On a nil gate it is nil.
+// Answer returns the last answer about a restart of a workload; nil if there is none yet. It returns nil for
+// a nil Evaluator.
 func (g *Evaluator) Answer(key types.NamespacedName, workload string) *decision.Answer {
 	if g == nil {
 		return nil
@@ -107,8 +107,8 @@ func (g *Evaluator) Answer(key types.NamespacedName, workload string) *decision.
 	return nil
 }
 
-// Ask asks the queries about a restart and its workload, unless that is being done. The end of
-// the context does not end the questions: each has its time.
+// Ask starts the queries about a restart of a workload, unless they are already running. The queries outlive
+// the context: each has a time limit of its own.
 func (g *Evaluator) Ask(ctx context.Context, key types.NamespacedName, workload string) {
 	g.mu.Lock()
 	o := g.objects[key]
@@ -131,7 +131,7 @@ func (g *Evaluator) Ask(ctx context.Context, key types.NamespacedName, workload 
 	}()
 }
 
-// Forget drops what is kept of a restart.
+// Forget drops the state of a restart.
 func (g *Evaluator) Forget(key types.NamespacedName) {
 	if g == nil {
 		return
@@ -141,7 +141,8 @@ func (g *Evaluator) Forget(key types.NamespacedName) {
 	delete(g.objects, key)
 }
 
-// askAll asks one query after the other until one closes the gate, and says which and why.
+// askAll runs the queries one after the other until the first that has a result or fails, and returns its
+// name and the reason.
 func (g *Evaluator) askAll(ctx context.Context, namespace, workload string) (closed string) {
 	for _, q := range g.queries {
 		if closed := g.askShared(ctx, q.name, q.query.render(namespace, workload)); closed != "" {
@@ -151,7 +152,7 @@ func (g *Evaluator) askAll(ctx context.Context, namespace, workload string) (clo
 	return ""
 }
 
-// askShared asks a query, or returns what it has said just now.
+// askShared runs a query, or returns a recent answer to the same query.
 func (g *Evaluator) askShared(ctx context.Context, name, query string) (closed string) {
 	question := name + " " + query
 	said, _, _ := g.flight.Do(question, func() (any, error) {
@@ -188,7 +189,7 @@ func (g *Evaluator) askOne(ctx context.Context, name, query string) (closed stri
 	return ""
 }
 
-// keep notes an answer for those that ask the same, and drops those that are too old.
+// keep stores an answer for restarts with the same query, and drops old answers.
 func (g *Evaluator) keep(question, closed string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

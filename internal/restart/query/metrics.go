@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What a query says, as a label.
+// Results of a query, as a label.
 const (
 	resultOpen   = "Open"
 	resultClosed = "Closed"
 	resultError  = "Error"
 )
 
-// Metrics are those of the queries.
+// Metrics are the metrics of the queries.
 type Metrics struct {
 	queries  *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -45,8 +45,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// prepare has the series of a query begin with 0: one that began with its first result would
-// hide that from rate().
+// prepare creates the series of a query with the value 0: otherwise rate() would not show its first result.
 func (m *Metrics) prepare(query string) {
 	for _, result := range []string{resultOpen, resultClosed, resultError} {
 		m.queries.WithLabelValues(query, result)

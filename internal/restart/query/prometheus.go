@@ -25,21 +25,21 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes an answer may have.
+	// maxAnswer is the maximum size of a response in bytes.
 	maxAnswer = 1 << 20
-	// mostResults is how many results the server is asked for: one is enough.
+	// mostResults is the limit parameter of each query. A single result is enough to decide.
 	mostResults = 20
-	// maxWords is how much of an answer users are shown.
+	// maxWords is the maximum length of text from a response that is shown to users.
 	maxWords = 300
 )
 
-// server is a Prometheus.
+// server is a client of a Prometheus server.
 type server struct {
 	api     prometheusv1.API
 	timeout time.Duration
 }
 
-// newServer returns the server of a file. It is not asked anything yet.
+// newServer returns a client for the configured server. It sends no request.
 func newServer(p Prometheus) (*server, error) {
 	client, err := rest.HTTPClientFor(&rest.Config{
 		Host: p.URL, BearerTokenFile: p.BearerTokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile},
@@ -49,7 +49,7 @@ func newServer(p Prometheus) (*server, error) {
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
 	client.Transport = &bounded{client.Transport}
-	// The token would be sent to wherever the server points.
+	// Do not follow redirects: the token would be sent to their destination.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirected }
 	c, err := api.NewClient(api.Config{Address: p.URL, Client: client})
 	if err != nil {
@@ -60,7 +60,7 @@ func newServer(p Prometheus) (*server, error) {
 
 var errRedirected = errors.New("the server redirects to another address, which is not followed")
 
-// bounded limits what is read of each answer, after it was decompressed.
+// bounded limits the size of each response after decompression.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -73,7 +73,7 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ask returns the first result of a query, by its labels, "" if there is none.
+// ask returns the labels of the first result of a query, or "" if the query has no result.
 func (s *server) ask(ctx context.Context, query string) (result string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -92,14 +92,14 @@ func (s *server) ask(ctx context.Context, query string) (result string, err erro
 		}
 		return plain(slices.Min(all)), nil
 	case len(warnings) > 0:
-		// Parts of the data may be missing.
+		// The result may be incomplete.
 		return "", fmt.Errorf("warning: %s", plain(warnings[0]))
 	}
 	return "", nil
 }
 
-// words says what went wrong, in one line that is the same each time, as it is in the status of
-// those that wait: without ports of this machine.
+// words describes an error in one line. Equal errors have equal descriptions, as the text is written to the
+// status of waiting ScheduledRestarts, so local port numbers are removed.
 func (s *server) words(err error) string {
 	var tooLarge *http.MaxBytesError
 	var answered *prometheusv1.Error
@@ -126,7 +126,7 @@ func (s *server) words(err error) string {
 	return "its answer is not that of a Prometheus, or ends too early"
 }
 
-// plain returns a text of others as one line of bounded length.
+// plain turns text from a server into one line of bounded length.
 func plain(words string) string {
 	words = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {

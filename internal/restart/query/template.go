@@ -16,11 +16,11 @@ const (
 	nameVariable      = "name"
 )
 
-// template is a query in pieces: every second one is the name of a variable.
+// template is a query split at its variables: elements with odd indexes are names of variables.
 type template []string
 
-// parseTemplate finds the variables of a query. They stand outside of its strings and bring
-// quotes of their own, so that no value can end a string and become part of the query.
+// parseTemplate finds the variables of a query. Variables inside string literals are refused: each value is
+// inserted as a quoted string, so that no value can become part of the query.
 func parseTemplate(query string) (template, error) {
 	var t template
 	from := 0
@@ -57,7 +57,8 @@ func parseTemplate(query string) (template, error) {
 	return append(t, query[from:]), nil
 }
 
-// endOfString returns the place after the string of PromQL that begins at a place, or -1.
+// endOfString returns the index after the PromQL string literal that begins at the given index, or -1 if the
+// string does not end.
 func endOfString(query string, begin int) int {
 	quote := query[begin]
 	for i := begin + 1; i < len(query); i++ {
@@ -84,7 +85,7 @@ func variableIn(text string) string {
 	return ""
 }
 
-// identifier returns the letters, digits and underscores with which a text begins.
+// identifier returns the longest identifier at the beginning of a text.
 func identifier(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -95,7 +96,7 @@ func identifier(text string) string {
 	return text[:end]
 }
 
-// render returns the query about a workload.
+// render returns the query for a workload.
 func (t template) render(namespace, name string) string {
 	var b strings.Builder
 	for i, piece := range t {

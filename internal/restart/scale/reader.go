@@ -19,36 +19,36 @@ import (
 )
 
 const (
-	// unservedFor is for how long it is remembered that a kind is not served.
+	// unservedFor is the time for which the reader remembers that a kind is not served.
 	unservedFor = time.Minute
-	// maxUnserved is how many kinds that are not served a namespace may ask for in that time.
-	// Each costs the discovery of an API group, which has all who ask wait for each other.
+	// maxUnserved is the maximum number of unserved kinds that a namespace may look up in that time. Each
+	// lookup discovers an API group, and concurrent lookups wait for each other.
 	maxUnserved = 10
 )
 
-// Reader reads targets of restarts for all namespaces. Which kinds there are is up to tenants, who
-// may name as many as they like that are not served.
+// Reader reads targets for all namespaces. Tenants choose the kinds, and may name any number of kinds that
+// are not served.
 type Reader struct {
 	client client.SubResourceClientConstructor
 	clock  clock.PassiveClock
-	// asking has the first reads of a kind, each kind in turn.
+	// asking deduplicates concurrent first reads of a kind.
 	asking singleflight.Group
 
 	mu sync.Mutex
-	// since is when unserved and misses were emptied; they are once in unservedFor.
+	// since is the time of the last reset of unserved and misses, which happens every unservedFor.
 	since time.Time
-	// served are kinds that the client has found.
+	// served has the kinds that the client has found, and unserved the kinds that the cluster does not serve.
 	served, unserved sets.Set[schema.GroupKind]
-	// misses count the kinds by namespace that were asked for first there, and are not served.
+	// misses counts, by namespace, the unserved kinds that the namespace was the first to look up.
 	misses map[string]int
 }
 
-// NewReader returns a Reader with a client that finds out which kinds are served.
+// NewReader returns a Reader with a client that discovers the served kinds.
 func NewReader(c client.SubResourceClientConstructor, now clock.PassiveClock) *Reader {
 	return &Reader{client: c, clock: now, served: sets.New[schema.GroupKind]()}
 }
 
-// Read does the same as the function [Read], but that kinds which are not served cost little.
+// Read does the same as the function [Read], but limits the cost of kinds that are not served.
 func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, in *decision.Input) error {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	known, there := r.known(namespace, kind)
@@ -79,7 +79,7 @@ func (r *Reader) known(namespace string, kind schema.GroupKind) (known, there bo
 	return r.unserved.Has(kind) || r.misses[namespace] >= maxUnserved, false
 }
 
-// ask finds out by a read whether a kind is served, once for all who ask meanwhile.
+// ask discovers whether a kind is served by reading an object, once for all concurrent callers.
 func (r *Reader) ask(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, kind schema.GroupKind) (there bool, err error) {
 	answer := r.asking.DoChan(kind.String(), func() (any, error) {
 		if known, there := r.known(namespace, kind); known {

@@ -1,8 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale reads targets of restarts by their scale subresource, for kinds of which nothing
-// else is known.
+// Package scale reads restart targets of arbitrary kinds through their scale subresource.
 package scale
 
 import (
@@ -22,14 +21,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// longestProblem bounds the message about a target that cannot be used: a record has to hold it.
+// longestProblem is the maximum length of the message about an unusable target, so that the message fits into
+// a record of the history.
 const longestProblem = 768
 
-// Read reads the scale subresource of a target, and puts its state into the input. That the
-// target does not exist or cannot be used is no error, but part of the input.
+// Read reads the scale subresource of a target, and sets its state in the input. A target that does not exist
+// or cannot be used is not an error: the input says so.
 func Read(ctx context.Context, c client.SubResourceClientConstructor, namespace string, ref tidekeeperv1.TargetRef, in *decision.Input) error {
 	in.Polled = true
-	// The client of objects of unknown kinds reads nothing else.
+	// The client accepts objects of unknown kinds only as unstructured objects.
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	err := c.SubResource("scale").Get(ctx, workload.Unknown(ref, namespace), found)
@@ -43,7 +43,7 @@ func Read(ctx context.Context, c client.SubResourceClientConstructor, namespace 
 	case apierrors.IsNotFound(err):
 		in.Unreadable = fmt.Sprintf("there is no %s %s in this namespace, or its kind has no scale subresource", ref.Kind, ref.Name)
 	case apierrors.IsForbidden(err):
-		// The API server's words say who needs which right.
+		// The message of the API server names the missing right.
 		in.Unreadable = fmt.Sprintf("the scale subresource of %s %s cannot be read: %s", ref.Kind, ref.Name, err)
 	case err != nil:
 		return fmt.Errorf("get the scale of %s %s: %w", ref.Kind, ref.Name, err)

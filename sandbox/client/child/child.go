@@ -27,8 +27,7 @@ var thread = sync.OnceValue(func() chan<- func() {
 	return functions
 })
 
-// Start starts a command like its method of that name. The command is killed
-// when this process ends.
+// Start starts a command, like [exec.Cmd.Start]. The command is killed when this process ends.
 func Start(command *exec.Cmd) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}

@@ -25,7 +25,7 @@ import (
 // elided is written on a page instead of any number of lines, or instead of the end of a line.
 const elided = "…"
 
-// Step is a command of a page, at a line of it, with the lines that the command prints.
+// Step is a command of a page, with its line number and the lines that it prints.
 type Step struct {
 	Line    int
 	Command string
@@ -73,8 +73,8 @@ func Constant(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Shows reports whether a page shows these lines of output, compared after the function constant, such
-// as [Constant], has replaced the parts that differ from run to run.
+// Shows reports whether a page shows these lines of output. Lines are compared after the function constant,
+// such as [Constant], has replaced the parts that differ from run to run.
 func Shows(got, want []string, constant func(line string) string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -151,7 +151,7 @@ func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
 	return nil, 0
 }
 
-// Must runs commands, each of which has to succeed.
+// Must runs commands, and fails the test if one fails.
 func (s *Shell) Must(t testing.TB, commands ...string) {
 	t.Helper()
 	for _, command := range commands {

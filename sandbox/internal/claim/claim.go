@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claim gives a name to a single process of the machine at a time.
+// Package claim reserves names, each for at most one process of the machine.
 package claim
 
 import (
@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Claim is a name that this process has. It is that of a socket in the abstract
-// namespace, which is the network's: it needs no file, and is given back when its process
-// ends, however it does.
+// Claim is a name that this process has reserved. It is a socket in the abstract namespace, which belongs to
+// a network namespace: it needs no file, and is released when its process ends in any way.
 type Claim struct{ fd int }
 
-// Take takes a name, unless a process has it.
+// Take reserves a name, unless another process has it.
 func Take(name string) (Claim, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -37,5 +36,5 @@ func Taken(name string) bool {
 	return errors.Is(err, unix.EADDRINUSE)
 }
 
-// Release gives the name back.
+// Release releases the name.
 func (c Claim) Release() error { return unix.Close(c.fd) }

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the sandbox command: a file for each subcommand.
+// Package cli implements the sandbox command, with a file for each subcommand.
 package cli
 
 import (
@@ -33,8 +33,8 @@ func Main() int {
 	return execute(ctx, newRoot())
 }
 
-// Silence keeps client libraries from logging errors that this command reports itself, and removes the
-// flags that the compiled-in programs registered for themselves.
+// Silence disables the logs of client libraries for errors that this command reports itself, and removes the
+// flags that the compiled-in programs have registered.
 func Silence() {
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
@@ -58,7 +58,7 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return 0
 }
 
-// exitError is the exit code of a program that this command ran, and that has reported its own error.
+// exitError is the exit code of a program that this command ran and that has already reported its error.
 type exitError int
 
 func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -84,7 +84,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		// Without it, cobra takes the name of a missing subcommand for an argument.
+		// Without this function, cobra would take a misspelt subcommand for an argument.
 		Args: func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args, s.logs()) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -103,7 +103,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	return cmd
 }
 
-// version names this build and the Kubernetes in it.
+// version returns the version of this build and of Kubernetes in it.
 func version() string {
 	build := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -117,8 +117,8 @@ func version() string {
 	return fmt.Sprintf("sandbox %s, Kubernetes %s", build, cluster.KubernetesVersion())
 }
 
-// unknownCommand refuses arguments of the command itself, with a hint at the likely meaning. The
-// logs of the components are in a directory, "" if it is not known.
+// unknownCommand refuses arguments, and suggests the subcommand that was probably meant. logs is the
+// directory of the component logs, "" if unknown.
 func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	if len(args) == 0 {
 		return nil
@@ -132,8 +132,8 @@ func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), hint)
 }
 
-// describeFlagError names the kind of value of a flag, instead of the function that could not parse
-// the value.
+// describeFlagError returns an error that names the expected kind of value, instead of the parse function
+// that failed.
 func describeFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -147,7 +147,7 @@ func describeFlagError(err error) error {
 	return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
-// group makes a command that only holds others.
+// group returns a command that only has subcommands.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -159,7 +159,7 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// arguments requires exactly the named arguments.
+// arguments requires exactly these arguments.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {

@@ -17,8 +17,8 @@ import (
 
 var minorVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// chooseRelease takes the release from the environment where the flag is not given, as if it
-// were: a sandbox that already runs must be of it as well.
+// chooseRelease sets the release from the environment if the flag is not given. It counts as given, so that a
+// running sandbox must have this release, too.
 func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
 	if release := os.Getenv("SANDBOX_KUBERNETES"); release != "" && !flags.Changed("kubernetes") {
 		if err := flags.Set("kubernetes", release); err != nil {
@@ -26,13 +26,12 @@ func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
 		}
 	}
 	if o.Kubernetes != "" {
-		return nil // With an emulated version as well, it is refused for that.
+		return nil // The combination with an emulated version is refused elsewhere.
 	}
 	return checkEmulated(o.EmulatedVersion)
 }
 
-// checkEmulated refuses, before anything is started, a version that the components would
-// refuse.
+// checkEmulated refuses a version that the components would refuse, before anything is started.
 func checkEmulated(text string) error {
 	if text == "" {
 		return nil

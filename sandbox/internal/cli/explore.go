@@ -28,7 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// exploreFlags are the flags of explore, as they are given.
+// exploreFlags has the values of the flags of explore.
 type exploreFlags struct {
 	workload, dir, shard, failOnLog, html, junit string
 	serviceAccount                               string
@@ -36,7 +36,7 @@ type exploreFlags struct {
 	only                                         []string
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
-	// labs are shared with other commands in this process; nil: the command has its own.
+	// labs are the labs to share with other commands in this process; nil for labs of its own.
 	labs *lab.Labs
 }
 
@@ -109,13 +109,13 @@ func needsProgram(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// addJudging adds the flags that say when a run is wrong.
+// addJudging adds the flags for the verdict on a run.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)
 	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back, until the expectations of an operator expire")
 }
 
-// addSettling adds the flags that say when all is at rest, and when the operator has failed.
+// addSettling adds the flags for the detection of a quiet cluster, and of failures of the operator.
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the account of the only installed Deployment or StatefulSet that names an account)")
@@ -145,7 +145,7 @@ func (f exploreFlags) checkTimes() error {
 	return nil
 }
 
-// explorer makes the explorer of the flags, for a workload and an operator.
+// explorer returns an explorer for a workload and an operator.
 func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore.Explorer, error) {
 	testbeds, err := f.testbeds(w, program)
 	return &explore.Explorer{Testbeds: testbeds, Workload: w, Limits: f.limits(), Hold: f.hold}, err
@@ -245,7 +245,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// playable refuses flags for jobs and reports that cannot work, before anything is played.
+// playable refuses impossible flags for jobs and reports, before anything is played.
 func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	if f.jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
@@ -283,7 +283,7 @@ func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *
 	return result.Judged()
 }
 
-// shard reads I/N.
+// shard parses I/N.
 func shard(text string) (i, n int, err error) {
 	if text == "" {
 		return 1, 1, nil
@@ -362,7 +362,7 @@ func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], aga
 	return errFound
 }
 
-// newReport makes the command of a tool that puts its results together.
+// newReport returns the command that combines the results of a tool.
 func newReport(tool string) *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{

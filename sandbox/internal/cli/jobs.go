@@ -5,19 +5,19 @@ package cli
 
 import "runtime"
 
-// perSandbox is the memory of a sandbox with its operator, in bytes.
+// perSandbox is the estimated memory of a sandbox with its operator, in bytes.
 const perSandbox = 1 << 30
 
-// sandboxes returns how many play side by side unless --jobs says so: as many for each
-// processor as given, if there is memory for them and for the others, which wait.
+// sandboxes returns the default number of jobs: the given number per processor, if there is enough memory for
+// their sandboxes and for others that are idle.
 func sandboxes(perProcessor, others int) int {
 	return min(perProcessor*runtime.GOMAXPROCS(0), roomFor(available(), others))
 }
 
-// roomFor returns the number of sandboxes that fit into that many bytes, beside others: at least 1.
+// roomFor returns the number of sandboxes, at least 1, that fit into the given memory beside others.
 func roomFor(bytes uint64, others int) int {
 	return max(1, int(min(bytes/perSandbox, 1000))-others)
 }
 
-// available returns how many bytes of memory programs can have that are started now.
+// available returns the memory available to new programs, in bytes.
 func available() uint64 { return memory{proc: "/proc", cgroup: "/sys/fs/cgroup"}.available() }

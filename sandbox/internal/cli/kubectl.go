@@ -51,7 +51,7 @@ with --keep-history.`,
 			if !dir.Control().Running() {
 				return dir.Control().NotRunning()
 			}
-			// This replaces a KUBECONFIG of the user.
+			// Override KUBECONFIG of the user.
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
 				return err
 			}
@@ -60,8 +60,7 @@ with --keep-history.`,
 	}
 }
 
-// leading takes the named flags, each with its value, from the beginning of the arguments of
-// kubectl.
+// leading removes the named flags, with their values, from the beginning of kubectl's arguments.
 func leading(args []string, names ...string) (map[string]string, []string) {
 	own := map[string]string{}
 next:

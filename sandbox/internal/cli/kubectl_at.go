@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
 )
 
-// parseRevision reads the flag --at.
+// parseRevision parses the flag --at.
 func parseRevision(at string) (int64, error) {
 	revision, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || revision < 1 {

@@ -13,15 +13,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// unlimited is how much memory there is where that is unknown: it limits nothing.
+// unlimited is the amount of memory if the real amount is unknown.
 const unlimited = 1 << 62
 
-// memory is where the kernel says how much memory there is: the folders that are mounted at
-// /proc and /sys/fs/cgroup.
+// memory has the folders in which the kernel reports memory: the mount points of /proc and /sys/fs/cgroup.
 type memory struct{ proc, cgroup string }
 
-// available returns the number of bytes of memory for new programs: the free memory of the machine,
-// or less in a container.
+// available returns the memory for new programs, in bytes: the free memory of the machine, or less in a
+// container.
 func (m memory) available() uint64 {
 	fs, err := procfs.NewFS(m.proc)
 	if err != nil {
@@ -50,13 +49,13 @@ func (m memory) available() uint64 {
 	return left
 }
 
-// limits are the files of a cgroup about memory.
+// limits has the names of a cgroup's files about memory.
 type limits struct {
 	// most are the files with limits.
 	most []string
 	used string
-	// cache is the line of memory.stat with files that the kernel forgets when it needs the
-	// memory: they count as used.
+	// cache is the line of memory.stat with the page cache, which counts as used memory although the kernel
+	// reclaims it when needed.
 	cache string
 }
 
@@ -65,9 +64,9 @@ var (
 	limitsV2 = limits{most: []string{"memory.max", "memory.high"}, used: "memory.current", cache: "inactive_file"}
 )
 
-// leftOnPath returns the free memory of a cgroup, under its own limit and those of its parents. In
-// a container the path may be that on the machine while the group of the container is mounted: of a
-// path that does not exist, only the existing parts count.
+// leftOnPath returns the free memory of a cgroup, under its own limit and the limits of its parents. In a
+// container the path may be the path on the host, while only the container's group is mounted: parts of the
+// path that do not exist are skipped.
 func leftOnPath(mounted, path string, of limits) uint64 {
 	left := uint64(unlimited)
 	for dir := filepath.Join("/", path); ; dir = filepath.Dir(dir) {
@@ -94,7 +93,7 @@ func (l limits) left(group string) uint64 {
 	return most - min(most, used)
 }
 
-// forgettable returns the part of the used memory that is cached files.
+// forgettable returns the size of the page cache, which the kernel can reclaim.
 func (l limits) forgettable(group string) uint64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
 	if err != nil {
@@ -110,7 +109,7 @@ func (l limits) forgettable(group string) uint64 {
 	return 0
 }
 
-// numberIn reads a file with a number. Where there is no limit, it has the word max.
+// numberIn reads a number from a file. The file contains the word max if there is no limit.
 func numberIn(file string) (uint64, bool) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {

@@ -84,8 +84,8 @@ func newNodesAdd(s *target) *cobra.Command {
 	return cmd
 }
 
-// parseTemplate parses the properties of new nodes, and refuses values that the API server would
-// refuse, before any node is created.
+// parseTemplate parses the properties of new nodes. It refuses values that the API server would refuse,
+// before any node is created.
 func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
 	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
 	for _, item := range items(labels) {

@@ -12,11 +12,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// Side returns the number of explorers with a single job that play side by side on this machine.
+// Side returns the number of explorers, with one job each, that can run side by side on this machine.
 func Side() int { return sandboxes(2, 0) }
 
-// Play runs 'sandbox explore' or 'sandbox fuzz' with these arguments in this process, and returns
-// the exit code. Their sandboxes are from the labs, which others may use meanwhile.
+// Play runs 'sandbox explore' or 'sandbox fuzz' with the given arguments in this process, and returns the
+// exit code. Its sandboxes are from the shared labs.
 func Play(ctx context.Context, labs *lab.Labs, args []string, out, progress io.Writer) int {
 	cmd := &cobra.Command{Use: "sandbox", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(newExplore(labs), newFuzz(labs))

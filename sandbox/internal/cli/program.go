@@ -14,23 +14,22 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// program is a program that can be crashed, and is started again then. It ends with this
-// process.
+// program is a program that the proxy can crash and restart. It ends with this process.
 type program struct {
 	arguments []string
-	// environment is added to that of this process.
+	// environment has variables to add to the environment of this process.
 	environment []string
 
 	mu      sync.Mutex
 	process *exec.Cmd
 	// ended is closed when the process has ended.
 	ended chan struct{}
-	// expected: the process is being killed, so that its end is not its own.
+	// expected is set while the process is being killed.
 	expected bool
-	// crashing: it is down, and is about to be started again.
+	// crashing is set from a crash until the restart.
 	crashing bool
 	closed   bool
-	// over gets the exit code of the program, if it ended by itself.
+	// over receives the exit code if the program ends by itself.
 	over chan int
 }
 
@@ -38,7 +37,7 @@ func newProgram(arguments, environment []string) *program {
 	return &program{arguments: arguments, environment: environment, over: make(chan int, 1)}
 }
 
-// start starts it.
+// start starts the program.
 func (p *program) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,7 @@ func (p *program) start() error {
 	command := exec.Command(p.arguments[0], p.arguments[1:]...)
 	command.Env = append(os.Environ(), p.environment...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// Its child processes are killed with it.
+	// A process group, so that child processes are killed, too.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := child.Start(command); err != nil {
 		return fmt.Errorf("start the program: %w", err)
@@ -61,7 +60,7 @@ func (p *program) start() error {
 		defer p.mu.Unlock()
 		if !p.expected {
 			code := command.ProcessState.ExitCode()
-			if code < 0 { // A signal has ended it.
+			if code < 0 { // The process was ended by a signal.
 				code = 1
 			}
 			p.over <- code
@@ -71,7 +70,7 @@ func (p *program) start() error {
 	return nil
 }
 
-// kill kills it, and returns when it has ended.
+// kill kills the program, and returns when it has ended.
 func (p *program) kill() {
 	p.mu.Lock()
 	process, ended := p.process, p.ended
@@ -84,9 +83,9 @@ func (p *program) kill() {
 	<-ended
 }
 
-// crash kills it, and starts it again after a while. Requests of the killed process that were on
-// their way may ask for further crashes: until the next process has started, they count as the same
-// crash, so that there are never two processes.
+// crash kills the program, and restarts it after the given time. Requests in flight of the killed process may
+// ask for further crashes: until the restart, they count as the same crash, so that there are never two
+// processes.
 func (p *program) crash(down time.Duration) {
 	p.mu.Lock()
 	again := p.crashing
@@ -104,7 +103,7 @@ func (p *program) crash(down time.Duration) {
 	})
 }
 
-// close kills it for good.
+// close kills the program without a restart.
 func (p *program) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// proxyFlags are the flags of the proxy.
+// proxyFlags has the values of the flags of proxy.
 type proxyFlags struct {
 	kubeconfig, write, scenario, log, listen, control string
 }
@@ -75,7 +75,7 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	return cmd
 }
 
-// run runs the proxy, and the program if there are arguments.
+// run runs the proxy, together with the program if there are arguments.
 func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error {
 	o, err := f.options(s.dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	if err := cluster.WriteKubeconfig(f.write, server.Kubeconfig); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	// Standard output may be the log.
+	// Print to standard error, as standard output may be the log.
 	fmt.Fprintf(cmd.ErrOrStderr(), `The proxy is ready, rules in force: %d.
   in front of  %s
   listens on   %s
@@ -116,7 +116,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	} else {
 		err = runWith(cmd.Context(), server, crashing)
 	}
-	// A test that passes shows nothing about a fault that was never injected.
+	// Report rules that have not fired: a test that passes without its fault proves nothing.
 	rules, _ := server.Rules().List()
 	for i := range rules {
 		if why := rules[i].Unfired(); why != "" {
@@ -126,7 +126,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	return err
 }
 
-// program is the program that the proxy starts.
+// program returns the program that the proxy starts.
 func (f proxyFlags) program(arguments []string) (*program, error) {
 	if f.log == "" {
 		return nil, errors.New("--log is missing: standard output is that of the program, so name the file for the log")
@@ -141,7 +141,7 @@ func (f proxyFlags) program(arguments []string) (*program, error) {
 	return newProgram(arguments, []string{"KUBECONFIG=" + kubeconfig}), nil
 }
 
-// runWith runs the proxy until the program ends by itself, and returns its exit code.
+// runWith runs the proxy until the program ends by itself, and returns the program's exit code.
 func runWith(ctx context.Context, server *proxy.Server, program *program) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -163,8 +163,8 @@ func runWith(ctx context.Context, server *proxy.Server, program *program) error 
 	return err
 }
 
-// options checks the flags, and reads the files that they name, before anything is written. The
-// default of --kubeconfig is that of the sandbox in a directory.
+// options validates the flags and reads the named files before anything is written. The function sandbox
+// returns the directory with the default for --kubeconfig.
 func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options, error) {
 	o := proxy.Options{Listen: f.listen, Control: f.control}
 	if f.write == "" {
@@ -206,11 +206,11 @@ func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options,
 	return o, err
 }
 
-// longestSocket is how many bytes the path of a socket may have.
+// longestSocket is the maximum length of the path of a socket, in bytes.
 const longestSocket = 107
 
-// checkAddresses refuses a control address, which all users of the machine could reach, and an
-// address that a kubeconfig cannot name.
+// checkAddresses refuses a control address that other users of the machine could reach, and an address that
+// cannot be used in a kubeconfig.
 func checkAddresses(f proxyFlags) error {
 	if _, port, err := net.SplitHostPort(f.control); err == nil {
 		if _, err := strconv.Atoi(port); err == nil {
@@ -230,8 +230,8 @@ func checkAddresses(f proxyFlags) error {
 	return nil
 }
 
-// openLog creates the log file. Closing it leaves standard output open. Requests do
-// not wait for the reader of standard output.
+// openLog opens the log file, or standard output, which stays open when the log is closed. Requests do not
+// wait for the reader of standard output.
 func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	if file == "" {
 		return proxy.NewBacklog(cmd.OutOrStdout()), nil

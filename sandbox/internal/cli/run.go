@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
 )
 
-// runFlags are the flags of run, as they are given.
+// runFlags has the values of the flags of run.
 type runFlags struct {
 	serviceAccount, from, certDir string
 	webhooks                      []string
@@ -58,7 +58,7 @@ user namespaces.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	// Flags after the program belong to the program.
+	// Flags after the program are the program's.
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new account without rights, in the namespace default)")
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")
@@ -69,7 +69,7 @@ user namespaces.`,
 	return cmd
 }
 
-// run is called twice: by the user, and in the namespaces that the first call makes.
+// run runs twice: first in the user's process, and then in the namespaces that the first run creates.
 func (f runFlags) run(ctx context.Context, s *target, program []string) error {
 	o, err := f.options()
 	if err != nil {

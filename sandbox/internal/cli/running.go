@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// join uses a sandbox that another command has started in the directory: it waits until the sandbox is
-// ready and checks that it fits the flags.
+// join waits until a sandbox that another command has started in the directory is ready, and checks that the
+// sandbox fits the flags.
 func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	if !o.Dir.Control().Running() {
 		return false, nil
@@ -22,7 +22,7 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	s, err := o.Dir.Control().Await(cmd.Context())
 	switch {
 	case err != nil && !o.Dir.Control().Running():
-		return false, nil // It has stopped, or failed.
+		return false, nil // The other sandbox has stopped, or failed to start.
 	case err != nil:
 		return true, err
 	}
@@ -33,7 +33,7 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	return true, nil
 }
 
-// fits returns an error if flags ask for another sandbox than the running sandbox.
+// fits returns an error if the flags ask for a different sandbox than the running one.
 func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 	other := differing(flags, o, s)
 	if len(other) == 0 {
@@ -43,8 +43,8 @@ func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
 }
 
-// differing returns the given flags that a running sandbox does not satisfy. More nodes than asked for
-// satisfy --nodes; without --fresh, any state does.
+// differing returns the flags that the running sandbox does not satisfy. More nodes satisfy --nodes, and
+// without --fresh any state is acceptable.
 func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []string {
 	running := s.Delays
 	delays := pflag.NewFlagSet("", pflag.ContinueOnError)

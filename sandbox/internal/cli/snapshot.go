@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// answersWithin is how long etcd may take to answer.
+// answersWithin is the time limit for requests to etcd.
 const answersWithin = 30 * time.Second
 
 func newSnapshot(s *target) *cobra.Command {

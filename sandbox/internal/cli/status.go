@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// statusOutput is the output of status as JSON.
+// statusOutput is the JSON output of status.
 type statusOutput struct {
 	cluster.Status
 	Nodes nodeCount `json:"nodes"`

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// quietFlags are the flags by which status waits until nothing is written any more.
+// quietFlags has the values of the flags with which status waits for a quiet cluster.
 type quietFlags struct{ until, timeout time.Duration }
 
 func (f *quietFlags) add(cmd *cobra.Command) {
@@ -24,8 +24,8 @@ func (f *quietFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum time to wait for quiet")
 }
 
-// check refuses flags that contradict each other, and reports whether to wait. The flags given are
-// until and timeout.
+// check refuses contradictory flags, and reports whether to wait. until and timeout are set if the flags are
+// given.
 func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	switch {
 	case !until && timeout:
@@ -40,7 +40,7 @@ func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	return true, nil
 }
 
-// await waits until nothing is written any more, with --until-quiet.
+// await waits for a quiet cluster, if --until-quiet is given.
 func (f *quietFlags) await(cmd *cobra.Command, s *target) error {
 	if wait, err := f.check(cmd.Flags().Changed("until-quiet"), cmd.Flags().Changed("timeout")); !wait {
 		return err

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// target is the sandbox that a command is for.
+// target is the sandbox on which a command acts.
 type target struct{ dataDir string }
 
 // dir returns the directory of the sandbox.
@@ -27,7 +27,7 @@ func (s *target) dir() (cluster.Dir, error) {
 	return cluster.DefaultDir()
 }
 
-// logs returns the directory of the logs of the components, "" if there is no data directory.
+// logs returns the directory of the component logs, "" if there is no data directory.
 func (s *target) logs() string {
 	dir, err := s.dir()
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *target) logs() string {
 	return dir.Logs()
 }
 
-// running returns the directory of the sandbox, and its status. It is an error if no sandbox runs.
+// running returns the directory and the status of the running sandbox. It is an error if no sandbox runs.
 func (s *target) running(ctx context.Context) (cluster.Dir, cluster.Status, error) {
 	dir, err := s.dir()
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *target) running(ctx context.Context) (cluster.Dir, cluster.Status, erro
 	return dir, status, err
 }
 
-// client returns a client of the API server of the running sandbox.
+// client returns a client for the API server of the running sandbox.
 func (s *target) client(ctx context.Context) (kubernetes.Interface, error) {
 	dir, _, err := s.running(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *target) client(ctx context.Context) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// withEtcd calls a function with the etcd of the running sandbox. It waits until the sandbox is
-// ready: before, the standard objects of a cluster are incomplete.
+// withEtcd calls a function with a client for the etcd of the running sandbox. It first waits until the
+// sandbox is ready, as the standard objects of a cluster are incomplete before.
 func (s *target) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
 	dir, status, err := s.running(ctx)
 	if err == nil && !status.CameUp() {

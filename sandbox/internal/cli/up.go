@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// reportFD is the environment variable with the descriptor of the pipe on which a detached sandbox
-// reports to the command that started it, in a single line, whether it is ready.
+// reportFD is the environment variable with the file descriptor of a pipe, on which a detached sandbox
+// reports in one line whether it is ready.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(s *target) *cobra.Command {
@@ -107,7 +107,7 @@ func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	o.Delays.AddFlags(flags)
 }
 
-// checkNodes refuses numbers of nodes and delays of pods that no sandbox can have.
+// checkNodes refuses impossible numbers of nodes and delays of pods.
 func checkNodes(o cluster.Options) error {
 	if o.Nodes < 0 {
 		return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
@@ -124,7 +124,7 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	detached := os.Getenv(reportFD) != ""
 	if detached {
 		pipe := os.NewFile(3, "report")
-		// The components must not hold it open.
+		// The components must not inherit the pipe.
 		syscall.CloseOnExec(3)
 		os.Unsetenv(reportFD)
 		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }
@@ -151,7 +151,7 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	return err
 }
 
-// at returns the flag --data-dir for a command on the sandbox, "" for the default directory.
+// at returns the flag --data-dir for commands on the sandbox, "" for the default directory.
 func at(dir cluster.Dir) string {
 	if standard, err := (&target{}).dir(); err == nil && standard == dir {
 		return ""
@@ -186,7 +186,7 @@ func atLeast(nodes int) string {
 	return fmt.Sprintf("at least %d nodes", nodes)
 }
 
-// childArgs are the arguments of the process that runs a detached sandbox: the same options.
+// childArgs returns the arguments for the process of a detached sandbox, with the same options.
 func childArgs(o cluster.Options) []string {
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
@@ -199,8 +199,7 @@ func childArgs(o cluster.Options) []string {
 	return append(args, o.Delays.Args()...)
 }
 
-// upDetached starts another process that runs the sandbox, and returns once the sandbox is ready or
-// has failed.
+// upDetached starts the sandbox in another process, and returns once the sandbox is ready or has failed.
 func upDetached(cmd *cobra.Command, o cluster.Options) error {
 	if joined, err := join(cmd, o); joined {
 		return err
@@ -234,7 +233,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 		return err
 	}
 	w.Close()
-	// Pass a signal to end on to the other process.
+	// Forward termination signals to the other process.
 	done := make(chan struct{})
 	defer close(done)
 	go func() {

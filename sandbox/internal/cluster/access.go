@@ -21,15 +21,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access makes connections to the API server and to etcd, for the user of the data directory.
+// Access connects to the API server and to etcd as the user of the data directory.
 type Access struct {
 	credentials credentials
 	settings    settingsFile
-	// admin is the file of the administrator's kubeconfig.
+	// admin is the path of the administrator's kubeconfig.
 	admin string
 }
 
-// NewKubeconfig makes a kubeconfig with a new client certificate of a user.
+// NewKubeconfig returns a kubeconfig with a new client certificate for a user.
 func (a Access) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	s, err := a.settings.load()
 	if err != nil {
@@ -38,7 +38,7 @@ func (a Access) NewKubeconfig(user string, groups []string) ([]byte, error) {
 	return a.credentials.kubeconfig(s.apiServer(), user, groups)
 }
 
-// AdminKubeconfig makes the kubeconfig of the administrator.
+// AdminKubeconfig returns a new kubeconfig for the administrator.
 func (a Access) AdminKubeconfig() ([]byte, error) {
 	return a.NewKubeconfig(Admin, []string{superusers})
 }
@@ -51,8 +51,8 @@ func (a Access) RESTConfig() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", a.admin)
 }
 
-// writeKubeconfigs writes the kubeconfigs of the components and of the administrator, and a copy of
-// the latter if it is named.
+// writeKubeconfigs writes the kubeconfigs of the components and of the administrator, and a copy of the
+// latter unless adminCopy is empty.
 func (a Access) writeKubeconfigs(adminCopy string) error {
 	s, err := a.settings.load()
 	if err != nil {
@@ -74,7 +74,7 @@ func (a Access) writeKubeconfigs(adminCopy string) error {
 	return WriteKubeconfig(adminCopy, admin)
 }
 
-// Etcd returns a client of the etcd of the running sandbox.
+// Etcd returns a client for the etcd of the running sandbox.
 func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	s, err := a.settings.load()
 	if err != nil {
@@ -99,9 +99,9 @@ func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// WriteKubeconfig replaces a file by a kubeconfig, which has a key in it. Only the user can read
-// it, whatever the mode of the old file or of the target of a symbolic link was, and a client that
-// waits for the file never reads a part of it.
+// WriteKubeconfig replaces a file by a kubeconfig, which contains a key. Only the user can read it, whatever
+// the mode of the old file or of the target of a symbolic link. A client that waits for the file never reads
+// a partial file.
 func WriteKubeconfig(file string, data []byte) error {
 	if err := writeSecret(file, data); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
@@ -109,7 +109,7 @@ func WriteKubeconfig(file string, data []byte) error {
 	return nil
 }
 
-// mayOverwrite refuses to overwrite a kubeconfig that is not a sandbox's.
+// mayOverwrite refuses to overwrite a kubeconfig that does not belong to a sandbox.
 func mayOverwrite(kubeconfig string) error {
 	if kubeconfig == "" {
 		return nil
@@ -118,8 +118,8 @@ func mayOverwrite(kubeconfig string) error {
 		"%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig))
 }
 
-// MayOverwrite returns the refusal if there is a file of that name, unless it is empty or a
-// kubeconfig with only the named cluster.
+// MayOverwrite returns the given error if the file exists, unless it is empty or a kubeconfig whose only
+// cluster has the given name.
 func MayOverwrite(kubeconfig, cluster string, refusal error) error {
 	data, err := os.ReadFile(kubeconfig)
 	switch {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control is a client of the sandbox that runs in a directory.
+// Control is a client for the sandbox that runs in a directory.
 type Control struct {
 	dir    Dir
 	socket string
@@ -34,7 +34,7 @@ func (c Control) NotRunning() error {
 	return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", c.dir)
 }
 
-// pid returns the process that runs the sandbox, or ran the last sandbox.
+// pid returns the process ID of the running sandbox, or of the last sandbox in the directory.
 func (c Control) pid() int {
 	if pid, err := peer(context.Background(), c.socket); err == nil {
 		return pid
@@ -42,7 +42,7 @@ func (c Control) pid() int {
 	return c.lock.pid()
 }
 
-// call makes a request of the sandbox.
+// call sends a request to the control socket.
 func (c Control) call(ctx context.Context, method, path string, answer any) error {
 	if !c.Running() {
 		return c.NotRunning()
@@ -75,7 +75,7 @@ func (c Control) call(ctx context.Context, method, path string, answer any) erro
 	return json.Unmarshal(body, answer)
 }
 
-// Status returns the state of the running sandbox.
+// Status returns the status of the running sandbox.
 func (c Control) Status(ctx context.Context) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -83,7 +83,7 @@ func (c Control) Status(ctx context.Context) (Status, error) {
 	return s, c.call(ctx, http.MethodGet, "/status", &s)
 }
 
-// Await waits until the running sandbox is ready and returns its state.
+// Await waits until the running sandbox is ready, and returns its status.
 func (c Control) Await(ctx context.Context) (Status, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("the sandbox that starts in %s was not ready after %s: see %s, or stop it with 'sandbox down'", c.dir, startTimeout, c.dir.Logs()))
@@ -115,7 +115,7 @@ func (c Control) Act(ctx context.Context, component, action string) error {
 // reports whether a sandbox was running.
 func (c Control) Stop(ctx context.Context) (bool, error) {
 	if !c.Running() {
-		// A sandbox that was killed leaves cgroups behind.
+		// A killed sandbox leaves cgroups behind.
 		return false, removeCgroups(c.dir)
 	}
 	ran, err := c.stop(ctx)
@@ -130,9 +130,9 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
-		return true, nil // It has just ended.
+		return true, nil // The process has just ended.
 	case err != nil:
-		// The kernel does not have pidfds, or a seccomp profile forbids them.
+		// The kernel does not support pidfds, or a seccomp profile forbids them.
 		return true, c.stopUnwatched(ctx, pid)
 	}
 	defer unix.Close(process)
@@ -144,7 +144,7 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return true, ctx.Err()
 	}
-	// It hangs. The kernel ends its children with it.
+	// The process hangs. Its children are killed by the kernel together with it.
 	if err := unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("end process %d: %w", pid, err)
 	}
@@ -155,14 +155,14 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// stopUnwatched stops the sandbox where its process cannot be held by a descriptor. A process that
-// does not stop is left alone: by the time it is killed, its ID may be another process'.
+// stopUnwatched stops the sandbox without a pidfd. It does not kill a process that fails to stop: by then,
+// another process may have its ID.
 func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*stopTimeout)
 	defer cancel()
 	err := c.call(ctx, http.MethodPost, "/stop", nil)
 	for ctx.Err() == nil && err == nil {
-		// The lock ends with the process.
+		// The lock is released when the process ends.
 		if !c.Running() {
 			return nil
 		}
@@ -171,8 +171,8 @@ func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	return fmt.Errorf("the sandbox in %s does not stop: end process %d", c.dir, pid)
 }
 
-// process returns the ID of the process that serves the socket, even if it hangs. A sandbox that is
-// just starting has no socket yet; if it ends before that, there is no process.
+// process returns the ID of the process that serves the socket, even if it hangs. A sandbox that is starting
+// has no socket yet; if it ends before it has one, there is no process.
 func (c Control) process(ctx context.Context) (int, error) {
 	var err error
 	for range 50 {
@@ -228,12 +228,11 @@ func waitGone(ctx context.Context, process int, timeout time.Duration) bool {
 	return false
 }
 
-// remembering are the components that remember objects by their UID, for instance that an object
-// is gone for good. They must not run while a snapshot is restored.
+// remembering lists the components that remember objects by UID, for instance that an object is gone for
+// good. They must not run while a snapshot is restored.
 var remembering = Components[2:]
 
-// Without calls a function while the components that act on objects by themselves do not run, and
-// starts them again, whatever it returns.
+// Without calls a function while the controllers are stopped, and restarts them afterwards in any case.
 func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -247,7 +246,7 @@ func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	}
 	var killed []string
 	defer func() {
-		// Also after an interrupt.
+		// Restart them even after an interrupt.
 		ctx := context.WithoutCancel(ctx)
 		for _, name := range killed {
 			if failed := c.Act(ctx, name, "start"); failed != nil {

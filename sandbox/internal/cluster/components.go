@@ -14,30 +14,29 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// stopTimeout is the longest time that a component takes to end after SIGTERM.
+// stopTimeout is the time limit for a component to end after SIGTERM.
 const stopTimeout = 5 * time.Second
 
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// plan has the command line of each component of a sandbox, as a function of its fields.
+// plan computes the command line of each component.
 //
-// The flags are those of a production cluster, with these differences. State is not synced to
-// disk, because a sandbox need not survive a power failure. There is a single instance of each
-// component, so none elects a leader. Profiles and the ports of the controller manager and the
-// scheduler are off, as nothing outside reaches them. The limits for clients of the API server are
-// raised: they protect shared API servers.
+// The flags are those of a production cluster, with these differences. State is not synced to disk, because a
+// sandbox need not survive a power failure. There is a single instance of each component, so there is no
+// leader election. Profiling and the ports of the controller manager and the scheduler are off, as nothing
+// uses them. The limits for clients of the API server are raised: they protect shared API servers.
 type plan struct {
 	Options
 	settings settings
-	// version is the version of the control plane, such as v1.34.4, and program the file of the
-	// control plane of another release, "" for the programs that are compiled in.
+	// version is the version of the control plane, such as v1.34.4. program is the binary with the control
+	// plane of another release, "" for the compiled-in programs.
 	version, program string
 }
 
 func (p plan) etcd() supervisor.Spec {
 	c, client := p.Dir.credentials(), p.settings.etcd()
-	// There are no peers, but etcd wants to listen for some.
+	// etcd requires an address for peers, although there are none.
 	peer := fmt.Sprintf("https://%s:0", ports.Loopback)
 	return supervisor.Spec{
 		Name: component.Etcd,
@@ -74,7 +73,7 @@ func (p plan) apiServer() supervisor.Spec {
 		"--etcd-keyfile=" + c.keyFile(etcdClientCert),
 		"--bind-address=" + ports.Loopback,
 		"--advertise-address=" + ports.Loopback,
-		// The endpoints of the service "kubernetes" may not be loopback addresses.
+		// The endpoints of the service "kubernetes" must not be loopback addresses.
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", p.settings.APIServerPort),
 		"--permit-port-sharing",
@@ -98,7 +97,7 @@ func (p plan) apiServer() supervisor.Spec {
 		"--service-account-signing-key-file=" + c.keyFile(serviceAccountKey),
 		"--profiling=false",
 		"--egress-selector-config-file=" + p.Dir.path("egress.yaml"),
-		// The names of nodes are in no DNS.
+		// Names of nodes cannot be resolved by DNS.
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 	}
 	if p.RealNodes > 0 {
@@ -111,16 +110,15 @@ func (p plan) apiServer() supervisor.Spec {
 		args = append(args,
 			"--audit-policy-file="+p.Dir.path("audit-policy.yaml"),
 			"--audit-log-path="+p.Dir.AuditLog(),
-			// In megabytes. Tests that count requests need them in one file.
+			// In megabytes. Tests that count requests need all of them in one file.
 			"--audit-log-maxsize=1024",
 		)
 	}
 	return supervisor.Spec{Name: component.APIServer, Path: p.program, Port: p.settings.APIServerPort, Args: append(args, p.emulating()...)}
 }
 
-// emulating makes a component behave like a component of the emulated version. Every client that
-// watches all kinds of the API server must have the same version, or it waits for kinds that the
-// API server does not serve.
+// emulating returns the flags that make a component behave like one of the emulated version. All clients that
+// watch every kind need the same version, or they would wait for kinds that the API server does not serve.
 func (p plan) emulating() []string {
 	if p.EmulatedVersion == "" {
 		return nil
@@ -130,7 +128,7 @@ func (p plan) emulating() []string {
 
 func (p plan) controllerManager() supervisor.Spec {
 	c := p.Dir.credentials()
-	// The ttl controller annotates each node with how long kubelets may cache secrets: a write to
+	// The ttl controller annotates nodes with the time for which kubelets may cache secrets, which writes to
 	// every node whenever the cluster grows much.
 	controllers := "--controllers=*,-ttl-controller"
 	for _, name := range p.WithoutControllers {
@@ -143,16 +141,16 @@ func (p plan) controllerManager() supervisor.Spec {
 		"--cluster-signing-cert-file="+c.certFile(clusterCA),
 		"--cluster-signing-key-file="+c.keyFile(clusterCA),
 		controllers,
-		// It creates the directory of these plugins if it is missing, by default a directory of
-		// the machine. A device exists and has no plugins.
+		// The controller manager creates the directory for these plugins if it is missing; the default is a
+		// system directory. A device exists and contains no plugins.
 		"--flex-volume-plugin-dir=/dev/null",
 	)
 }
 
 func (p plan) scheduler() supervisor.Spec { return p.client(component.Scheduler) }
 
-// client is a component that is a client of the API server, with the arguments of its own and those
-// of all such components.
+// client returns a component that is a client of the API server, with its own arguments and the common
+// arguments.
 func (p plan) client(name string, args ...string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: p.program, Args: slices.Concat([]string{
 		"--kubeconfig=" + p.Dir.credentials().kubeconfigOf("system:"+name),
@@ -178,8 +176,7 @@ func (p plan) kubelets() supervisor.Spec {
 	}, args...)}
 }
 
-// Components are the names of the components of a sandbox, in the order in which they depend on
-// each other.
+// Components lists the components of a sandbox in the order of their dependencies.
 var Components = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.Kubelets,
 }

@@ -19,11 +19,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// Status is the state of a running sandbox.
+// Status is the status of a running sandbox.
 type Status struct {
 	DataDir Dir `json:"dataDir"`
 	PID     int `json:"pid"`
-	// Ready: it has started, and all components run.
+	// Ready is set if the start is complete and all components run.
 	Ready      bool   `json:"ready"`
 	APIServer  string `json:"apiServer"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -42,7 +42,7 @@ type Status struct {
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
-	// RSSBytes is the memory of all processes, that of the sandbox itself included.
+	// RSSBytes is the total memory of all processes, including the sandbox itself.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
 }
@@ -50,7 +50,7 @@ type Status struct {
 // CameUp reports whether the start is complete.
 func (s Status) CameUp() bool { return s.Times.Ready.Duration > 0 }
 
-// Down returns the components that do not run, each with its state.
+// Down returns the components that do not run, with their states.
 func (s Status) Down() []string {
 	var down []string
 	for _, c := range s.Components {
@@ -67,7 +67,7 @@ func (s Status) Down() []string {
 	return down
 }
 
-// Times are how long the start took.
+// Times has the durations of the start.
 type Times struct {
 	APIServerReady metav1.Duration `json:"apiServerReady"`
 	Ready          metav1.Duration `json:"ready"`
@@ -122,7 +122,7 @@ func (c *cluster) status() Status {
 	return s
 }
 
-// serveControl serves the control socket to other processes of the same user.
+// serveControl serves the control socket for other processes of the same user.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.sockets().control()
 	if dir := filepath.Dir(path); dir != string(c.Dir) {
@@ -130,7 +130,7 @@ func (c *cluster) serveControl() (func(), error) {
 			return nil, fmt.Errorf("control socket: %w", err)
 		}
 	}
-	// The directory is locked: no process uses a socket that an earlier run left behind.
+	// The directory is locked, so the socket must be from an earlier run.
 	_ = os.Remove(path)
 	// Other users may have access to the directory.
 	listener, err := socket.Listen(context.Background(), path)
@@ -164,7 +164,7 @@ func (c *cluster) serveControl() (func(), error) {
 	return func() { _ = server.Close() }, nil
 }
 
-// rss is the resident memory of a process.
+// rss returns the resident memory of a process.
 func rss(pid int) int64 {
 	buf, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// copyAll copies a file, or a directory with all files and directories in it.
+// copyAll copies a file, or a directory recursively.
 func copyAll(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

@@ -16,55 +16,56 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// contextName is the name of the cluster, the user and the context in the kubeconfigs of
-// sandboxes. A sandbox may overwrite a kubeconfig with that name.
+// contextName is the name of the cluster, the user and the context in kubeconfigs of sandboxes. A sandbox may
+// overwrite a kubeconfig with this name.
 const contextName = "tidekeeper-sandbox"
 
-// Admin is the user that may do everything.
+// Admin is the user with all rights.
 const Admin = "sandbox-admin"
 
-// superusers is the group for which RBAC is not asked.
+// superusers is the group that bypasses RBAC.
 const superusers = "system:masters"
 
 // Names of the certificates and keys.
 const (
 	// clusterCA signs the certificates of the API server and its clients.
 	clusterCA = "ca"
-	// etcdCA signs the certificates of etcd and its clients. It is an authority of its own, or
-	// each user of the API server could read and write etcd.
+	// etcdCA signs the certificates of etcd and its clients. It is a separate authority, since otherwise
+	// every user of the API server could access etcd.
 	etcdCA            = "etcd-ca"
 	apiServerCert     = "kube-apiserver"
 	etcdCert          = "etcd"
 	etcdClientCert    = "etcd-client"
 	serviceAccountKey = "service-accounts"
-	// frontProxyCA signs the certificate by which aggregated API servers know the API server.
+	// frontProxyCA signs the certificate with which the API server identifies itself to aggregated API
+	// servers.
 	frontProxyCA   = "front-proxy-ca"
 	frontProxyCert = "front-proxy-client"
-	// kubeletClientCert is the certificate by which real kubelets know the API server.
+	// kubeletClientCert is the certificate with which the API server identifies itself to real kubelets.
 	kubeletClientCert = "kube-apiserver-kubelet"
 )
 
-// serviceIP is the address of the API server inside the cluster.
+// serviceIP is the cluster IP of the API server.
 const serviceIP = "10.96.0.1"
 
-// dnsIP is the address of the name server for pods on real nodes, of the range of services.
+// dnsIP is the cluster IP of the DNS server for pods on real nodes.
 const dnsIP = "10.96.0.10"
 
-// credentials are the certificates, keys and kubeconfigs of a sandbox.
+// credentials manages the certificates, keys and kubeconfigs of a sandbox.
 type credentials struct {
-	// pki is the directory of certificates and keys, and kubeconfigs that of the kubeconfigs of
-	// the components.
+	// pki is the directory of certificates and keys, and kubeconfigs the directory of the components'
+	// kubeconfigs.
 	pki, kubeconfigs string
 }
 
 func (c credentials) certFile(name string) string { return filepath.Join(c.pki, name+".crt") }
 func (c credentials) keyFile(name string) string  { return filepath.Join(c.pki, name+".key") }
 
-// kubeconfigOf is the kubeconfig of a user that is a component.
+// kubeconfigOf returns the path of the kubeconfig of a component's user.
 func (c credentials) kubeconfigOf(user string) string { return filepath.Join(c.kubeconfigs, user) }
 
-// issue issues the certificates and keys that are missing: all in a new directory, and the new
-// names in a directory of an earlier release.
+// issue issues the missing certificates and keys: all for a new directory, and new ones for a directory of an
+// earlier release.
 func (c credentials) issue() error {
 	cluster, newCluster, err := authority(c.pki, clusterCA)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c credentials) issue() error {
 		serviceAccountKey: pki.NewSigningKey,
 		kubeletClientCert: func() (pki.Pair, error) { return cluster.Client("kube-apiserver-kubelet-client", superusers) },
 	} {
-		// A certificate is of no use without the authority that issued it.
+		// A certificate is useless without the authority that issued it.
 		if pki.Exists(c.pki, name) && !newCluster && !newEtcd && !newFrontProxy {
 			continue
 		}
@@ -106,7 +107,7 @@ func (c credentials) issue() error {
 	return nil
 }
 
-// authority returns the authority of that name, and whether it was made now.
+// authority returns the authority of the given name, and whether it was just created.
 func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
 	if pki.Exists(dir, name) {
 		loaded, err := pki.LoadAuthority(dir, name)
@@ -119,7 +120,7 @@ func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
 	return made, true, made.Write(dir, name)
 }
 
-// kubeconfig makes a kubeconfig with a new client certificate of a user, for an API server at that
+// kubeconfig returns a kubeconfig with a new client certificate for a user, for an API server at the given
 // URL.
 func (c credentials) kubeconfig(server, user string, groups []string) ([]byte, error) {
 	ca, err := pki.LoadAuthority(c.pki, clusterCA)
@@ -133,16 +134,15 @@ func (c credentials) kubeconfig(server, user string, groups []string) ([]byte, e
 	return ca.Kubeconfig(pki.Endpoint{Cluster: contextName, User: user, URL: server}, pair)
 }
 
-// users of the API server that are components.
+// users maps the users of components to their groups.
 var users = map[string][]string{
 	"system:" + component.ControllerManager: nil,
 	"system:" + component.Scheduler:         nil,
-	// One process is all nodes, and the node authorizer would let each node only do what concerns
-	// itself.
+	// A single process runs all nodes, and the node authorizer limits each node to its own objects.
 	"sandbox:" + component.Kubelets: {superusers},
 }
 
-// writeComponents writes the kubeconfigs of the components, for an API server at that URL.
+// writeComponents writes the kubeconfigs of the components, for an API server at the given URL.
 func (c credentials) writeComponents(server string) error {
 	if err := os.MkdirAll(c.kubeconfigs, 0o700); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c credentials) writeComponents(server string) error {
 	return nil
 }
 
-// writeNode writes the credentials of the kubelet of a real node.
+// writeNode writes the credentials for the kubelet of a real node.
 func (c credentials) writeNode(spec realnode.Spec) error {
 	ca, err := pki.LoadAuthority(c.pki, clusterCA)
 	if err != nil {
@@ -170,7 +170,7 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	if err != nil {
 		return err
 	}
-	// The node reaches the API server only the way that pods do.
+	// Real nodes reach the API server only at its cluster IP, like pods.
 	kubeconfig, err := c.kubeconfig(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	return nil
 }
 
-// writeSecret replaces a file at once by a file with the mode 0600.
+// writeSecret atomically replaces a file by a file with mode 0600.
 func writeSecret(file string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {

@@ -31,7 +31,7 @@ func DefaultDir() (Dir, error) {
 	return Dir(filepath.Join(home, ".local", "state", "tidekeeper-sandbox")), nil
 }
 
-// Abs makes a directory absolute, which its lock and its sockets need.
+// Abs returns an absolute path, as lock and sockets require.
 func Abs(dir string) (Dir, error) {
 	if dir == "" {
 		return "", errors.New("the data directory has no name: give one with --data-dir")
@@ -59,11 +59,11 @@ func (d Dir) Logs() string { return d.path("logs") }
 // Images is the directory of the images for real nodes.
 func (d Dir) Images() string { return d.path("images") }
 
-// KubeletsSocket is the socket of the simulated kubelets, which takes HTTP CONNECT.
+// KubeletsSocket is the socket of the simulated kubelets, which accepts HTTP CONNECT.
 func (d Dir) KubeletsSocket() string { return d.sockets().kubelets() }
 
-// ProgramSocket is the socket of a program that runs as a pod with a network of its own, while
-// there is such a program. It takes HTTP CONNECT.
+// ProgramSocket is the socket of a program that runs as a pod with its own network, while there is such a
+// program. It accepts HTTP CONNECT.
 func (d Dir) ProgramSocket() string { return d.sockets().program() }
 
 // Control returns a client of the sandbox that runs in the directory.
@@ -77,7 +77,7 @@ func (d Dir) Access() Access {
 // RESTConfig returns the administrator's connection to the API server.
 func (d Dir) RESTConfig() (*rest.Config, error) { return d.Access().RESTConfig() }
 
-// Etcd returns a client of the etcd of the running sandbox.
+// Etcd returns a client for the etcd of the running sandbox.
 func (d Dir) Etcd(ctx context.Context) (*clientv3.Client, error) { return d.Access().Etcd(ctx) }
 
 func (d Dir) sockets() sockets       { return sockets{dir: string(d)} }
@@ -88,18 +88,17 @@ func (d Dir) credentials() credentials {
 	return credentials{pki: d.path("pki"), kubeconfigs: d.path("kubeconfigs")}
 }
 
-// processFiles are the files of a running sandbox. The marker is the last: as long as it exists,
-// the directory belongs to a sandbox.
+// processFiles are the files of a running sandbox. The marker is removed last: while it exists, the directory
+// belongs to a sandbox.
 var processFiles = []string{"control.sock", "kubelets.sock", "program.sock", "sandbox.log", "lock", marker}
 
-// stateFiles outlive the processes of a sandbox.
+// stateFiles are the files that remain when a sandbox stops.
 var stateFiles = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images"}
 
-// copiedFiles are the part of the state that another data directory can begin with.
+// copiedFiles are the state files that a copy of the data directory needs.
 var copiedFiles = []string{marker, "etcd", "pki", "sandbox.json"}
 
-// remove removes all files of sandboxes from the directory, and then the directory, unless it has
-// other files.
+// remove removes all files of a sandbox from the directory, and then the directory itself if it is empty.
 func (d Dir) remove() {
 	for _, name := range slices.Concat(stateFiles, processFiles) {
 		_ = os.RemoveAll(d.path(name))
@@ -107,7 +106,7 @@ func (d Dir) remove() {
 	_ = os.Remove(string(d))
 }
 
-// clear removes the state of earlier runs, and nothing else.
+// clear removes the state of earlier runs only.
 func (d Dir) clear() error {
 	for _, name := range stateFiles {
 		if err := os.RemoveAll(d.path(name)); err != nil {
@@ -117,8 +116,8 @@ func (d Dir) clear() error {
 	return nil
 }
 
-// CopyTo makes another data directory with the same state. No sandbox may run in this directory,
-// and the other must not exist. A sandbox that starts there gets ports of its own.
+// CopyTo creates another data directory with the same state. No sandbox may run in this directory, and the
+// other must not exist. A sandbox in the copy gets its own ports.
 func (d Dir) CopyTo(other Dir) error {
 	if d.lock().held() {
 		return fmt.Errorf("a sandbox runs in %s: its state cannot be copied", d)

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is locked by the process of a sandbox, and has its ID. The lock ends with the open file
-// or with the process, however the process ends.
+// lockFile is the path of a file that the process of a sandbox locks, and that contains its process ID. The
+// lock is released when the file is closed or the process ends in any way.
 type lockFile string
 
-// errLocked is the error of take if another process has the lock.
+// errLocked is returned by take if another process has the lock.
 var errLocked = errors.New("another process has the lock")
 
-// take locks the file, which is created if it does not exist.
+// take creates the file if necessary, and locks it.
 func (l lockFile) take() (*os.File, error) {
 	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// A process that checks whether the lock is taken holds it for a few microseconds.
+	// Retry, as a process that only checks the lock holds it for some microseconds.
 	for range 20 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			return f, nil
@@ -51,14 +51,14 @@ func (l lockFile) held() bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// pid returns the process that has the lock, or had it last; 0 if the file does not say.
+// pid returns the process that has the lock, or had it last; 0 if unknown.
 func (l lockFile) pid() int {
 	buf, _ := os.ReadFile(string(l))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(buf)))
 	return pid
 }
 
-// writePID writes the ID of this process into the locked file.
+// writePID writes the process ID of this process into the locked file.
 func writePID(locked *os.File) error {
 	if err := locked.Truncate(0); err != nil {
 		return err
@@ -67,7 +67,7 @@ func writePID(locked *os.File) error {
 	return err
 }
 
-// sameFile reports whether a name still leads to an open file.
+// sameFile reports whether a path still refers to an open file.
 func sameFile(f *os.File, name string) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -77,7 +77,7 @@ func sameFile(f *os.File, name string) bool {
 	return err == nil && os.SameFile(open, named)
 }
 
-// RunningError is returned if another sandbox runs in a directory.
+// RunningError is the error if another sandbox runs in the directory.
 type RunningError struct {
 	Dir Dir
 	PID int
@@ -87,8 +87,7 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a sandbox already runs in %s (pid %d): stop it with 'sandbox down --data-dir %s', or give this one another --data-dir", e.Dir, e.PID, e.Dir)
 }
 
-// acquire makes the data directory if it does not exist, and locks it for this process until the
-// file is closed.
+// acquire creates the data directory if necessary, and locks it for this process until the file is closed.
 func (o Options) acquire() (*os.File, error) {
 	old, err := o.Dir.marker().read()
 	if err != nil {
@@ -101,7 +100,7 @@ func (o Options) acquire() (*os.File, error) {
 		return nil, err
 	}
 	if old == unmarked {
-		// The marker is the first file in the directory.
+		// The marker must be the first file in the directory.
 		if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
 			return nil, err
 		}
@@ -120,9 +119,9 @@ func (o Options) acquire() (*os.File, error) {
 	return locked, nil
 }
 
-// mark writes into the locked directory whether it is kept, and whose process has it.
+// mark records in the locked directory whether the directory is kept, and the process that has it.
 func (o Options) mark(locked *os.File) error {
-	// The run that had the lock before may have marked the directory.
+	// The previous holder of the lock may have marked the directory.
 	old, err := o.Dir.marker().read()
 	if err != nil {
 		return err

@@ -14,28 +14,28 @@ import (
 	"syscall"
 )
 
-// marker is the file by which a directory is known as a sandbox's. No other program has a file of
-// that name, as many have a file named lock.
+// marker is the name of the file that identifies a directory as a sandbox's. A common name such as lock could
+// belong to another program.
 const marker = ".tidekeeper-sandbox"
 
-// mark is the text of the marker.
+// mark is the content of the marker.
 type mark string
 
 const (
-	// unmarked: there is no sandbox in the directory yet.
+	// unmarked means that the directory does not contain a sandbox yet.
 	unmarked mark = ""
-	// kept: the state may be needed again. The text is a stored format: directories of earlier
+	// kept means that the state may be needed again. The text is a stored format: directories of earlier
 	// releases have it.
 	kept mark = "This directory is a Tidekeeper sandbox's. It is kept until somebody removes it.\n"
-	// owned: the directory is removed when the owner of the sandbox has ended.
+	// owned means that the directory is removed when the owner of the sandbox has ended.
 	owned mark = "This directory is a Tidekeeper sandbox's. It is removed with the process that --owner named.\n"
 )
 
-// keeping is how a run treats the state in the directory.
+// keeping describes how a run treats the state in the directory.
 type keeping struct {
-	// owned: the directory is removed with the owner.
+	// owned is set if the directory is removed together with the owner.
 	owned bool
-	// fresh: the state of earlier runs is removed first.
+	// fresh is set if the state of earlier runs is removed first.
 	fresh bool
 }
 
@@ -46,8 +46,8 @@ func (k keeping) mark() mark {
 	return kept
 }
 
-// allows returns an error if a run must not take a directory with that mark: a sandbox that is kept
-// does not become a sandbox that is removed, unless the user gives up its state.
+// allows returns an error if a run must not use a directory with the given mark: a directory that is kept
+// does not become one that is removed, unless the user discards its state.
 func (k keeping) allows(old mark, dir Dir) error {
 	if old == kept && k.owned && !k.fresh {
 		return fmt.Errorf("--owner would remove the sandbox in %s, which was made to be kept: give another --data-dir, or forget what is in it with --fresh", dir)
@@ -55,22 +55,21 @@ func (k keeping) allows(old mark, dir Dir) error {
 	return nil
 }
 
-// contents are the files of a directory that say whether it is a sandbox's.
+// contents describes the files in a directory that show whether it belongs to a sandbox.
 type contents struct {
 	// names are the names of all files.
 	names []string
-	// marker is the text of the marker, and marked whether it exists.
+	// marker is the content of the marker, and marked is set if it exists.
 	marker string
 	marked bool
-	// lock is the text of the lock file, and settings are the ports of the last run.
+	// lock is the content of the lock file, and settings has the ports of the last run.
 	lock     string
 	settings settings
-	// keys: there is a directory of keys.
+	// keys is set if there is a directory of keys.
 	keys bool
 }
 
-// judge returns the mark of a directory, and false for a directory with files that are not a
-// sandbox's.
+// judge returns the mark of a directory; false if the directory contains files that are not a sandbox's.
 func (c contents) judge() (_ mark, ours bool) {
 	if !slices.ContainsFunc(c.names, func(name string) bool { return !isTemporaryMarker(name) }) {
 		return unmarked, true
@@ -86,14 +85,14 @@ func (c contents) judge() (_ mark, ours bool) {
 	return unmarked, false
 }
 
-// isTemporaryMarker reports whether a file is a marker that another process is about to put in
-// place, or was, when it was killed.
+// isTemporaryMarker reports whether a file is a marker that another process has not renamed yet, or left
+// behind when it was killed.
 func isTemporaryMarker(name string) bool { return strings.HasPrefix(name, "."+marker+".") }
 
 var pidLine = regexp.MustCompile(`^[1-9][0-9]*\n$`)
 
-// isOfEarlierRelease reports whether the directory is that of a sandbox from before there were
-// markers: it has a lock, ports and keys.
+// isOfEarlierRelease reports whether the directory is from a release without markers: it has a lock, ports
+// and keys.
 func (c contents) isOfEarlierRelease() bool {
 	return pidLine.MatchString(c.lock) && c.settings.APIServerPort != 0 && c.settings.EtcdPort != 0 && c.keys
 }
@@ -112,8 +111,8 @@ func (f markerFile) write(m, old mark) error {
 	return nil
 }
 
-// read returns the mark of the directory, and refuses a directory with files that are not a
-// sandbox's: it might be given by mistake.
+// read returns the mark of the directory. It refuses a directory that contains other files, as the directory
+// may have been named by mistake.
 func (f markerFile) read() (mark, error) {
 	entries, err := os.ReadDir(string(f.dir))
 	switch {
@@ -149,8 +148,8 @@ func (f markerFile) read() (mark, error) {
 	return m, nil
 }
 
-// keepOthersOut takes from other users the right to write to the directory: with its socket or its
-// keys, a user is the sandbox's administrator.
+// keepOthersOut removes write permission on the directory for other users: users with access to its socket or
+// keys are administrators of the sandbox.
 func keepOthersOut(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner is a process that a sandbox does not outlive. It is held by a descriptor,
-// since its number may be another process' once it has ended.
+// Owner is a process that a sandbox must not outlive. It is identified by a pidfd, since its process ID may
+// be reused after it has ended.
 type Owner struct {
 	// PID is its process ID.
 	PID int
 	fd  int
 }
 
-// FindOwner returns the process with that ID.
+// FindOwner returns the process with the given ID.
 func FindOwner(pid int) (*Owner, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -28,18 +28,18 @@ func FindOwner(pid int) (*Owner, error) {
 	return &Owner{PID: pid, fd: fd}, nil
 }
 
-// ended reports whether there was an owner that has ended.
+// ended reports whether there is an owner and it has ended.
 func (o *Owner) ended() bool {
 	if o == nil {
 		return false
 	}
-	// A descriptor of a process is readable once that has ended.
+	// A pidfd becomes readable when the process has ended.
 	fds := []unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// wait calls then when the owner has ended, if it does before the context.
+// wait calls then when the owner has ended, unless the context ends first.
 func (o *Owner) wait(ctx context.Context, then func()) {
 	look := time.NewTicker(500 * time.Millisecond)
 	defer look.Stop()

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// NodeSockets are the sockets of the real nodes of the running sandbox.
+// NodeSockets returns the sockets of the real nodes.
 func (s Status) NodeSockets() []string {
 	var list []string
 	for i := range s.RealNodes {
@@ -31,7 +31,7 @@ func (s Status) NodeSockets() []string {
 	return list
 }
 
-// checkRealNodes returns an error if this machine cannot run the real nodes of the options.
+// checkRealNodes returns an error if this machine cannot run real nodes.
 func (o Options) checkRealNodes() error {
 	if o.RealNodes == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interfac
 	return waitRealNodes(ctx, client, c.RealNodes, started)
 }
 
-// removeStrayNodes removes real nodes of an earlier run that had more.
+// removeStrayNodes removes the Node objects of real nodes from an earlier run with more of them.
 func removeStrayNodes(ctx context.Context, client kubernetes.Interface, most int) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
 	if err != nil {
@@ -118,17 +118,17 @@ func (c *cluster) startRealNode(number int, programs string) error {
 	})
 }
 
-// waitRealNodes waits until the kubelets of all real nodes have reported, since they were
-// started, that they are ready.
+// waitRealNodes waits until the kubelets of all real nodes have reported, since their start, that they are
+// ready.
 func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, since time.Time) error {
-	since = since.Truncate(time.Second) // As exact as times of the API are.
+	since = since.Truncate(time.Second) // Times of the API have whole seconds.
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
 		return err == nil && readySince(list.Items, since) >= count, nil
 	})
 }
 
-// readySince counts the nodes whose kubelet has reported since a time that they are ready.
+// readySince returns the number of nodes whose kubelet has reported since the given time that it is ready.
 func readySince(nodes []corev1.Node, since time.Time) int {
 	ready := 0
 	for i := range nodes {
@@ -139,7 +139,7 @@ func readySince(nodes []corev1.Node, since time.Time) int {
 	return ready
 }
 
-// simulated counts the nodes that are not real.
+// simulated returns the number of simulated nodes.
 func simulated(nodes []corev1.Node) int {
 	count := 0
 	for i := range nodes {

@@ -18,12 +18,12 @@ import (
 
 var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 
-// Release is a minor release of Kubernetes, such as 1.34, whose control plane runs instead of the
-// control plane in this binary; "" is the release in this binary.
+// Release is a minor release of Kubernetes, such as 1.34, whose control plane runs; "" for the compiled-in
+// control plane.
 type Release string
 
-// program returns the file with the control plane of the release, which is beside this binary, or
-// "" for the control plane in this binary.
+// program returns the path of the control plane of the release, in the directory of this binary, or "" for
+// the compiled-in control plane.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -46,7 +46,7 @@ func (r Release) program() (string, error) {
 	return path, nil
 }
 
-// version returns the version of the release, such as v1.34.4, as its API server says it.
+// version returns the version of the release, such as v1.34.4, as its API server reports it.
 func (r Release) version() (string, error) {
 	path, err := r.program()
 	if err != nil || path == "" {
@@ -79,7 +79,7 @@ func (o Options) checkRelease() error {
 	return nil
 }
 
-// KubernetesVersion is the version of the control plane in this binary.
+// KubernetesVersion returns the version of the compiled-in control plane.
 func KubernetesVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

@@ -27,62 +27,62 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// startTimeout is how long a sandbox may take to become ready, unless its options say so.
+// startTimeout is the default time limit for the start of a sandbox.
 const startTimeout = 2 * time.Minute
 
-// Options configure a sandbox.
+// Options are the options of a sandbox.
 type Options struct {
 	Dir Dir
 	// Nodes is the minimum number of nodes.
 	Nodes int
 	// RealNodes is the number of additional nodes with a real kubelet, which run containers.
 	RealNodes int
-	// Kubeconfig gets a copy of the kubeconfig of the administrator.
+	// Kubeconfig is the path for a copy of the administrator's kubeconfig.
 	Kubeconfig string
-	// Audit turns the audit log of the API server on.
+	// Audit enables the audit log of the API server.
 	Audit bool
-	// Fresh forgets the state of earlier runs.
+	// Fresh discards the state of earlier runs.
 	Fresh bool
-	// Owner is a process that the sandbox does not outlive; nil: none. When the owner has ended,
-	// however it did, the data directory is removed as well.
+	// Owner is a process that the sandbox must not outlive; nil for none. When the owner has ended in any
+	// way, the data directory is removed, too.
 	Owner *Owner
 	// Kubernetes is the release whose API server, controller manager and scheduler run.
 	Kubernetes Release
-	// EmulatedVersion is the release of Kubernetes whose APIs and features the components have,
-	// such as 1.34; empty: all of the release that is compiled in.
+	// EmulatedVersion is the release, such as 1.34, to which the APIs and features of the components are
+	// limited; empty for no limit.
 	EmulatedVersion string
-	// KeepHistory keeps all revisions of objects.
+	// KeepHistory disables the compaction of old revisions.
 	KeepHistory bool
-	// WithoutControllers are controllers of the controller manager that do not run.
+	// WithoutControllers lists the controllers of the controller manager that do not run.
 	WithoutControllers []string
-	// PodEvents lets the kubelets write events about pods.
+	// PodEvents makes the kubelets record events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
-	// StartTimeout is the longest time until the sandbox is ready. Default: two minutes.
+	// StartTimeout is the time limit for the start. Defaults to two minutes.
 	StartTimeout time.Duration
 
-	// Ready is called once the sandbox can be used.
+	// Ready is called when the sandbox is ready.
 	Ready func(Status)
-	// Crashed is called when a component has ended unasked.
+	// Crashed is called when a component has ended unexpectedly.
 	Crashed func(supervisor.Exit)
 }
 
 func (o Options) keeping() keeping { return keeping{owned: o.Owner != nil, fresh: o.Fresh} }
 
-// Abandoned reports whether the owner has ended. It removes the directory that was made for the
-// owner, if no sandbox is there to do so.
+// Abandoned reports whether the owner has ended. If no sandbox is there to do so, it removes the directory
+// that was created for the owner.
 func (o Options) Abandoned() bool {
 	if !o.Owner.ended() {
 		return false
 	}
-	// A directory that is kept stays, and that of a sandbox that runs.
+	// The directory stays if it is kept, or if a sandbox runs in it.
 	if m, err := o.Dir.marker().read(); err == nil && m == owned && !o.Dir.lock().held() {
 		o.Dir.remove()
 	}
 	return true
 }
 
-// check returns an error if such a sandbox cannot run anywhere.
+// check returns an error if the options are invalid.
 func (o Options) check() error {
 	if err := o.checkRelease(); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (o Options) check() error {
 	return errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes())
 }
 
-// Check returns an error if such a sandbox cannot start in its data directory, before any process
-// is started, and makes the directory.
+// Check creates the data directory, and returns an error if a sandbox with these options cannot start there.
+// It starts no process.
 func (o Options) Check() error {
 	if err := o.check(); err != nil {
 		return err
@@ -119,8 +119,7 @@ type cluster struct {
 	ready bool
 }
 
-// Run runs a sandbox until the context or its owner ends or it is stopped through its
-// control socket.
+// Run runs a sandbox until the context or its owner ends, or until it is stopped through its control socket.
 func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -130,7 +129,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
-	// This runs after all defers below: when the last process has stopped.
+	// This runs after all other deferred calls, when the last process has ended.
 	defer func() {
 		if o.Owner.ended() {
 			o.Dir.remove()
@@ -159,7 +158,7 @@ func Run(ctx context.Context, o Options) error {
 
 	if err := c.start(ctx, crashes); err != nil {
 		if ctx.Err() != nil {
-			return nil // It was stopped before it was ready.
+			return nil // The sandbox was stopped before it was ready.
 		}
 		return err
 	}
@@ -173,7 +172,7 @@ func Run(ctx context.Context, o Options) error {
 		case e := <-crashes:
 			c.Crashed(e)
 		case <-look.C:
-			// Without it, no command could find or stop this sandbox.
+			// Without its lock file, no command could find or stop this sandbox.
 			if !sameFile(lock, string(o.Dir.lock())) {
 				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
 			}
@@ -181,7 +180,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// prepare writes the files that the components read.
+// prepare writes the files for the components.
 func (c *cluster) prepare() error {
 	d := c.Dir
 	if c.Fresh {
@@ -189,7 +188,7 @@ func (c *cluster) prepare() error {
 			return err
 		}
 	}
-	// A run that was killed leaves cgroups behind.
+	// A killed run leaves cgroups behind.
 	if err := removeCgroups(d); err != nil {
 		return err
 	}
@@ -210,7 +209,8 @@ func (c *cluster) prepare() error {
 	return d.credentials().issue()
 }
 
-// egress sends the API server's requests to nodes to the socket of the simulated kubelets.
+// egress is the configuration that sends the API server's requests to nodes to the socket of the simulated
+// kubelets.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -220,7 +220,7 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// start starts all components and nodes, and fails if a component ends meanwhile.
+// start starts all components and nodes. It fails if a component ends in the meantime.
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -287,8 +287,7 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// startControlPlane starts etcd and the API server together: the API server itself
-// waits for etcd.
+// startControlPlane starts etcd and the API server concurrently: the API server waits for etcd.
 func (c *cluster) startControlPlane() error {
 	old, _ := c.Dir.settings().load()
 	apiServerPort, err := ports.Reserve(old.APIServerPort)
@@ -332,8 +331,8 @@ func waitReadyz(ctx context.Context, client rest.Interface) error {
 	})
 }
 
-// waitServiceAccount waits for the ServiceAccount that the controller manager makes in the
-// namespace default, without which the API server admits no pods.
+// waitServiceAccount waits for the default ServiceAccount in the namespace default, without which the API
+// server admits no pods.
 func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
@@ -341,7 +340,7 @@ func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error 
 	})
 }
 
-// addMissingNodes adds simulated nodes up to the number of the options.
+// addMissingNodes adds simulated nodes up to the configured number.
 func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -353,7 +352,7 @@ func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interfa
 	return err
 }
 
-// CrashError is returned if a component has ended unasked while the sandbox starts.
+// CrashError is the error if a component has ended unexpectedly during the start.
 type CrashError struct{ Exit supervisor.Exit }
 
 func (e *CrashError) Error() string { return Describe(e.Exit) }

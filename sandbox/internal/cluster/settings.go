@@ -13,24 +13,23 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// settings are the ports of the last run, which the next run tries to get again, so that
-// kubeconfigs stay valid.
+// settings has the ports of the last run. The next run tries to reuse them, so that kubeconfigs stay valid.
 type settings struct {
 	APIServerPort int `json:"apiServerPort,omitempty"`
 	EtcdPort      int `json:"etcdPort,omitempty"`
 }
 
-// apiServer is the URL of the API server.
+// apiServer returns the URL of the API server.
 func (s settings) apiServer() string { return "https://" + s.hostPort() }
 
 func (s settings) hostPort() string {
 	return fmt.Sprintf("%s:%d", ports.Loopback, s.APIServerPort)
 }
 
-// etcd is the URL of etcd.
+// etcd returns the URL of etcd.
 func (s settings) etcd() string { return fmt.Sprintf("https://%s:%d", ports.Loopback, s.EtcdPort) }
 
-// settingsFile keeps the settings between runs.
+// settingsFile stores the settings between runs.
 type settingsFile struct{ dir Dir }
 
 func (f settingsFile) name() string { return f.dir.path("sandbox.json") }

@@ -14,23 +14,23 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// longestSocket is the longest path of a socket. The kernel allows little more than a hundred
-// bytes.
+// longestSocket is the maximum length of the path of a socket. The kernel's limit is little more than a
+// hundred bytes.
 const longestSocket = 100
 
 // sockets are the paths of the sockets of a sandbox.
 type sockets struct{ dir string }
 
-// control takes the commands of other processes of the same user.
+// control is the socket for commands of other processes of the same user.
 func (s sockets) control() string { return s.path("control.sock") }
 
-// kubelets takes the API server's connections to simulated kubelets.
+// kubelets is the socket for the API server's connections to simulated kubelets.
 func (s sockets) kubelets() string { return s.path("kubelets.sock") }
 
-// program takes connections to a program that runs as a pod.
+// program is the socket for connections to a program that runs as a pod.
 func (s sockets) program() string { return s.path("program.sock") }
 
-// node takes the commands to a real node.
+// node is the socket for commands to a real node.
 func (s sockets) node(number int) string {
 	return s.path(filepath.Join("nodes", realnode.Name(number), "node.sock"))
 }
@@ -47,8 +47,8 @@ func (s sockets) path(name string) string {
 	return filepath.Join("/tmp", fmt.Sprintf("tidekeeper-sandbox-%d", os.Getuid()), fmt.Sprintf("%x.sock", sum.Sum64()))
 }
 
-// makePrivate creates a directory below a directory that every user can write to, and refuses a
-// directory of another user: the owner of the directory of a socket can replace the socket.
+// makePrivate creates a directory in a directory that every user can write to. It refuses a directory of
+// another user, as the owner of the directory could replace a socket in it.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -1,12 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component names the programs that are compiled into the sandbox binary, and the
-// controllers of one of them. It links none of them: package programs has them.
+// Package component has the names of the programs in the sandbox binary, and of the controllers of the
+// controller manager. It does not link the programs: package programs does.
 package component
 
-// Names of the programs, which are also the names they are started under: the
-// binary looks at the base name of argv[0] to decide which program it is.
+// Names of the programs. The binary selects the program by the base name of argv[0].
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -14,10 +13,10 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kubelets          = "kubelets"
-	// RealNode is the first process of a real node, which is named after the node.
+	// RealNode is the first process of a real node.
 	RealNode = "sandbox-real-node"
-	// InPod becomes a program that believes it is in a pod.
+	// InPod starts a program in an environment that looks like a pod.
 	InPod = "sandbox-in-pod"
-	// Sweeper ends the remaining processes of operators.
+	// Sweeper kills the remaining processes of operators.
 	Sweeper = "sandbox-sweeper"
 )

@@ -5,9 +5,8 @@ package component
 
 import "k8s.io/kubernetes/cmd/kube-controller-manager/names"
 
-// Controllers are the names of the controllers of the controller manager, sorted. They stand here, as
-// the controller manager itself, which has the list, takes minutes to compile: a test of the programs
-// compares both.
+// Controllers are the sorted names of the controllers in the controller manager. The list is repeated here
+// because the controller manager takes minutes to compile; a test of package programs compares both.
 var Controllers = []string{
 	names.BootstrapSignerController,
 	names.CertificateSigningRequestApprovingController,

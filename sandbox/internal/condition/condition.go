@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition evaluates conditions on objects: expressions in CEL over object and old,
-// which is the version before, or null.
+// Package condition evaluates conditions on objects: CEL expressions over the variables object and old, where
+// old is the previous version or null.
 package condition
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Condition is an expression that was compiled.
+// Condition is a compiled expression.
 type Condition struct {
 	program cel.Program
-	// Old: it mentions the version before.
+	// Old is set if the expression uses the previous version.
 	Old bool
 }
 
-// Compile compiles an expression, whose type must be bool or not known before it is
-// evaluated. It may have more variables, which HoldsWith is given.
+// Compile compiles an expression of type bool or of a dynamic type. The names in more are additional
+// variables, whose values are passed to HoldsWith.
 func Compile(text string, more ...string) (*Condition, error) {
 	variables := []cel.EnvOption{cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType)}
 	for _, name := range more {
@@ -53,14 +53,14 @@ func Compile(text string, more ...string) (*Condition, error) {
 	return c, nil
 }
 
-// Holds evaluates the condition; object and old may be nil, which is null. A condition that cannot
-// be evaluated, such as for a missing field, is false, for the returned reason.
+// Holds evaluates the condition; a nil object or old is null. If the condition cannot be evaluated, for
+// example because of a missing field, it returns false and the reason.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
 	return c.HoldsWith(object, old, nil)
 }
 
-// HoldsWith is Holds with the values of more variables. A value that is a func() any is called if
-// the expression needs it.
+// HoldsWith is Holds with values for additional variables. A value of type func() any is called if the
+// expression needs it.
 func (c *Condition) HoldsWith(object, old, more map[string]any) (bool, string) {
 	arguments := map[string]any{"object": nil, "old": nil}
 	maps.Copy(arguments, more)

@@ -13,63 +13,56 @@ type Kind string
 
 // Faults of requests.
 const (
-	// Error answers with a Status of Code, and does not forward the request. Reason and Message
-	// replace those of an API server for such a code; RetryAfter is the header of that name.
+	// Error responds with a Status of Code, and does not forward the request. Reason and Message replace the
+	// API server's for such a code; RetryAfter sets the header of that name.
 	Error Kind = "Error"
-	// Close closes the connection, and does not send the request on.
+	// Close closes the connection, and does not forward the request.
 	Close Kind = "Close"
-	// Hang does not send the request on and does not answer: not before For has
-	// passed or the rule is removed, and then it closes the connection.
+	// Hang neither forwards nor answers the request. After For, or when the rule is removed, it closes the
+	// connection.
 	Hang Kind = "Hang"
-	// Delay sends the request on after For has passed or the rule is removed;
-	// without For it waits for the latter.
+	// Delay forwards the request after For, or when the rule is removed; without For, only then.
 	Delay Kind = "Delay"
-	// LoseAnswer sends the request on and, when the API server has answered,
-	// closes the connection instead of passing the answer on; with Code it answers
-	// like Error instead, as a gateway does after a timeout.
+	// LoseAnswer forwards the request and closes the connection after the API server has responded, without
+	// passing the response on. With Code it responds like Error instead, as a gateway does after a timeout.
 	LoseAnswer Kind = "LoseAnswer"
-	// HangAnswer sends the request on and does not pass the answer on; it ends
-	// like Hang.
+	// HangAnswer forwards the request, but not its response; it ends like Hang.
 	HangAnswer Kind = "HangAnswer"
-	// Crash kills the client, which must be the program that the proxy started: At before
-	// the request is sent on, or after it was and before the answer. It is started again
-	// at once, or after For.
+	// Crash kills the client, which must be the program that the proxy started. At says when: before the
+	// request is forwarded, or after that and before the response. The client is restarted at once, or after
+	// For.
 	Crash Kind = "Crash"
-	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf has
-	// marked, once it is marked; without either, as of the first such read after the rule was
-	// added, which is forwarded unchanged. With Cached it affects only reads that an API server may
-	// answer from a cache of that age.
+	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf has marked; without
+	// either, as of the first such read after the rule was added, which is forwarded unchanged. With Cached
+	// it affects only reads that an API server may answer from a cache of that age.
 	Stale Kind = "Stale"
 )
 
-// The values of At.
+// Values of At.
 const (
 	Before = "before"
 	After  = "after"
 )
 
-// Faults of watches, injected into an event.
+// Faults of watches, which are injected into single events.
 const (
-	// Freeze holds the event and all that comes after it back, with the
-	// connection open, until the rule is removed.
+	// Freeze holds back the event and all later events, with the connection open, until the rule is removed.
 	Freeze Kind = "Freeze"
-	// DropEvent leaves the event out.
+	// DropEvent omits the event.
 	DropEvent Kind = "DropEvent"
-	// DuplicateEvent passes the event on twice.
+	// DuplicateEvent forwards the event twice.
 	DuplicateEvent Kind = "DuplicateEvent"
-	// DelayEvent forwards the event after For, and the following events after it.
+	// DelayEvent forwards the event after For, and later events after it.
 	DelayEvent Kind = "DelayEvent"
-	// CutWatch breaks the stream off before the event.
+	// CutWatch closes the stream before the event.
 	CutWatch Kind = "CutWatch"
-	// Mark names the resourceVersion of the event as a moment, for Stale. A rule marks only the
-	// first moment.
+	// Mark records the resourceVersion of the event as a moment for Stale. A rule marks only its first event.
 	Mark Kind = "Mark"
-	// ExpireWatch sends the client 410 Expired instead of the event, and ends
-	// the stream.
+	// ExpireWatch sends 410 Expired instead of the event, and ends the stream.
 	ExpireWatch Kind = "ExpireWatch"
 )
 
-// field is a field of Fault that not every kind has.
+// field is the name of a field of Fault that only some kinds have.
 type field string
 
 const (
@@ -84,11 +77,11 @@ const (
 	fieldAt              field = "at"
 )
 
-// traits are the targets of a kind and its fields.
+// traits describes the targets and the fields of a kind.
 type traits struct {
-	// verbs are the requests it can be injected into; nil is any.
+	// verbs are the verbs of requests that the fault can hit; nil means any.
 	verbs []string
-	// events: it is injected into events and not into requests.
+	// events is set if the fault hits events instead of requests.
 	events bool
 	fields []field
 	// needs are the required fields.
@@ -98,12 +91,12 @@ type traits struct {
 var (
 	answered = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
 	watches  = []string{"watch", "watchlist"}
-	// changes are the requests that a condition may be about.
+	// changes are the verbs of requests to which a condition can apply.
 	changes = []string{"create", "update", "patch", "delete"}
 )
 
-// kinds are all faults. The answer of a watch never ends, so it cannot be lost:
-// CutWatch has that effect.
+// kinds has the traits of all faults. The response to a watch never ends, so it cannot be lost: CutWatch has
+// that effect.
 var kinds = map[Kind]traits{
 	Error:      {fields: []field{fieldCode, fieldReason, fieldMessage, fieldRetryAfter}, needs: []field{fieldCode}},
 	Close:      {},
@@ -126,7 +119,7 @@ var kinds = map[Kind]traits{
 // Kinds returns the names of all faults, sorted.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
 
-// given returns which of its fields a fault sets.
+// given returns the kind-specific fields that a fault sets.
 func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{

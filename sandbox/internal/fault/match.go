@@ -11,56 +11,55 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request holds the parts of a request that rules match.
+// Request has the parts of a request that rules match.
 type Request struct {
-	// Verb is Kubernetes' own, or VerbWatchList.
+	// Verb is a verb of Kubernetes, or VerbWatchList.
 	Verb string
-	// Resource is empty in a request that is not for a resource.
+	// GroupResource is empty for a request that is not for a resource.
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
-	// ResourceVersion is the parameter of a list or a watch; no rule matches it.
+	// ResourceVersion is the parameter of a list or watch. No rule matches it.
 	ResourceVersion string
-	// Cached: it is a list that an API server may answer from its cache, if that is not older
-	// than ResourceVersion.
+	// Cached is set for a list that an API server may answer from its cache, if the cache is not older than
+	// ResourceVersion.
 	Cached bool
-	// Change is the change of a write; nil if no rule needs it, or it could not be decoded.
+	// Change is the change that a write makes; nil if no rule needs it, or if it could not be decoded.
 	Change *Change
 }
 
-// VerbWatchList is the verb of a watch that begins with a list, as client-go
-// asks for it (sendInitialEvents=true).
+// VerbWatchList is the verb of a watch that begins with a list (sendInitialEvents=true), as client-go
+// requests it.
 const VerbWatchList = "watchlist"
 
 // IsWatch reports whether the request is a watch, of either kind.
 func (r Request) IsWatch() bool { return r.Verb == "watch" || r.Verb == VerbWatchList }
 
-// Event holds the parts of an event of a watch that rules match.
+// Event has the parts of a watch event that rules match.
 type Event struct {
-	// Type is empty for the end of the stream, and for bytes that could not be
-	// decoded.
+	// Type is empty for the end of the stream, and for an event that could not be decoded.
 	Type            string
 	Namespace, Name string
-	// Initial: it belongs to the list at the beginning of a streaming list.
+	// Initial is set for events of the initial list of a streaming list.
 	Initial bool
-	// ResourceVersion is that of its object.
+	// ResourceVersion is the resourceVersion of the event's object.
 	ResourceVersion string
-	// Change is nil if no rule asks for it, or it could not be decoded.
+	// Change is nil if no rule needs it, or if it could not be decoded.
 	Change *Change
 }
 
-// Change is an object, nil if it is deleted, and its former version, nil if it is new or the
-// version is not known.
+// Change is an object, nil if it is deleted, with its previous version, nil if the object is new or the
+// version is unknown.
 type Change struct{ Object, Old map[string]any }
 
-// aliases are verbs that stand for several.
+// aliases are names for sets of verbs.
 var aliases = map[string][]string{
 	"read":  {"get", "list", "watch", VerbWatchList},
 	"watch": {"watch", VerbWatchList},
 	"write": {"create", "update", "patch", "delete", "deletecollection"},
 }
 
-// Matches reports whether the request fits.
+// Matches reports whether the request matches.
 func (m Match) Matches(r Request) bool {
 	if (len(m.Paths) > 0) != (r.Resource == "") {
 		return false
@@ -71,7 +70,7 @@ func (m Match) Matches(r Request) bool {
 		fits(m.UserAgents, is(r.UserAgent)) && fits(m.Paths, is(r.Path))
 }
 
-// Matches reports whether the event fits.
+// Matches reports whether the event matches.
 func (e Events) Matches(event Event) bool {
 	if event.Initial && !e.Initial {
 		return false
@@ -83,11 +82,11 @@ func (e Events) Matches(event Event) bool {
 	return fits(types, is(event.Type)) && fits(e.Namespaces, is(event.Namespace)) && fits(e.Names, is(event.Name))
 }
 
-// all reports whether events are not narrowed by type, namespace or name.
+// all reports whether events are not restricted by type, namespace or name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits reports whether a value, which the function compares, fits a list of patterns: none of the
-// patterns with "!", and any of the others.
+// fits reports whether a value matches a list of patterns: none of the patterns with "!", and at least one of
+// the others, if there are any. The function one matches the value with a pattern.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {
@@ -107,8 +106,8 @@ func is(value string) func(string) bool {
 	return func(pattern string) bool { return globFits(pattern, value) }
 }
 
-// globFits is not path.Match: "*" matches slashes, too, which user agents and paths
-// are full of, and no other character is special.
+// globFits matches a pattern in which only "*" is special. Unlike in path.Match, "*" also matches slashes,
+// which user agents and paths contain.
 func globFits(pattern, value string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == value
@@ -118,9 +117,8 @@ func globFits(pattern, value string) bool {
 	return matched && err == nil
 }
 
-// UnknownResources returns the entries of Resources that fit no known resource, which may have a
-// subresource. If none is known, all entries are returned. A resource that an entry with "!"
-// excludes need not exist.
+// UnknownResources returns the entries of Resources that match no known resource; a known resource may have a
+// subresource. If no resource is known, it returns all entries. A resource excluded with "!" need not exist.
 func (m Match) UnknownResources(known []Request) []string {
 	var unknown []string
 	for _, pattern := range m.Resources {

@@ -10,65 +10,59 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Rule says which fault happens, to which requests or events, and to which
-// occurrence of them.
+// Rule defines a fault, the requests or events that it hits, and their occurrences.
 type Rule struct {
-	// Name identifies the rule in the log and in the API. Absent: rule-1 and so
-	// on, by its place in the file.
+	// Name identifies the rule in the log and in the API. Defaults to rule-N, with its position in the file.
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
 	Events Events `json:"events,omitzero" yaml:"events"`
-	// When is an expression in CEL over object and old; the rule applies where it is true. For an
-	// event they are its object, and that object in its last event in the same watch, or null. For
-	// a write they are the object in its body, null for a deletion, and the object in the API
-	// server before the write, or null.
+	// When is a CEL expression over object and old; the rule applies where it is true. For an event, object
+	// is its object, and old the object in the previous event of the same watch, or null. For a write, object
+	// is the object in the body, null for a deletion, and old the object in the API server before the write,
+	// or null.
 	When  string `json:"when,omitempty" yaml:"when"`
 	Count Count  `json:"count,omitzero" yaml:"count"`
 	Fault Fault  `json:"fault" yaml:"fault"`
 }
 
-// Match chooses requests. A request must fit each of the lists that are not empty. It fits a list
-// if it fits any entry without "!" (or there is none) and no entry with "!". "*" in an entry stands
-// for any characters.
+// Match selects requests. A request must match every list that is not empty. It matches a list if it matches
+// an entry without "!" (or there is none) and no entry with "!". "*" in an entry matches any characters.
 type Match struct {
-	// Verbs are verbs of Kubernetes; "watchlist" is a watch that begins with a list, "read" is get,
-	// list and watch, "write" is everything else.
+	// Verbs are verbs of Kubernetes. "watchlist" is a watch that begins with a list, "read" means get, list
+	// and watch, "write" means all other verbs.
 	Verbs []string `json:"verbs,omitempty" yaml:"verbs"`
-	// Resources are written like nodes, deployments.apps, pods/status or
-	// */scale. Without a group, any group matches; without a subresource, only the main
-	// resource.
+	// Resources have the form nodes, deployments.apps, pods/status or */scale. Without a group, any group
+	// matches; without a subresource, only the main resource.
 	Resources  []string `json:"resources,omitempty" yaml:"resources"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
 	UserAgents []string `json:"userAgents,omitempty" yaml:"userAgents"`
-	// Paths choose requests that are not for a resource, like /readyz or
-	// /apis*. Without it, a rule applies to requests for resources only.
+	// Paths select requests that are not for a resource, like /readyz or /apis*. Without paths, a rule
+	// applies only to requests for resources.
 	Paths []string `json:"paths,omitempty" yaml:"paths"`
 }
 
-// Events chooses events of the watches that Match chooses.
+// Events selects events of the watches that Match selects.
 type Events struct {
-	// Types of events. Absent: ADDED, MODIFIED and DELETED.
+	// Types are types of events. Defaults to ADDED, MODIFIED and DELETED.
 	Types      []string `json:"types,omitempty" yaml:"types"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
-	// Initial includes the events that are the list at the beginning of a
-	// streaming list, and the bookmark that ends it.
+	// Initial includes the initial events of a streaming list, and the bookmark that ends them.
 	Initial bool `json:"initial,omitempty" yaml:"initial"`
 }
 
-// Count chooses among the requests or events that a rule applies to, in the order
-// in which they arrive.
+// Count selects occurrences of the matching requests or events, in the order in which they arrive.
 type Count struct {
-	// From is the first request or event that the fault is injected into. Default 1.
+	// From is the first occurrence that the fault hits. Defaults to 1.
 	From int `json:"from,omitempty" yaml:"from"`
-	// Every n-th request or event has the fault, from From on. Default 1.
+	// Every makes the fault hit every n-th occurrence, counted from From. Defaults to 1.
 	Every int `json:"every,omitempty" yaml:"every"`
-	// Times limits how often the fault is injected; 0 is without a limit.
+	// Times is the maximum number of injected faults; 0 means unlimited.
 	Times int `json:"times,omitempty" yaml:"times"`
 }
 
-// Fault is an injected fault. The fields that it may have depend on Kind.
+// Fault is a fault. Kind determines which other fields it may have.
 type Fault struct {
 	Kind Kind `json:"kind" yaml:"kind"`
 
@@ -85,10 +79,10 @@ type Fault struct {
 	Cached          bool   `json:"cached,omitempty" yaml:"cached"`
 }
 
-// Duration is written like 2s or 1m30s.
+// Duration is a duration in the form 2s or 1m30s.
 type Duration time.Duration
 
-// UnmarshalYAML reads a duration that is positive.
+// UnmarshalYAML decodes a positive duration.
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := time.ParseDuration(node.Value)
 	if err != nil || parsed <= 0 {
@@ -98,10 +92,10 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// String writes it as it is read.
+// String returns the duration in the form in which it is decoded.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText is String, for JSON.
+// MarshalText implements encoding.TextMarshaler, for JSON.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Seconds returns the whole seconds.

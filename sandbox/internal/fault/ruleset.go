@@ -12,9 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// RuleSet holds the rules in force and their counters. Every rule counts all requests or events
-// that it applies to, whether or not an earlier rule applies to them, too. Of the rules that are
-// due, the oldest takes effect.
+// RuleSet has the active rules and their counters. Each rule counts all matching requests or events, even if
+// an earlier rule matches them, too. If several rules are due, the oldest takes effect.
 type RuleSet struct {
 	mu    sync.Mutex
 	rules []*entry
@@ -34,13 +33,12 @@ type entry struct {
 // RuleStatus is a rule with its counters.
 type RuleStatus struct {
 	Rule `json:",inline"`
-	// Matched is how many requests or events the rule applied to, Fired into how
-	// many of them the fault was injected.
+	// Matched is the number of matching requests or events, and Fired the number of injected faults.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
 }
 
-// Unfired says why the fault of a rule was never injected; empty: it was.
+// Unfired explains why the fault of a rule was never injected; empty if it was.
 func (r *RuleStatus) Unfired() string {
 	switch {
 	case r.Fired > 0:
@@ -59,16 +57,15 @@ type Action struct {
 	Fault Fault
 	// Removed is closed when the rule is removed.
 	Removed <-chan struct{}
-	// SetResourceVersion is not nil for the first read of a Stale rule that has no
-	// resourceVersion yet. Let that read through and call SetResourceVersion with the
-	// version of its answer.
+	// SetResourceVersion is not nil for the first read of a Stale rule without a resourceVersion. The caller
+	// forwards that read, and calls SetResourceVersion with the version of the response.
 	SetResourceVersion func(resourceVersion string)
 }
 
 // NewRuleSet returns a set without rules.
 func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
 
-// Add adds valid rules, or none of them if a name is taken, or a moment is marked by no rule.
+// Add adds valid rules. If a name is taken, or if no rule marks a moment that they refer to, it adds none.
 func (s *RuleSet) Add(rules ...Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,13 +96,13 @@ func (s *RuleSet) Add(rules ...Rule) error {
 	return nil
 }
 
-// Remove removes the rule of that name, releases the requests and events that it holds back, and
-// reports whether it existed.
+// Remove removes a rule, releases the requests and events that it holds back, and reports whether the rule
+// existed.
 func (s *RuleSet) Remove(name string) bool {
 	return s.RemoveFunc(func(r Rule) bool { return r.Name == name }) > 0
 }
 
-// RemoveFunc removes the chosen rules and returns how many there were.
+// RemoveFunc removes the rules for which chosen returns true, and returns their number.
 func (s *RuleSet) RemoveFunc(chosen func(Rule) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +118,7 @@ func (s *RuleSet) RemoveFunc(chosen func(Rule) bool) int {
 	return before - len(s.rules)
 }
 
-// List returns the rules in their order, and a channel that is closed when the list
-// or a counter changes.
+// List returns the rules in order, and a channel that is closed when the list or a counter changes.
 func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +129,7 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 	return list, s.changed
 }
 
-// Request counts a request and returns the fault to inject into it, nil for none.
+// Request counts a request and returns the fault to inject, nil for none.
 func (s *RuleSet) Request(r Request) *Action {
 	return s.first(func(e *entry) bool {
 		of := e.rule.Fault.AsOf
@@ -145,8 +141,8 @@ func (s *RuleSet) Request(r Request) *Action {
 	})
 }
 
-// mayBeFromCache reports whether an API server may answer a request from a cache as of a
-// resourceVersion; an unknown resourceVersion is the present.
+// mayBeFromCache reports whether an API server may answer a request from a cache as of a resourceVersion; an
+// unknown resourceVersion counts as the present.
 func (r Request) mayBeFromCache(version string) bool {
 	if !r.Cached {
 		return false
@@ -159,7 +155,7 @@ func (r Request) mayBeFromCache(version string) bool {
 	return version == "" || err == nil && asked <= cache
 }
 
-// marked returns the moment that a rule has marked, if it has. The caller holds the lock.
+// marked returns the moment that a rule has marked, if any. The caller holds the lock.
 func (s *RuleSet) marked(name string) string {
 	if i := s.index(name); i >= 0 {
 		return s.rules[i].resourceVersion
@@ -167,13 +163,12 @@ func (s *RuleSet) marked(name string) string {
 	return ""
 }
 
-// NeedsChange reports whether a rule asks how a write, or the events of a watch, change
-// objects.
+// NeedsChange reports whether a rule needs to know how a write, or the events of a watch, change objects.
 func (s *RuleSet) NeedsChange(r Request) bool {
 	return s.needs(r, func(*condition.Condition) bool { return true })
 }
 
-// NeedsOld reports whether a rule needs the former version of the object of a write.
+// NeedsOld reports whether a rule needs the previous version of the object of a write.
 func (s *RuleSet) NeedsOld(r Request) bool {
 	return s.needs(r, func(when *condition.Condition) bool { return when.Old })
 }
@@ -184,8 +179,8 @@ func (s *RuleSet) needs(r Request, this func(*condition.Condition) bool) bool {
 	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && this(e.when) && e.rule.appliesTo(r) })
 }
 
-// Mark counts an event for the Mark rules, before it is held back or changed, and returns the rules
-// whose moment it is.
+// Mark counts an event for the Mark rules, before other rules hold it back or change it, and returns the
+// rules that mark it.
 func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,9 +212,8 @@ func (e *entry) holds(change *Change) bool {
 	return is
 }
 
-// Freezes counts an event for the Freeze rules and returns the rules that hold it back. A rule that
-// does not choose events, by a condition or otherwise, holds back everything, bookmarks and the end
-// of the stream, too.
+// Freezes counts an event for the Freeze rules and returns the rules that hold it back. A rule that does not
+// select events holds back everything, including bookmarks and the end of the stream.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	return s.actions(func(e *entry) bool {
 		rule := e.rule
@@ -227,8 +221,7 @@ func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	}, -1)
 }
 
-// Event counts an event that is not held back and returns the fault to inject into it,
-// nil for none.
+// Event counts an event that is not held back and returns the fault to inject, nil for none.
 func (s *RuleSet) Event(r Request, event Event) *Action {
 	return s.first(func(e *entry) bool {
 		kind := e.rule.Fault.Kind
@@ -249,8 +242,8 @@ func (s *RuleSet) first(applies func(*entry) bool) *Action {
 	return nil
 }
 
-// actions counts for each rule that applies, and returns the faults that are due: at
-// most limit, unless that is negative.
+// actions counts for each rule that applies, and returns the due faults: at most limit, unless limit is
+// negative.
 func (s *RuleSet) actions(applies func(*entry) bool, limit int) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +280,7 @@ func (s *RuleSet) setResourceVersion(e *entry, resourceVersion string) {
 	}
 }
 
-// Holds reports whether the next event of a watch will be held back, whatever that
-// event is.
+// Holds reports whether the next event of a watch would be held back, whatever it is.
 func (s *RuleSet) Holds(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,8 +289,7 @@ func (s *RuleSet) Holds(r Request) bool {
 	})
 }
 
-// includes reports whether the fault is injected into the n-th occurrence, after it was
-// injected into fired of them.
+// includes reports whether the fault hits the n-th occurrence, after it has hit fired occurrences.
 func (c Count) includes(n, fired int) bool {
 	from, every := max(c.From, 1), max(c.Every, 1)
 	return n >= from && (n-from)%every == 0 && (c.Times == 0 || fired < c.Times)

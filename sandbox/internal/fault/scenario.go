@@ -15,18 +15,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// scenario is the form of a file of rules.
+// scenario is the format of a file of rules.
 type scenario struct {
 	Rules []Rule `yaml:"rules"`
 }
 
-// body is how the proxy's own API takes which watches to cut or freeze.
+// body is the request body that selects the watches to cut or freeze, in the API of the proxy.
 type body struct {
 	Match Match `yaml:"match"`
 }
 
-// Parse reads a scenario, which is YAML or JSON, and checks it. Its error is of type MistakesError:
-// a line for each mistake, which begins with the number of its line.
+// Parse decodes and validates a scenario in YAML or JSON. Its error is a MistakesError with a line for each
+// mistake, which begins with the line number.
 func Parse(text []byte) ([]Rule, error) {
 	var s scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -34,7 +34,7 @@ func Parse(text []byte) ([]Rule, error) {
 	var mistakes MistakesError
 	err := decoder.Decode(&s)
 	if partial := (*yaml.TypeError)(nil); errors.As(err, &partial) && len(s.Rules) > 0 {
-		// The rest was decoded, and may have mistakes of its own.
+		// The rest of the file was decoded, and may have further mistakes.
 		mistakes, err = readable(err), nil
 	}
 	if errors.Is(err, io.EOF) || err == nil && len(s.Rules) == 0 {
@@ -57,7 +57,7 @@ func Parse(text []byte) ([]Rule, error) {
 		}
 		found := rule.validate()
 		if undecoded(mistakes, lines, i) {
-			found = nil // A missing field may be a field that could not be decoded.
+			found = nil // A field that seems to be missing may be one that could not be decoded.
 		}
 		if names[rule.Name] {
 			found.add("another rule has that name")
@@ -73,8 +73,7 @@ func Parse(text []byte) ([]Rule, error) {
 	return s.Rules, nil
 }
 
-// undecoded reports whether any mistake, which begins with its line, is in the i-th of the rules
-// that begin on the given lines.
+// undecoded reports whether any mistake is in the i-th rule. lines has the first line of each rule.
 func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	return slices.ContainsFunc(mistakes, func(err error) bool {
 		var line int
@@ -83,8 +82,7 @@ func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	})
 }
 
-// ruleLines returns the lines on which the rules of a text begin that was
-// decoded before.
+// ruleLines returns the first line of each rule in a text that can be decoded.
 func ruleLines(text []byte) ([]int, error) {
 	var s struct {
 		Rules []yaml.Node `yaml:"rules"`
@@ -101,7 +99,7 @@ func ruleLines(text []byte) ([]int, error) {
 
 var unknownField = regexp.MustCompile(`^(line \d+): field (.*) not found in type fault\.(.*)$`)
 
-// readable returns the errors of the YAML library in words of a scenario.
+// readable rewrites the errors of the YAML library in terms of a scenario.
 func readable(err error) MistakesError {
 	texts := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
 	if typeError := (*yaml.TypeError)(nil); errors.As(err, &typeError) {
@@ -117,8 +115,7 @@ func readable(err error) MistakesError {
 	return mistakes
 }
 
-// ParseMatch reads which watches a fault of that kind is injected into at once:
-// match: {...}.
+// ParseMatch decodes the watches that a fault of the given kind hits immediately: match: {...}.
 func ParseMatch(text []byte, kind Kind) (Match, error) {
 	var b body
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

@@ -14,11 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// MistakesError are all mistakes of a scenario, a line each.
+// MistakesError has all mistakes of a scenario, a line each.
 type MistakesError []error
 
-// Error returns a single mistake unchanged, and several mistakes on a line each, after their
-// number.
+// Error returns a single mistake as is, and several mistakes on separate lines after their number.
 func (m MistakesError) Error() string {
 	if len(m) == 1 {
 		return m[0].Error()

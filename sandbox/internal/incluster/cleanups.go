@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// cleanups undo the changes that were made for a program, the last change first.
+// cleanups has functions that undo changes made for a program, to be called in reverse order.
 type cleanups struct{ list []func(context.Context) error }
 
 // add adds a cleanup.
 func (c *cleanups) add(cleanup func(context.Context) error) { c.list = append(c.list, cleanup) }
 
-// background runs a function until the cleanup, which waits for its end.
+// background runs a function until the cleanup, which cancels the function and waits until it returns.
 func (c *cleanups) background(ctx context.Context, function func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -30,7 +30,7 @@ func (c *cleanups) background(ctx context.Context, function func(context.Context
 	})
 }
 
-// run calls all cleanups, and reports those that fail as warnings.
+// run calls all cleanups, and prints a warning for each that fails.
 func (c *cleanups) run() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
@@ -43,5 +43,5 @@ func (c *cleanups) run() {
 	}
 }
 
-// warn reports an error that does not keep the program from running.
+// warn prints an error that does not prevent the program from running.
 func warn(err error) { fmt.Fprintln(os.Stderr, "warning:", err) }

@@ -20,33 +20,33 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 )
 
-// withWebhooks are the kinds of objects that configure webhooks.
+// withWebhooks lists the resources that configure webhooks.
 var withWebhooks = []schema.GroupVersionResource{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// redirectedAnnotation has the original clientConfigs of webhooks that were redirected to a
-// program, by the name of the webhook.
+// redirectedAnnotation is the annotation with the original clientConfigs of redirected webhooks, by webhook
+// name.
 const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 
-// redirected is a webhook in the annotation.
+// redirected is an entry of the annotation.
 type redirected struct {
-	// Pod is the Pod of the program that the webhook was redirected to.
+	// Pod is the Pod of the program to which the webhook was redirected.
 	Pod string `json:"pod"`
 	// Before is the original clientConfig, and Now the redirected clientConfig.
 	Before map[string]any `json:"before"`
 	Now    map[string]any `json:"now"`
 }
 
-// conversion is the name of the webhook of a CustomResourceDefinition, which has none.
+// conversion stands for the name of the webhook of a CustomResourceDefinition, which has no name.
 const conversion = "conversion"
 
-// webhook is a webhook of an object.
+// webhook is a webhook in an object.
 type webhook struct {
 	name string
-	// owner is the part of the object that has the clientConfig.
+	// owner is the part of the object that contains the clientConfig.
 	owner map[string]any
 }
 
@@ -55,8 +55,7 @@ func (w webhook) clientConfig() map[string]any {
 	return config
 }
 
-// webhooksOf returns the webhooks of an object, by reference: a change of a webhook changes the
-// object.
+// webhooksOf returns the webhooks of an object by reference, so that changing a webhook changes the object.
 func webhooksOf(object *unstructured.Unstructured) []webhook {
 	if crd, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook"); found {
 		if owner, ok := crd.(map[string]any); ok {
@@ -75,7 +74,7 @@ func webhooksOf(object *unstructured.Unstructured) []webhook {
 	return all
 }
 
-// serviceOf returns the Service that a clientConfig names, its port and the path.
+// serviceOf returns the Service of a clientConfig, with its port and path.
 func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port int32, path string, found bool) {
 	named, found, _ := unstructured.NestedMap(clientConfig, "service")
 	if !found {
@@ -91,8 +90,8 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 	return service, port, path, true
 }
 
-// CalledServices returns the Services that webhooks of the API server call, each with an object
-// that configures such a webhook, for instance validatingwebhookconfigurations/shop.
+// CalledServices returns the Services that the API server calls for webhooks, each with an object that
+// configures such a webhook, for instance validatingwebhookconfigurations/shop.
 func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
 	called := map[types.NamespacedName]string{}
 	err := eachWithWebhooks(ctx, client, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
@@ -106,8 +105,8 @@ func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.Na
 	return called, err
 }
 
-// eachWithWebhooks calls a function for each object that configures webhooks. An error of the function
-// ends the walk, and gets the name of the object.
+// eachWithWebhooks calls a function for each object that configures webhooks. It stops at the first error,
+// and adds the name of the object to it.
 func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(schema.GroupVersionResource, *unstructured.Unstructured) error) error {
 	for _, resource := range withWebhooks {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -126,8 +125,8 @@ func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(sch
 // target returns the address at which a program serves the webhooks of a Service.
 type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
 
-// redirect changes the webhooks of an object that the program serves so that they reach
-// it, and reports whether there were any.
+// redirect redirects the webhooks of an object that the program serves to the program, and reports whether
+// there were any.
 func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves target) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -158,8 +157,8 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 	return true, setRedirections(object, kept)
 }
 
-// restore restores the webhooks that were redirected to a Pod, and reports whether there were any.
-// A webhook that another client has changed since stays unchanged.
+// restore reverts the webhooks that were redirected to a Pod, and reports whether there were any. Webhooks
+// that another client has changed since are left alone.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -193,7 +192,7 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return nil, fmt.Errorf("the annotation %s cannot be read: %w", redirectedAnnotation, err)
 	}
-	// Numbers as in the object.
+	// Convert numbers to the types in the object.
 	for _, r := range kept {
 		wholeNumbers(r.Before)
 		wholeNumbers(r.Now)
@@ -201,7 +200,7 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	return kept, nil
 }
 
-// wholeNumbers makes numbers integers, which a JSON decoder reads as floating point.
+// wholeNumbers converts numbers that a JSON decoder has read as floating point to integers.
 func wholeNumbers(object map[string]any) {
 	for key, value := range object {
 		switch v := value.(type) {

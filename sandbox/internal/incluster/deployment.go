@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prefixes of the names of Deployments and StatefulSets in the API server.
+// Prefixes of references to Deployments and StatefulSets in the API server.
 const (
 	deploymentPrefix  = "deployment/"
 	statefulSetPrefix = "statefulset/"
 )
 
-// findDeployment returns the Deployment whose container the program is: from the API server, or
-// from a file. A StatefulSet in the API server is converted to a Deployment without a UID.
+// findDeployment returns the Deployment whose container the program replaces, from the API server or from a
+// file. A StatefulSet in the API server is converted to a Deployment without a UID.
 func findDeployment(ctx context.Context, client kubernetes.Interface, from string) (*appsv1.Deployment, error) {
 	if full, is := strings.CutPrefix(from, statefulSetPrefix); is {
 		return fromStatefulSet(ctx, client, full)

@@ -23,11 +23,11 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// elsewhere are variables of the user that would lead the program to another API server.
+// elsewhere lists variables in the user's environment that would direct the program to another API server.
 var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 
-// command returns the command that starts the program in its Pod, with the arguments of the
-// container unless the user gave some, and with the environment of a container in a cluster.
+// command returns the command that runs the program in its Pod, with the environment of a container in a
+// cluster, and with the arguments of the container unless the user passed some.
 func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd, error) {
 	host, port, err := splitServer(o.Config.Host)
 	if err != nil {
@@ -41,7 +41,7 @@ func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd
 	}
 	cmd := exec.Command(o.Program[0], args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// Of two variables with the same name, the last counts.
+	// If a variable occurs twice, the last value counts.
 	cmd.Env = slices.Concat(
 		slices.DeleteFunc(os.Environ(), leadsElsewhere),
 		[]string{"HOSTNAME=" + pod.Name},
@@ -66,8 +66,8 @@ func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
-// containerArgs returns the arguments of the program of a container. The first word of its command is
-// the program itself.
+// containerArgs returns the arguments of the program in a container. The first word of the container's
+// command is the program itself.
 func containerArgs(c *corev1.Container) []string {
 	if len(c.Command) == 0 {
 		return c.Args
@@ -88,14 +88,14 @@ func assignments(variables map[string]string) []string {
 	return list
 }
 
-// variables evaluates the environment variables of the containers of a Pod, as a kubelet does.
+// variables evaluates the environment variables of the containers of a Pod, like a kubelet.
 type variables struct {
 	client kubernetes.Interface
 	pod    *corev1.Pod
 }
 
-// of returns the variables that a container declares: first whole ConfigMaps and Secrets, then single
-// variables. A variable can refer to the variables before it.
+// of returns the variables that a container declares: first from whole ConfigMaps and Secrets, then single
+// variables. A variable can refer to earlier variables.
 func (v variables) of(ctx context.Context, c *corev1.Container) (map[string]string, error) {
 	values := map[string]string{}
 	for _, source := range c.EnvFrom {
@@ -132,8 +132,8 @@ func (v variables) allKeys(ctx context.Context, source corev1.EnvFromSource) (ma
 	return nil, nil
 }
 
-// valueFrom returns the value that a variable refers to, and whether it exists. It is an error if a
-// value is missing that is not optional.
+// valueFrom returns the value that a variable refers to, and whether it exists. It is an error if the value
+// is missing and not optional.
 func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	var data map[string]string
 	var key, kind string
@@ -164,8 +164,8 @@ func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *cor
 	return value, found, err
 }
 
-// field returns a field of the Pod. The library does not know the fields of its spec and status, which
-// a Pod has only when it runs.
+// field returns a field of the Pod for the downward API. The library does not support the fields of spec and
+// status.
 func field(pod *corev1.Pod, path string) (string, error) {
 	switch path {
 	case "spec.nodeName":
@@ -200,7 +200,7 @@ func (v variables) secret(ctx context.Context, name string, optional *bool) (map
 	return data, nil
 }
 
-// missing explains why an object cannot be read, unless it may be missing.
+// missing returns an error if an object cannot be read, unless it is optional and does not exist.
 func missing(err error, kind, namespace, name string, optional *bool) error {
 	switch {
 	case apierrors.IsNotFound(err) && isTrue(optional):

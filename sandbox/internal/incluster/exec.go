@@ -22,13 +22,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-// Files are the files of a ServiceAccount, by which a program in a pod reaches the API server.
+// Files are the files of a ServiceAccount, with which a program in a pod connects to the API server.
 type Files struct {
 	Token, CA []byte
 	Namespace string
 }
 
-// names are the names of the files, and their contents.
+// names returns the files by name.
 func (f Files) names() map[string][]byte {
 	return map[string][]byte{
 		corev1.ServiceAccountTokenKey:     f.Token,
@@ -37,7 +37,7 @@ func (f Files) names() map[string][]byte {
 	}
 }
 
-// Write writes the files into a directory, which is made.
+// Write creates a directory with the files.
 func (f Files) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -45,24 +45,24 @@ func (f Files) Write(dir string) error {
 	return writeAll(dir, f.names())
 }
 
-// Pod is the environment of a program that is to behave as in a pod.
+// Pod is the environment for a program that runs as if in a pod.
 type Pod struct {
-	// Files is a directory with the files of the ServiceAccount, and CertDir, if it is not empty, a
-	// directory with the serving certificate for webhooks, which the program finds in ServingCerts.
+	// Files is a directory with the files of the ServiceAccount. CertDir is a directory with the serving
+	// certificate for webhooks, which the program finds in ServingCerts; empty for none.
 	Files, CertDir string
 	ServingCerts   string
 	// Server is the URL of the API server.
 	Server string
-	// HostName is the host name of the program; empty: that of the machine.
+	// HostName is the host name of the program; empty for the host name of the machine.
 	HostName string
-	// HostNetwork: the program has the network of this machine, and no network of its own.
+	// HostNetwork makes the program use the network of this machine.
 	HostNetwork bool
 }
 
-// Start starts a command whose program behaves as in a pod, and returns the network of the program,
-// unless it has that of this machine.
+// Start starts a command as if in a pod, and returns the network of the program, nil if it uses the network
+// of this machine.
 //
-// It is an error if this machine does not permit the namespaces.
+// It is an error if this machine does not permit namespaces.
 func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -99,8 +99,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
 	err = start(cmd)
-	// Now only the process has this end: if it ends before it has sent its sockets, the other end
-	// reports that.
+	// Now only the process holds this end: if it exits before it has sent its sockets, reads from the other
+	// end return EOF.
 	_ = passed.Close()
 	if err != nil || p.HostNetwork {
 		return nil, err
@@ -111,8 +111,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 // own are the namespaces of a program in a pod.
 const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 
-// permitted returns the namespaces in which this machine gives a program directories and a network
-// of its own.
+// permitted returns the attributes for namespaces with which this machine lets a program have its own mounts
+// and network.
 var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
 	for _, attributes := range ownNamespaces(own) {
@@ -125,31 +125,31 @@ var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	return nil, notPermitted(err)
 })
 
-// Permitted returns an error that says why [Pod.Start] is not possible on this machine.
+// Permitted returns an error if [Pod.Start] is not possible on this machine.
 func Permitted() error {
 	_, err := permitted()
 	return err
 }
 
-// inPod are the instructions for the process that becomes the program.
+// inPod has the instructions for the process that becomes the program.
 type inPod struct {
 	Files        string `json:"files"`
 	CertDir      string `json:"certDir,omitempty"`
 	ServingCerts string `json:"servingCerts,omitempty"`
 	HostName     string `json:"hostName,omitempty"`
-	// Network is the number of the file descriptor through which the process sends the sockets of
-	// its network, and API the address of the API server there. Empty: it has the network of this
+	// Network is the file descriptor through which the process sends the sockets of its network, and API the
+	// address of the API server in that network. Both are empty if the process uses the network of this
 	// machine.
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
-	// Starter is the ID of the process that starts it.
+	// Starter is the process ID of the parent process.
 	Starter int `json:"starter"`
 }
 
-// Exec is the process that [Pod.Start] starts: it becomes the program. The arguments are its
-// instructions and the command line of the program. Without arguments, it only tries the
-// namespaces.
+// Exec runs in the process that [Pod.Start] starts, and executes the program. The arguments are the
+// instructions and the command line of the program. Without arguments, it only tests whether namespaces are
+// permitted.
 func Exec(args []string) error {
 	if namespace, err := mountNamespace(); err != nil {
 		return err
@@ -203,9 +203,8 @@ func Exec(args []string) error {
 	return syscall.Exec(do.Program, args[1:], os.Environ())
 }
 
-// endWith has this process killed when its parent ends. The parent death signal belongs to a
-// thread: the setting from the start of this process is lost with all threads but the thread that
-// executes the program.
+// endWith makes the kernel kill this process when its parent ends. The parent death signal is set per thread:
+// of the setting made when this process was started, only the thread that executes the program would keep it.
 func endWith(starter int) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -217,10 +216,10 @@ func endWith(starter int) error {
 	return nil
 }
 
-// longestHostName is the length to which a kubelet shortens host names.
+// longestHostName is the maximum length of a host name; a kubelet cuts longer names.
 const longestHostName = 63
 
-// network makes the network of the program.
+// network sets up the network of the program.
 func (do *inPod) network(try bool) error {
 	if !try && do.Network == "" {
 		return nil

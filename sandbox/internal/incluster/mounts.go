@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serviceAccountDir is where every container finds the files of its ServiceAccount.
+// serviceAccountDir is the directory with the files of the ServiceAccount in every container.
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// mount makes the directories that only the program is to see. They are in memory, and
-// go with the last process in the namespace.
+// mount creates directories that only the program sees. They are in memory, and disappear with the last
+// process in the namespace.
 func mount(dirs ...string) error {
-	// Later mounts outside appear here, but never the other way round.
+	// Mounts made outside later appear here, but not the other way round.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return notPermitted(err)
 	}
@@ -29,7 +29,7 @@ func mount(dirs ...string) error {
 	if err != nil {
 		return err
 	}
-	// Libraries look for a kubeconfig there before they look for a cluster around them.
+	// Hide ~/.kube, as libraries look for a kubeconfig before they try the in-cluster configuration.
 	if home, err := os.UserHomeDir(); err == nil {
 		kube := filepath.Join(home, ".kube")
 		if _, err := os.Stat(kube); err == nil {
@@ -41,13 +41,13 @@ func mount(dirs ...string) error {
 			return fmt.Errorf("mount %s for the program: %w", dir, err)
 		}
 	}
-	// It may be below a directory that was covered.
+	// The working directory may be below a directory that was covered.
 	return os.Chdir(wd)
 }
 
-// MakePrivate makes an empty directory that exists for this process and its children only. No
-// directory is made outside: if it does not exist there, the nearest existing directory is covered
-// by another with the same entries.
+// MakePrivate creates an empty directory that exists only for this process and its children. No directory is
+// created outside: if the path does not exist there, the nearest existing directory is covered by a new
+// directory with the same entries.
 func MakePrivate(dir string) error {
 	existing, rest, err := split(dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func MakePrivate(dir string) error {
 	return os.MkdirAll(filepath.Join(existing, rest), 0o755)
 }
 
-// split returns the part of a path that exists, without symbolic links, and the rest.
+// split returns the existing part of a path, without symbolic links, and the rest.
 func split(path string) (existing, rest string, _ error) {
 	if !filepath.IsAbs(path) {
 		return "", "", errors.New("want an absolute path")
@@ -78,8 +78,8 @@ func split(path string) (existing, rest string, _ error) {
 	}
 }
 
-// cover mounts a new directory over another. The entries of the old directory are the same files
-// and directories as before, and can be written to.
+// cover mounts a new directory over an existing one. The entries of the old directory remain accessible and
+// writable.
 func cover(dir string) error {
 	if dir == "/" {
 		return errors.New("a directory of that name directly below / must exist")
@@ -102,17 +102,17 @@ func cover(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		// Its descriptor still leads to the covered directory.
+		// The file descriptor still refers to the covered directory.
 		source := fmt.Sprintf("/proc/self/fd/%d/%s", old.Fd(), entry.Name())
 		err := show(source, filepath.Join(dir, entry.Name()), entry)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // It may have been removed meanwhile.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The entry may have been removed in the meantime.
 			return err
 		}
 	}
 	return nil
 }
 
-// show makes an entry of a covered directory appear under its old name.
+// show makes an entry of a covered directory visible under its old name.
 func show(source, target string, entry fs.DirEntry) error {
 	var err error
 	switch {
@@ -136,7 +136,7 @@ func show(source, target string, entry fs.DirEntry) error {
 	return nil
 }
 
-// dropCapabilities drops the capabilities that the mounts needed, before the program is started.
+// dropCapabilities drops the capabilities that mounting required, before the program starts.
 func dropCapabilities() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	if errno != 0 {

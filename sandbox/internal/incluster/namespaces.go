@@ -15,16 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideVariable is set for the process in the namespaces. Its value is the mount
-// namespace of the process that started it.
+// insideVariable is set in the environment of the inner process. Its value identifies the mount namespace of
+// the outer process.
 const insideVariable = "SANDBOX_RUN_OUTSIDE"
 
-// starterFD is the end of a pipe whose other end only the process outside has, so that it is closed
-// when that process has ended, however it did.
+// starterFD is the read end of a pipe. Only the outer process holds the other end, so the pipe is closed when
+// that process ends in any way.
 const starterFD = 3
 
-// Inside returns a file that ends when the process outside does, if this is the process
-// in the namespaces.
+// Inside returns, in the inner process, a file that reaches EOF when the outer process ends.
 func Inside() (starter *os.File, inside bool, _ error) {
 	outside := os.Getenv(insideVariable)
 	if outside == "" {
@@ -35,17 +34,17 @@ func Inside() (starter *os.File, inside bool, _ error) {
 		return nil, false, err
 	}
 	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
-		// Mounts made here might appear in all processes of the machine.
+		// Without own namespaces, mounts made here could appear in all processes of the machine.
 		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
-	// The program gets neither.
+	// The program must inherit neither.
 	syscall.CloseOnExec(starterFD)
 	return os.NewFile(starterFD, "starter"), true, os.Unsetenv(insideVariable)
 }
 
 func mountNamespace() (string, error) { return os.Readlink("/proc/self/ns/mnt") }
 
-// Enter runs this command again in namespaces of its own and returns its exit code.
+// Enter runs this command again in its own namespaces and returns its exit code.
 func Enter() (int, error) {
 	outside, err := mountNamespace()
 	if err != nil {
@@ -82,8 +81,8 @@ func Enter() (int, error) {
 	return exitCode(inside.ProcessState), nil
 }
 
-// ownNamespaces are how namespaces are made, first as root. Without the right to do that, a
-// user namespace gives it, in which the user stays who they are.
+// ownNamespaces returns the attributes to try for creating namespaces: first with the present rights, then in
+// a user namespace, which grants the rights and keeps the user's ID.
 func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{
 		{Cloneflags: own},
@@ -91,18 +90,18 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-			// A program that is not started as root has only its ambient capabilities.
+			// A program that is not started by root has only its ambient capabilities.
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
 		},
 	}
 }
 
-// startInNamespaces makes namespaces for mounts and for the host name.
+// startInNamespaces starts this command in new namespaces for mounts and the host name.
 func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
 	var err error
 	for _, attributes := range ownNamespaces(syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS) {
-		// A signal to the group of processes, as from a shell, is passed on once by the
-		// process outside, and must not reach the program a second time.
+		// The outer process forwards signals. A signal to its process group, as from a shell, must not reach
+		// the program a second time.
 		attributes.Setpgid = true
 		cmd := &exec.Cmd{
 			Path: "/proc/self/exe", Args: os.Args, Env: environment,
@@ -117,7 +116,7 @@ func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error
 	return nil, notPermitted(err)
 }
 
-// notPermitted explains why there are no namespaces.
+// notPermitted explains why namespaces cannot be created.
 func notPermitted(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -126,7 +125,7 @@ func notPermitted(err error) error {
 	return fmt.Errorf("this machine does not permit a mount namespace (%w): run it as root, or allow user namespaces%s", err, forbidding())
 }
 
-// forbidding names the setting of the kernel that forbids namespaces, "" if none does.
+// forbidding returns the kernel setting that forbids namespaces, "" if there is none.
 func forbidding() string {
 	for _, setting := range []struct{ name, forbids string }{
 		{"user/max_mnt_namespaces", "0"},

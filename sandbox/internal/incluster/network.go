@@ -18,28 +18,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is the network of a program in a network namespace of its own: a loopback interface, on
-// which any port is free. The program sends the sockets that lead into the network and out of it to
-// this process.
+// Network is the network namespace of a program. It has only a loopback interface, on which all ports are
+// free. The program sends the sockets that connect the namespace with this process.
 type Network struct {
-	// api is the listener at which the program finds the API server.
+	// api is the listener for the program's connections to the API server.
 	api net.Listener
 
 	mu sync.Mutex
-	// door listens in the network, and seed is a socket there: together they make the sockets of
-	// connections to the program. -1: it is closed.
+	// door is a listener in the namespace, and seed a socket there: together they create sockets for
+	// connections to the program. -1 means closed.
 	door, seed int
 }
 
-// sockets is the number of sockets that a program sends: the listener at which it finds the API
-// server, the door and the seed.
+// sockets is the number of sockets that a program sends: the listener for the API server, the door and the
+// seed.
 const sockets = 3
 
-// handing is the longest time until a new process has sent its sockets, on a machine however busy.
-// A process that ends closes its end, which ends the waiting.
+// handing is the time limit for a new process to send its sockets, even on a busy machine. If the process
+// ends before, the wait ends, too.
 const handing = 5 * time.Minute
 
-// handedFrom returns the network of a process, which sends its sockets through the other end.
+// handedFrom receives the network that a process sends through the other end of the given socket.
 func handedFrom(handed *os.File) (*Network, error) {
 	connection, err := net.FileConn(handed)
 	if err != nil {
@@ -82,11 +81,10 @@ func handedFrom(handed *os.File) (*Network, error) {
 	return network, nil
 }
 
-// API is the listener at which the program finds the API server: it accepts the connections of the
-// program.
+// API returns the listener for the program's connections to the API server.
 func (n *Network) API() net.Listener { return n.api }
 
-// Dial connects to a port on which the program listens.
+// Dial connects to a port of the program.
 func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	fd, err := n.socket()
 	if err != nil {
@@ -110,9 +108,9 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// socket returns a new socket in the network, which is not connected. This needs no process in that
-// network, nor a right to enter it: an accepted connection is a socket of the network of its
-// listener, and after a disconnect it can be connected elsewhere.
+// socket returns a new unconnected socket in the namespace. This requires no process in the namespace and no
+// right to enter it: an accepted connection belongs to the namespace of its listener, and after a disconnect
+// its socket can be connected again.
 func (n *Network) socket() (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,10 +135,10 @@ func (n *Network) socket() (int, error) {
 	return fd, nil
 }
 
-// disconnect ends a connection in such a way that its socket can be connected again.
+// disconnect disconnects a socket so that it can be connected again.
 func disconnect(fd int) error {
 	none := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	// The package unix has no such address.
+	// The package unix has no type for this address.
 	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), unsafe.Sizeof(none))
 	if errno != 0 {
 		return errno
@@ -148,7 +146,7 @@ func disconnect(fd int) error {
 	return nil
 }
 
-// Close ends all that leads into the network and out of it, but connections that exist.
+// Close closes all sockets between the namespace and this process, except existing connections.
 func (n *Network) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,9 +160,8 @@ func (n *Network) Close() {
 	n.seed, n.door = -1, -1
 }
 
-// handOver makes the sockets of a [Network], in the network namespace of this process, and hands
-// them over through the socket fd, which is closed. The program is to find the API server at that
-// address.
+// handOver creates the sockets of a [Network] in the network namespace of this process, and sends them
+// through the socket fd, which it then closes. address is the address of the API server for the program.
 func handOver(fd int, address string) error {
 	defer unix.Close(fd)
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
@@ -196,7 +193,7 @@ func handOver(fd int, address string) error {
 	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(file.Fd()), door, seed), nil, 0)
 }
 
-// SetUpLoopback switches the loopback device of this network namespace on.
+// SetUpLoopback brings up the loopback interface of this network namespace.
 func SetUpLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -214,8 +211,8 @@ func SetUpLoopback() error {
 	return nil
 }
 
-// pass gives a command a socket through which its process is to hand its network over, and
-// returns the number of the file that it has there, that file here, and the other end.
+// pass adds a socket to a command, through which its process sends its network. It returns the number of the
+// file descriptor in the process, the file here to close after the start, and the other end.
 func pass(cmd *exec.Cmd) (number string, passed, handed *os.File, _ error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

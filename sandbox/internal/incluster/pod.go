@@ -34,18 +34,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// DefaultCertDir is the directory in which programs made with controller-runtime expect the serving
+// DefaultCertDir returns the directory in which programs based on controller-runtime expect the serving
 // certificate for webhooks.
 func DefaultCertDir() string {
 	return filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 }
 
-// podTimeout is the longest time until the Pod is ready.
+// podTimeout is the time limit for the Pod to become ready.
 const podTimeout = 30 * time.Second
 
-// MakePod creates a Pod for a program of this process, which lives as long as this process, and
-// returns it when it is ready, with the environment that its container declares. An error in that
-// environment is returned as a warning.
+// MakePod creates a Pod for a program of this process, and returns it when it is ready, with the environment
+// that its container declares. The Pod lives as long as this process. An error in the environment is returned
+// as a warning.
 func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []string, warning, err error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -54,7 +54,7 @@ func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []str
 	if pod, err = newPod(ctx, client, o); err != nil {
 		return nil, nil, nil, err
 	}
-	// The Pod needs no cleanup: the kubelet removes it when this process has ended.
+	// The Pod needs no cleanup: the kubelet removes it after this process has ended.
 	if pod, err = (podStarter{client: client, cleanups: &cleanups{}}).start(ctx, pod); err != nil {
 		return nil, nil, nil, err
 	}
@@ -62,8 +62,7 @@ func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []str
 	return pod, append(assignments(declared), "HOSTNAME="+pod.Name), warning, nil
 }
 
-// container returns the container of a Pod that the program replaces: the default container of
-// kubectl.
+// container returns the container that the program replaces: the default container of kubectl.
 func container(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == pod.Annotations[podcmd.DefaultContainerAnnotationName] {
@@ -73,7 +72,7 @@ func container(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[0]
 }
 
-// newPod describes the Pod of the program, which is not in the API server yet.
+// newPod returns the Pod of the program, which does not exist in the API server yet.
 func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	if o.From == "" {
@@ -99,7 +98,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev
 	return pod, nil
 }
 
-// podOfDeployment is a Pod with the template of a Deployment.
+// podOfDeployment returns a Pod from the template of a Deployment.
 func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	template := deployment.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{Spec: template.Spec}
@@ -109,8 +108,8 @@ func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	return pod
 }
 
-// standalonePod is a Pod for a program without a Deployment, with a ServiceAccount, or without a
-// name of it for a new account.
+// standalonePod returns a Pod for a program without a Deployment. Without the name of an account, it gets a
+// new ServiceAccount.
 func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
 	name := podNameOf(program)
 	pod := &corev1.Pod{}
@@ -119,7 +118,7 @@ func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
 	pod.Spec.Containers = []corev1.Container{{
 		Name: "program", Image: name,
 		Env: []corev1.EnvVar{fieldVariable("POD_NAME", "metadata.name"), fieldVariable("POD_NAMESPACE", "metadata.namespace")},
-		// Every level of Pod security admits it.
+		// All Pod Security levels admit such a Pod.
 		SecurityContext: &corev1.SecurityContext{
 			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -133,9 +132,8 @@ func fieldVariable(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// asRunning changes a Pod so that the simulated kubelet reports at once, and as long as
-// it exists, that it is ready: the program runs, whatever the template says about how
-// simulated containers behave.
+// asRunning makes the simulated kubelet report the Pod as ready at once and for as long as it exists: the
+// program runs, whatever the template says about simulated containers.
 func asRunning(pod *corev1.Pod) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -143,21 +141,20 @@ func asRunning(pod *corev1.Pod) {
 	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, kubelet.Prefix) })
 	maps.Copy(pod.Annotations, kubelet.WithoutDelays())
 	pod.Spec.InitContainers, pod.Spec.ReadinessGates, pod.Spec.SchedulingGates = nil, nil, nil
-	// No taint of the node evicts it.
+	// Tolerate all taints, so that no taint evicts the Pod.
 	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// podNameOf turns the name of a program into a valid name of a Pod.
+// podNameOf returns a valid Pod name for a program.
 func podNameOf(program string) string {
 	name := notInName.ReplaceAllString(strings.ToLower(filepath.Base(program)), "-")
 	return cmp.Or(strings.Trim(name[:min(len(name), 50)], "-"), "program")
 }
 
-// replicaSet returns a reference to the current ReplicaSet of a Deployment, if it exists, so that the
-// program finds its Deployment. The reference is not that of a controller, which would count the Pod
-// as a replica.
+// replicaSet returns an owner reference to the current ReplicaSet of a Deployment, if it exists, so that the
+// program finds its Deployment. It is not a controller reference, as the Pod would count as a replica then.
 func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]metav1.OwnerReference, error) {
 	if deployment.UID == "" {
 		return nil, nil
@@ -172,8 +169,7 @@ func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]m
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: current.Name, UID: current.UID}}, nil
 }
 
-// readyNode returns a node for the Pod. The scheduler is not asked: the program runs even if the
-// nodes are full.
+// readyNode returns a node for the Pod, without the scheduler: the program runs even if the nodes are full.
 func readyNode(nodes []corev1.Node) (string, error) {
 	for i := range nodes {
 		if node.Schedulable(&nodes[i]) {
@@ -189,14 +185,14 @@ type podStarter struct {
 	cleanups *cleanups
 }
 
-// start creates the Pod, with a new ServiceAccount if it names none, and returns it when it is
-// ready.
+// start creates the Pod, with a new ServiceAccount if it names none, and returns it when it is ready.
 func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	account, err := s.ensureServiceAccount(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	// The kubelet removes a Pod whose program has ended, if this process cannot.
+	// The kubelet finds out by this name that the program has ended, and removes the Pod if this process
+	// cannot.
 	name := "program-" + string(uuid.NewUUID())
 	if _, err := claim.Take(name); err != nil {
 		return nil, fmt.Errorf("name the program: %w", err)
@@ -208,7 +204,7 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	}
 	key := types.NamespacedName{Namespace: created.Namespace, Name: created.Name}
 	s.cleanups.add(func(ctx context.Context) error {
-		// The program has ended: there is nothing to wait for.
+		// The program has ended, so delete without a grace period.
 		err := s.client.CoreV1().Pods(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &created.UID},
 		})
@@ -218,7 +214,7 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		return nil
 	})
 	if account != nil {
-		// The account is deleted with the Pod, even if this process is killed.
+		// With the owner reference, the account is deleted with the Pod, even if this process is killed.
 		account.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: created.Name, UID: created.UID}}
 		if _, err := s.client.CoreV1().ServiceAccounts(key.Namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("the ServiceAccount %s: %w", account.Name, err)
@@ -254,8 +250,8 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. A named account must
-// exist; otherwise a new account without any rights is created and returned.
+// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. A named account must exist
+// already; otherwise it creates and returns a new account without rights.
 func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
 	accounts := s.client.CoreV1().ServiceAccounts(pod.Namespace)
 	if name := pod.Spec.ServiceAccountName; name != "" {
@@ -279,8 +275,8 @@ func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (
 	return account, nil
 }
 
-// watchDeletion returns a channel that gets the grace period when the Pod is deleted, as by a user or
-// an eviction. The token of a deleted Pod is not valid any more.
+// watchDeletion returns a channel that receives the grace period when the Pod is deleted, for example by a
+// user or an eviction. The token of a deleted Pod becomes invalid.
 func watchDeletion(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *cleanups) <-chan time.Duration {
 	deleted := make(chan time.Duration, 1)
 	selector := fields.OneTermEqualSelector("metadata.name", pod.Name)

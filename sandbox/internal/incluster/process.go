@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// passedOn are the signals that the program gets.
+// passedOn are the signals that are forwarded to the program.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// LookPath returns the program, or an error that says that there is none.
+// LookPath returns the path of the program, or an error if it does not exist.
 func LookPath(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	switch {
@@ -36,11 +36,10 @@ func LookPath(program string) (string, error) {
 	return path, nil
 }
 
-// supervise starts the program, passes signals on to it and returns its exit code. The
-// program is killed when the process outside has ended, and ends as on a node when its
-// Pod is deleted.
+// supervise starts the program, forwards signals and returns its exit code. It kills the program when the
+// outer process has ended, and terminates it like a kubelet when its Pod is deleted.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
-	// Processes that the program leaves behind become children of this process.
+	// Orphaned child processes of the program become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -73,8 +72,7 @@ func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan stru
 	}
 }
 
-// endLeftBehind kills the processes that the program has left behind, as the end of a container
-// does.
+// endLeftBehind kills the remaining child processes of the program, as happens at the end of a container.
 func endLeftBehind() {
 	for limit := time.Now().Add(leftBehind); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()
@@ -91,16 +89,16 @@ func endLeftBehind() {
 		if !found {
 			return
 		}
-		// The children of the killed processes come next.
+		// Children of the killed processes are next.
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// leftBehind is how long that may take.
+// leftBehind is the time limit for that.
 const leftBehind = 5 * time.Second
 
-// exitCode is the exit code as a shell reports it: 128 plus the signal for a program that a signal
-// has ended.
+// exitCode returns the exit code in the convention of shells: 128 plus the signal if a signal ended the
+// program.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -108,7 +106,7 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// ended returns a channel that is closed when the file ends.
+// ended returns a channel that is closed when the file reaches EOF.
 func ended(f *os.File) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

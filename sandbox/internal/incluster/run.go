@@ -19,27 +19,27 @@ import (
 
 // Options configure the program and the identity it runs under.
 type Options struct {
-	// Config is how the administrator reaches the API server.
+	// Config is the administrator's connection to the API server.
 	Config *rest.Config
 	// Program is the program and its arguments.
 	Program []string
-	// From names the Deployment whose container the program is; empty: none.
+	// From names the Deployment whose container the program replaces; empty for none.
 	From string
-	// ServiceAccount is the account of the program. Empty: that of the Deployment, or a new account
-	// without rights.
+	// ServiceAccount is the account of the program. Defaults to the account of the Deployment, or to a new
+	// account without rights.
 	ServiceAccount types.NamespacedName
-	// Services are additional Services whose webhooks the program serves. Services that select its
-	// Pod need no mention.
+	// Services are additional Services whose webhooks the program serves. Services that select its Pod are
+	// always served.
 	Services []types.NamespacedName
 	// CertDir is the directory in which the program expects its serving certificate.
 	CertDir string
-	// WebhookPort is the port of the program for webhooks; 0: the target port of the Service.
+	// WebhookPort is the port on which the program serves webhooks; 0 for the target port of the Service.
 	WebhookPort int32
-	// Environment are variables of the program in addition to those of a container.
+	// Environment has variables in addition to those of the container.
 	Environment []string
 }
 
-// cleanupTimeout is the longest time that the cleanups of a program take.
+// cleanupTimeout is the time limit for the cleanups of a program.
 const cleanupTimeout = 30 * time.Second
 
 // run is a program in the cluster.
@@ -49,10 +49,10 @@ type run struct {
 	cleanups cleanups
 }
 
-// Run runs the program, in the namespaces of this process, until it ends, and returns
-// its exit code. The program is killed when the starter ends.
+// Run runs the program in the namespaces of this process until it ends, and returns its exit code. It kills
+// the program when the starter ends.
 func Run(ctx context.Context, o Options, starter *os.File) (code int, err error) {
-	// From here on, no signal ends this process before it has cleaned up.
+	// From here on, no signal ends this process before its cleanups.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
@@ -73,8 +73,8 @@ func Run(ctx context.Context, o Options, starter *os.File) (code int, err error)
 	return supervise(cmd, signals, starterEnded, podDeleted)
 }
 
-// prepare makes the Pod, the files and the webhooks of the program, and the command that starts
-// it. The channel gets the grace period when the Pod is deleted.
+// prepare creates the Pod, the files and the webhooks of the program, and returns the command that runs it.
+// The channel receives the grace period when the Pod is deleted.
 func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, error) {
 	wanted, err := newPod(ctx, r.client, r.Options)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, err
 	if err != nil {
 		return nil, nil, err
 	}
-	// Programs that elect a leader name themselves by the host name. A kubelet shortens it as well.
+	// Programs use the host name as their identity in leader elections. A kubelet cuts long names, too.
 	if err := unix.Sethostname([]byte(pod.Name[:min(len(pod.Name), longestHostName)])); err != nil {
 		return nil, nil, fmt.Errorf("set the host name: %w", err)
 	}

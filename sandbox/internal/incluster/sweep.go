@@ -19,15 +19,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-// StartSweeper starts a process that kills the remaining processes of programs, when the returned
-// function is called, or when this process has ended, however it did. Their processes have a
-// KUBECONFIG in that directory, which they inherit from the program.
+// StartSweeper starts a process that kills the remaining processes of programs when the returned function is
+// called, or when this process has ended in any way. It recognizes these processes by a KUBECONFIG in the
+// given directory, which they inherit from the program.
 //
-// The parent death signal reaches a program, and not the processes that it has started.
+// The parent death signal reaches a program, but not its child processes.
 func StartSweeper(dir string) (end func(), _ error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{component.Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
-		// A signal to the group of this process, as from a terminal, is none to it.
+		// Signals to the process group of this process, as from a terminal, must not reach the sweeper.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	starter, err := cmd.StdinPipe()
@@ -43,8 +43,8 @@ func StartSweeper(dir string) (end func(), _ error) {
 	}, nil
 }
 
-// Sweep is the process that [StartSweeper] starts: it waits for the end of its input. The
-// arguments are the directory.
+// Sweep runs in the process that [StartSweeper] starts: it waits until its input ends, and then kills
+// processes. The arguments are directories.
 func Sweep(args []string) error {
 	if len(args) != 1 || !filepath.IsAbs(args[0]) {
 		return fmt.Errorf("this is an internal command of 'sandbox explore': it takes an absolute path of a directory, and not %q", args)
@@ -53,10 +53,10 @@ func Sweep(args []string) error {
 	return sweep(args[0])
 }
 
-// sweeping is the longest time that a sweep takes.
+// sweeping is the time limit for killing all processes.
 const sweeping = 10 * time.Second
 
-// sweep kills the programs of a directory, until there are none.
+// sweep kills the processes of a directory until there are none left.
 func sweep(dir string) error {
 	for limit := time.Now().Add(sweeping); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()
@@ -77,8 +77,8 @@ func sweep(dir string) error {
 	return fmt.Errorf("programs of %s do not end", dir)
 }
 
-// isOf reports whether a process has its KUBECONFIG in a directory. The environment of a process
-// that has ended, or of another user, cannot be read.
+// isOf reports whether the KUBECONFIG of a process is in a directory. The environment of processes that have
+// ended, or of other users, cannot be read.
 func isOf(process procfs.Proc, dir string) bool {
 	environment, err := process.Environ()
 	return err == nil && slices.ContainsFunc(environment, func(variable string) bool {

@@ -18,13 +18,13 @@ import (
 const (
 	// tokenLifetime is the lifetime of the tokens of Pods in a cluster.
 	tokenLifetime = 3607 * time.Second
-	// tokenPeriod is the time between two checks of a kubelet whether a token needs renewal.
+	// tokenPeriod is the interval at which a kubelet checks whether a token needs renewal.
 	tokenPeriod = time.Minute
 )
 
-// serviceAccountVolume is the directory with the files of a ServiceAccount. Its parts are those of a
-// kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and the
-// atomic writer, which replaces all files at once.
+// serviceAccountVolume is the directory with the files of a ServiceAccount. It uses the code of a kubelet:
+// the token manager, which renews tokens when a fifth of their lifetime is left, and the atomic writer, which
+// replaces all files at once.
 type serviceAccountVolume struct {
 	dir      string
 	ca       []byte
@@ -37,13 +37,13 @@ func newServiceAccountVolume(client kubernetes.Interface, pod *corev1.Pod, ca []
 	return &serviceAccountVolume{dir: dir, ca: ca, pod: pod, lifetime: lifetime, tokens: token.NewManager(client)}
 }
 
-// write writes the files if their content changes.
+// write writes the files if their content has changed.
 func (v *serviceAccountVolume) write() error {
 	seconds := int64(v.lifetime.Seconds())
 	granted, err := v.tokens.GetServiceAccountToken(v.pod.Namespace, v.pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: &seconds,
-			// It is valid as long as the Pod exists.
+			// The token is valid as long as the Pod exists.
 			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: v.pod.Name, UID: v.pod.UID},
 		},
 	})
@@ -71,7 +71,7 @@ func (v *serviceAccountVolume) keep(ctx context.Context, c *cleanups) error {
 	return nil
 }
 
-// renew renews the token in time, until the context ends.
+// renew renews the token periodically until the context ends.
 func (v *serviceAccountVolume) renew(ctx context.Context, period time.Duration) {
 	look := time.NewTicker(period)
 	defer look.Stop()

@@ -33,21 +33,22 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// defaultWebhookPort is the port at which programs made with controller-runtime serve webhooks.
+// defaultWebhookPort is the default port for webhooks in controller-runtime.
 const defaultWebhookPort = 9443
 
-// webhooks lead to the program instead of to Services.
+// webhooks redirects webhooks from Services to the program.
 type webhooks struct {
 	client dynamic.Interface
-	// services are the Services whose webhooks the program serves; nil: the Service does not exist.
+	// services are the Services whose webhooks the program serves; a value is nil if the Service does not
+	// exist.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
 	ca       []byte
 }
 
-// findWebhooks returns the webhooks that the program serves, or nil if there are none: no Service
-// was named, and no webhook names a Service that selects its Pod.
+// findWebhooks returns the webhooks that the program serves, nil if no Service was named and no webhook calls
+// a Service that selects the Pod.
 func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for _, name := range o.Services {
@@ -79,9 +80,9 @@ func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod
 	return w, nil
 }
 
-// ServeWebhooks makes the API server trust a new certificate for the webhooks that name a Service
-// which selects the Pod of a program, and writes that certificate into a new directory. It returns
-// the Services; without any, it makes no directory.
+// ServeWebhooks creates a certificate for the webhooks of Services that select the Pod of a program, writes
+// it to a new directory, and makes the API server trust it. It returns these Services; if there are none, it
+// creates no directory.
 func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, dir string) (map[types.NamespacedName]bool, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -110,7 +111,7 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	return served, nil
 }
 
-// trust writes the authority into the webhooks of an object that name any of the Services.
+// trust sets the CA in those webhooks of an object that call any of the Services.
 func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -133,10 +134,10 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 	})
 }
 
-// areNamed reports whether an object names any of the Services for a webhook.
+// areNamed reports whether any webhook calls any of the Services.
 func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	err := eachWithWebhooks(ctx, w.client, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		// It may be redirected to another program now.
+		// The webhook may currently be redirected to another program.
 		if _, err := restore(object, func(string) bool { return true }); err != nil {
 			return err
 		}
@@ -150,8 +151,8 @@ func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	return named, err
 }
 
-// redirectTo makes the serving certificate of the program, and redirects to the program in the Pod
-// all webhooks that name any of its Services, now or later, until the cleanup.
+// redirectTo creates the serving certificate of the program, and redirects to its Pod all present and future
+// webhooks that call any of its Services, until the cleanup.
 func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
@@ -182,8 +183,8 @@ func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir stri
 	return nil
 }
 
-// writeServingCert makes a certificate for the Services and writes it under the names of
-// the keys of a TLS Secret. It returns the authority that the API server is to trust.
+// writeServingCert creates a certificate for the Services and writes it to files named like the keys of a TLS
+// Secret. It returns the CA for the API server.
 func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Service) ([]byte, error) {
 	authority, err := pki.NewAuthority("tidekeeper-sandbox-webhooks")
 	if err != nil {
@@ -220,13 +221,13 @@ func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, 
 	return net.JoinHostPort(ports.Loopback, strconv.Itoa(int(number))), true, nil
 }
 
-// podName is how the Pod is called in annotations.
+// podName returns the name of the Pod for annotations.
 func (w *webhooks) podName() string { return w.pod.Namespace + "/" + w.pod.Name }
 
-// see redirects the webhooks of an object that are for the program.
+// see redirects those webhooks of an object that the program serves.
 func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource, object any) {
 	changed := object.(*unstructured.Unstructured).DeepCopy()
-	// A run that could not clean up has left redirected webhooks behind.
+	// A run that was killed may have left redirected webhooks behind.
 	restored, err := restore(changed, func(pod string) bool { return w.isGone(ctx, pod) })
 	if err != nil {
 		warn(fmt.Errorf("%s %s: %w", resource.Resource, changed.GetName(), err))
@@ -236,13 +237,13 @@ func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource
 	if err == nil && (restored || redirected) {
 		_, err = w.client.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{})
 	}
-	// After a conflict, the object comes again as it is now.
+	// After a conflict, the watch delivers the current object.
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		warn(fmt.Errorf("%s %s: its webhooks do not reach the program: %w", resource.Resource, changed.GetName(), err))
 	}
 }
 
-// isGone reports whether the Pod of another run does not exist any more.
+// isGone reports whether the Pod of another run no longer exists.
 func (w *webhooks) isGone(ctx context.Context, pod string) bool {
 	namespace, name, _ := strings.Cut(pod, "/")
 	_, err := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstPodIP is where the addresses of pods begin. Nothing listens there.
+// firstPodIP is the first address of a pod. Nothing listens on these addresses.
 var firstPodIP = netip.MustParseAddr("10.128.0.1")
 
-// addresses gives each pod an address that no other pod has.
+// addresses assigns a unique address to each pod.
 type addresses struct {
 	mu    sync.Mutex
 	next  netip.Addr
@@ -25,7 +25,7 @@ func newAddresses() *addresses {
 	return &addresses{next: firstPodIP, inUse: map[string]types.UID{}, ofPod: map[types.UID]string{}}
 }
 
-// of returns the address of a pod, the same each time.
+// of returns the address of a pod, and assigns one at the first call.
 func (a *addresses) of(pod types.UID) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *addresses) of(pod types.UID) string {
 	}
 }
 
-// keep notes the address that a pod already has, from an earlier run.
+// keep reserves the address that a pod already has from an earlier run.
 func (a *addresses) keep(pod types.UID, ip string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,7 +50,7 @@ func (a *addresses) keep(pod types.UID, ip string) {
 	}
 }
 
-// release takes back the address of a pod that is gone.
+// release frees the address of a deleted pod.
 func (a *addresses) release(pod types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

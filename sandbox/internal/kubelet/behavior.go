@@ -12,43 +12,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix of the annotations for simulated kubelets on pods. Each delay has an annotation, named
-// like its flag without "pod-".
+// Prefix is the prefix of the annotations on pods that control simulated kubelets. The annotation for each
+// delay has the name of its flag without "pod-".
 const Prefix = "sandbox.tidekeeper.dev/"
 
-// BehaviorAnnotation on a pod says how its containers behave.
+// BehaviorAnnotation on a pod selects the behavior of its containers.
 const BehaviorAnnotation = Prefix + "behavior"
 
-// ProgramAnnotation on a pod is the name that a program of this machine has for as long
-// as it runs as the pod. Like a container, the pod does not outlive it.
+// ProgramAnnotation on a pod is a name that a program of this machine holds while it runs as the pod. The pod
+// ends together with the program, like with a container.
 const ProgramAnnotation = Prefix + "program"
 
-// The ways in which the containers of a pod can behave.
+// Behaviors of the containers of a pod.
 const (
-	// Normal containers become ready and stay so.
+	// Normal containers become ready and stay ready.
 	Normal = "normal"
-	// Slow containers take long to become ready.
+	// Slow containers take longer to become ready.
 	Slow = "slow"
 	// NeverReady containers run, but never become ready.
 	NeverReady = "never-ready"
-	// CrashLoop containers end with an error soon after each start.
+	// CrashLoop containers fail soon after each start.
 	CrashLoop = "crash-loop"
 	// ImagePullBackOff containers never start.
 	ImagePullBackOff = "image-pull-backoff"
-	// InitCrashLoop: the first init container ends with an error soon after each
-	// start.
+	// InitCrashLoop means that the first init container fails soon after each start.
 	InitCrashLoop = "init-crash-loop"
 )
 
 var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff, InitCrashLoop}
 
-// plan is the behavior of a pod, from the defaults and its annotations.
+// plan is the behavior of a pod, from defaults and annotations.
 type plan struct {
 	behavior string
 	delays   Delays
 }
 
-// planOf reads the annotations of a pod.
+// planOf parses the annotations of a pod.
 func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
 	p := plan{behavior: Normal, delays: defaults}
 	if b, ok := pod.Annotations[BehaviorAnnotation]; ok {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// clocks remember since when each pod waits for its next step. The times in the
-// API have no fractions of a second, too coarse for delays that are often
-// shorter; and a pod that other clients change while it waits must not start over.
+// clocks remembers since when each pod has waited for its next step. Times in the API have whole seconds,
+// which is too coarse for short delays; and a pod that other clients change while it waits must not start
+// over.
 type clocks struct {
 	mu    sync.Mutex
 	ofPod map[types.UID]clock
@@ -25,8 +25,7 @@ type clock struct {
 
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
-// since returns when the pod was first seen to wait for its turn, and whether that is
-// now.
+// since returns the time at which the pod was first seen to wait for the turn, and whether that is now.
 func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +36,7 @@ func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Ti
 	return now, true
 }
 
-// forget returns the last turn that the pod waited for.
+// forget drops a pod, and returns the last turn that it waited for.
 func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Delays are the times that pods take. Each can be set for a single pod by an annotation of the
-// same name (without the "pod-" that the flags begin with).
+// Delays are the delays of the steps of pods. An annotation can override each delay for a single pod; its
+// name is that of the flag without "pod-".
 type Delays struct {
-	// Initialized counts from the moment the pod is scheduled.
+	// Initialized counts from the time at which the pod is scheduled.
 	Initialized time.Duration `json:"initialized-after"`
 	// ContainersReady counts from the start of the containers.
 	ContainersReady time.Duration `json:"containers-ready-after"`
-	// Started counts from the moment the pod has its sandbox and is initialized.
+	// Started counts from the time at which the pod has its sandbox and is initialized.
 	Started time.Duration `json:"started-after"`
-	// Slow replaces ContainersReady for pods that behave slowly.
+	// Slow replaces ContainersReady for pods with the behavior Slow.
 	Slow time.Duration `json:"slow-after"`
-	// Ready counts from the moment all containers are ready.
+	// Ready counts from the time at which all containers are ready.
 	Ready time.Duration `json:"ready-after"`
 	// Crash counts from the start of the containers of a crash-looping pod.
 	Crash time.Duration `json:"crash-after"`
@@ -31,7 +31,7 @@ type Delays struct {
 	Terminated time.Duration `json:"terminated-after"`
 }
 
-// DefaultDelays are short, but real enough to be seen.
+// DefaultDelays returns delays that are short, but long enough to be noticed.
 func DefaultDelays() Delays {
 	return Delays{
 		Initialized:     100 * time.Millisecond,
@@ -50,7 +50,7 @@ func (d *Delays) AddFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// Args returns the command line flags that set these delays.
+// Args returns the command line flags for these delays.
 func (d *Delays) Args() []string {
 	var args []string
 	for _, f := range d.fields() {
@@ -59,7 +59,7 @@ func (d *Delays) Args() []string {
 	return args
 }
 
-// WithoutDelays are the annotations of a pod to which everything happens at once.
+// WithoutDelays returns the annotations of a pod without any delays.
 func WithoutDelays() map[string]string {
 	annotations := map[string]string{}
 	for _, f := range new(Delays).fields() {
@@ -87,7 +87,7 @@ func (d *Delays) fields() []delay {
 	}
 }
 
-// Validate refuses delays that cannot be.
+// Validate returns an error for impossible delays.
 func (d *Delays) Validate() error {
 	for _, f := range d.fields() {
 		if *f.value < 0 {

@@ -13,14 +13,14 @@ import (
 
 // event is an event of a kubelet about a container.
 type event struct {
-	// fieldPath is the place of the container in the pod.
+	// fieldPath is the path of the container in the pod.
 	fieldPath string
 	// kind is Normal or Warning.
 	kind            string
 	reason, message string
 }
 
-// The reasons of a kubelet's events.
+// Reasons of a kubelet's events.
 const (
 	reasonPulling = "Pulling"
 	reasonPulled  = "Pulled"
@@ -31,18 +31,18 @@ const (
 	reasonKilling = "Killing"
 )
 
-// Why a container waits, besides for its turn and for its image.
+// Reasons for which a container waits, besides its turn and its image.
 const (
 	crashLoopBackOff = "CrashLoopBackOff"
 	configError      = "CreateContainerConfigError"
 )
 
-// errPull is the error of pulling an image, which a real kubelet gets from its container runtime.
+// errPull is the error for an image that cannot be pulled. A real kubelet gets such an error from its
+// container runtime.
 const errPull = "the annotation " + BehaviorAnnotation + " says " + ImagePullBackOff
 
-// eventsOf returns the events that a kubelet writes about a step, in its order, from the
-// status of the pod before and after it. Waited is how long the pod waited for the
-// step. It has no side effects.
+// eventsOf returns the events that a kubelet records for a step, in order, from the status of the pod before
+// and after. waited is the time that the pod waited for the step. It has no side effects.
 func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 	j := journal{waited: waited, pulling: pulls(before), present: presentIn(before)}
 	next := pulls(after)
@@ -60,15 +60,14 @@ func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 		case beginsToWait(was, is, crashLoopBackOff):
 			j.say(c, corev1.EventTypeWarning, reasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, after.Name, after.Namespace, after.UID)
 		case c.sidecar && runs(was) && !runs(is) && after.DeletionTimestamp == nil:
-			// The containers that it was for have ended.
+			// The containers to kill have already ended.
 			j.kill(c)
 		}
 	}
 	return j.events
 }
 
-// killingOf returns the events of a pod that is deleted: a kubelet writes them before it
-// stops the containers.
+// killingOf returns the events for a deleted pod, which a kubelet records before it stops the containers.
 func killingOf(pod *corev1.Pod) []event {
 	var j journal
 	for _, c := range containersOf(pod) {
@@ -82,9 +81,9 @@ func killingOf(pod *corev1.Pod) []event {
 // journal collects the events of a step.
 type journal struct {
 	waited time.Duration
-	// pulling is the container whose image is being pulled since an earlier step.
+	// pulling is the container whose image has been pulled since an earlier step.
 	pulling string
-	// present are the images that have been pulled.
+	// present are the images on the node.
 	present map[string]bool
 	events  []event
 }
@@ -97,8 +96,8 @@ func (j *journal) pull(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonPulling, "Pulling image %q", c.Image)
 }
 
-// start reports the start of a container, and where its image came from. A kubelet adds
-// the size of an image that it has pulled.
+// start adds the events for the start of a container, including the origin of its image. A real kubelet adds
+// the size of a pulled image.
 func (j *journal) start(c container) {
 	switch {
 	case j.pulling == c.Name:
@@ -129,14 +128,14 @@ func (j *journal) kill(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonKilling, "Stopping container %s", c.Name)
 }
 
-// container is a container with its role in the pod.
+// container is a container with its type.
 type container struct {
 	corev1.Container
 	fieldPath string
 	sidecar   bool
 }
 
-// containersOf returns the containers of a pod in the order of their start.
+// containersOf returns the containers of a pod in start order.
 func containersOf(pod *corev1.Pod) []container {
 	var list []container
 	for _, c := range pod.Spec.InitContainers {
@@ -148,7 +147,7 @@ func containersOf(pod *corev1.Pod) []container {
 	return list
 }
 
-// statusOf returns the status of a container; containers of all sorts share a set of names.
+// statusOf returns the status of a container of any type, by its name, which is unique in the pod.
 func statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range list {
@@ -167,9 +166,8 @@ func beginsToWait(was, is corev1.ContainerStatus, reason string) bool {
 	return waits(is) && !waits(was)
 }
 
-// pulls returns the container whose image is pulled while the pod waits for its
-// containers to start, or "". The images of init containers take no time: these start
-// with the report that it is their turn.
+// pulls returns the container whose image is pulled while the pod waits for its containers to start, or "".
+// Images of init containers take no time: these containers start when it is their turn.
 func pulls(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodPending || !isTrue(pod, corev1.PodReadyToStartContainers) || !isTrue(pod, corev1.PodInitialized) ||
 		waitsFor(pod, imagePullBackOff) {
@@ -183,8 +181,7 @@ func pulls(pod *corev1.Pod) string {
 	return pod.Spec.Containers[i].Name
 }
 
-// presentIn returns the images that a pod knows to be on its node, because it has run
-// containers from them.
+// presentIn returns the images that must be on the node of a pod, because it has run containers with them.
 func presentIn(pod *corev1.Pod) map[string]bool {
 	present := map[string]bool{}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

@@ -28,11 +28,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// workers is how many pods are written at a time: enough to keep an API server
-// on a few cores busy.
+// workers is the number of pods written concurrently, enough to keep an API server on a few cores busy.
 const workers = 16
 
-// programPeriod is how often a kubelet looks whether a program that is a pod still runs.
+// programPeriod is the interval at which a kubelet checks whether a program that runs as a pod has ended.
 const programPeriod = time.Second
 
 const byNode = "node"
@@ -54,9 +53,8 @@ type Kubelets struct {
 	events    *recorder
 }
 
-// Run simulates kubelets of a release of Kubernetes, such as v1.36.3, until the context ends.
-// Events are written with a client of their own, which may be slower; without it, no events are
-// written.
+// Run simulates kubelets of a Kubernetes release, such as v1.36.3, until the context ends. Events are
+// recorded with a separate client, which may be slower; if it is nil, no events are recorded.
 func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
@@ -74,7 +72,7 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 		leases:    newLeases(client),
 		events:    newRecorder(events),
 	}
-	// After all that records events has ended.
+	// Stop the recorder after all goroutines that record events.
 	defer k.events.stop()
 	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
@@ -125,8 +123,8 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 	return nil
 }
 
-// withoutManagedFields halves the size of the cache. The API server leaves the field alone in
-// writes that do not mention it.
+// withoutManagedFields drops managedFields, which halves the size of the cache. Writes without the field
+// leave it unchanged in the API server.
 func withoutManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -143,7 +141,7 @@ func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		after, err := sync(ctx, key)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// A conflict says that the cache is behind: its event will come.
+			// After a conflict, the watch delivers the current object.
 			if !apierrors.IsConflict(err) {
 				klog.ErrorS(err, "Trying again", "object", key)
 			}
@@ -165,7 +163,7 @@ func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
 	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
-	// A kubelet that appears, or comes back, looks after the pods it finds.
+	// A kubelet that starts or returns syncs all pods of its node.
 	if old != nil && silent(old) == silent(n) {
 		return
 	}
@@ -185,8 +183,7 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// podGone forgets a pod. If it was deleted by force, without its kubelet, its containers are
-// stopped now.
+// podGone drops a pod. If the pod was force-deleted, its containers are stopped only now.
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
@@ -195,20 +192,19 @@ func (k *Kubelets) podGone(pod *corev1.Pod) {
 	}
 }
 
-// isReal reports whether a node has a kubelet of its own.
+// isReal reports whether a node has a real kubelet.
 func isReal(n *corev1.Node) bool {
 	_, marked := n.Labels[node.RealLabel]
 	return marked
 }
 
-// silent reports whether the kubelet of a node leaves its pods alone, as an
-// annotation asks for.
+// silent reports whether the kubelet of a node does nothing, because of an annotation.
 func silent(n *corev1.Node) bool {
 	_, told := n.Annotations[node.NotReadyAnnotation]
 	return told
 }
 
-// syncNode reports the status of a node if it differs from the desired status.
+// syncNode writes the status of a node if it differs from the desired status.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {
@@ -225,8 +221,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 	return 0, ignoreNotFound(err)
 }
 
-// syncPod does the next thing to a pod if it is time, and says how long it is
-// until then if it is not.
+// syncPod performs the next step of a pod if it is due, else it returns the remaining time.
 func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, exists, err := k.pods.GetByKey(key.String())
 	if err != nil || !exists {
@@ -265,16 +260,16 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	return 0, k.report(ctx, n, pod, plan, mistake, s, waited)
 }
 
-// remove deletes the object of a pod of which nothing else is left.
+// remove deletes the object of a pod that has terminated.
 func (k *Kubelets) remove(ctx context.Context, pod *corev1.Pod) error {
 	return ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)),
-		// A successor of the same name is another pod.
+		// A pod of the same name with another UID must stay.
 		Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	}))
 }
 
-// report writes the status of a pod after a step, and the events of it.
+// report writes the status of a pod after a step, and records the events of the step.
 func (k *Kubelets) report(ctx context.Context, n *corev1.Node, before *corev1.Pod, plan plan, mistake error, s step, waited time.Duration) error {
 	hostIP := internalIP(n)
 	podIP := hostIP

@@ -19,23 +19,23 @@ import (
 
 const (
 	leaseDuration = 40 * time.Second
-	// renewEvery leaves the controller manager, which waits for 50 s before it
-	// takes a node for dead, two more tries. A kubelet renews every 10 s; with
-	// 1,000 nodes on a small machine that would be 100 writes a second.
+	// renewEvery is the interval at which leases are renewed. The controller manager considers a node dead
+	// after 50 s, which leaves two more attempts. A real kubelet renews every 10 s; with 1,000 nodes, that
+	// would be 100 writes a second on a small machine.
 	renewEvery = 20 * time.Second
-	// pace is how often the nodes that are due are looked for.
+	// pace is the interval at which due leases are collected.
 	pace = 100 * time.Millisecond
-	// tryAgain is when a lease is tried again that could not be renewed.
+	// tryAgain is the delay before a failed renewal is retried.
 	tryAgain = 5 * time.Second
-	// requestTimeout is how long a request for a lease may take. It is a kubelet's,
-	// and leaves time for another try before the node is taken for dead.
+	// requestTimeout is the time limit for a request, the same as a kubelet's. It leaves time for another
+	// attempt before the node is considered dead.
 	requestTimeout = 10 * time.Second
-	// renewers is how many leases are renewed at a time: enough for 5,000 nodes when
-	// each write takes 50 ms.
+	// renewers is the number of leases renewed concurrently: enough for 5,000 nodes if each write takes 50
+	// ms.
 	renewers = 16
 )
 
-// leases say of each node that its kubelet lives.
+// leases renews the leases of all nodes, which show that their kubelets are alive.
 type leases struct {
 	client kubernetes.Interface
 
@@ -46,7 +46,7 @@ type leases struct {
 type lease struct {
 	node *corev1.Node
 	due  time.Time
-	// busy: it is being renewed at this moment.
+	// busy is set while the lease is being renewed.
 	busy  bool
 	known *coordinationv1.Lease
 }
@@ -55,7 +55,7 @@ func newLeases(client kubernetes.Interface) *leases {
 	return &leases{client: client, leases: map[string]*lease{}}
 }
 
-// keep renews the lease of a node from now on.
+// keep begins to renew the lease of a node.
 func (l *leases) keep(n *corev1.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,15 +65,15 @@ func (l *leases) keep(n *corev1.Node) {
 	l.leases[n.Name] = &lease{node: n}
 }
 
-// forget leaves the lease of a node that is gone to the garbage collector.
+// forget stops renewing the lease of a deleted node. The garbage collector deletes the lease.
 func (l *leases) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.leases, node)
 }
 
-// run renews each lease in time. Nodes that were added together come due
-// together only once: a tick takes no more than its share, which spreads them.
+// run renews all leases in time. Each tick renews a limited number, so that the leases of nodes that were
+// added together do not stay due at the same time.
 func (l *leases) run(ctx context.Context) {
 	work := make(chan *lease)
 	var workers sync.WaitGroup
@@ -108,7 +108,7 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due picks the leases to renew now, the longest waiting first.
+// due returns the leases to renew now, longest waiting first.
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *leases) due(now time.Time) []*lease {
 	return list
 }
 
-// renewed notes that a lease was renewed, or could not be.
+// renewed records the result of a renewal.
 func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	}
 }
 
-// renew writes the lease without reading it first, unless another client wrote it.
+// renew writes the lease without reading it first, unless another client has changed it.
 func (l *leases) renew(ctx context.Context, entry *lease) error {
 	now := metav1.NewMicroTime(time.Now())
 	written, err := l.write(ctx, entry, now)
@@ -147,7 +147,7 @@ func (l *leases) renew(ctx context.Context, entry *lease) error {
 		}
 	}
 	if err != nil {
-		// Whether it was written or not, the next attempt reads it first.
+		// It is unknown whether the write succeeded, so the next attempt reads the lease first.
 		entry.known = nil
 		return err
 	}

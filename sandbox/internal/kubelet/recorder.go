@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// recorder writes the events of all kubelets, one at a time, and its callers do not wait until they
-// are written. Like a kubelet's, it counts an event that repeats, and drops events that are too
-// many: about a pod, or altogether while the API server cannot keep up. A nil recorder writes none.
+// recorder records the events of all kubelets in the background. Like a kubelet, it aggregates repeated
+// events, and drops excess events about a pod, or all events while the API server cannot keep up. A nil
+// recorder drops everything.
 type recorder struct{ broadcaster record.EventBroadcaster }
 
 func newRecorder(client typedcorev1.EventsGetter) *recorder {
@@ -26,12 +26,12 @@ func newRecorder(client typedcorev1.EventsGetter) *recorder {
 	return r
 }
 
-// record records the events of the kubelet of a node about a pod.
+// record records events of a node's kubelet about a pod.
 func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	if r == nil || len(events) == 0 {
 		return
 	}
-	// Cheap enough not to be kept for each of thousands of nodes.
+	// Creating a recorder is cheap, so that it is not kept for each of thousands of nodes.
 	of := r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
 	for _, e := range events {
 		ref, err := reference.GetPartialReference(scheme.Scheme, pod, e.fieldPath)
@@ -43,7 +43,7 @@ func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	}
 }
 
-// stop drops events that are not written yet.
+// stop drops the events that have not been written yet.
 func (r *recorder) stop() {
 	if r != nil {
 		r.broadcaster.Shutdown()

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// imagePullBackOff is why a container waits whose image cannot be pulled.
+// imagePullBackOff is the waiting reason of a container whose image cannot be pulled.
 const imagePullBackOff = "ImagePullBackOff"
 
 // apply returns the status of a pod after a step. It has no side effects.
@@ -95,22 +95,22 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 			r.finish(corev1.PodSucceeded, 0)
 		} else {
-			// Work that was to be completed was not.
+			// A Job's work was not completed.
 			r.finish(corev1.PodFailed, 143)
 		}
 	}
 	return r.PodStatus
 }
 
-// report is a pod status in the making.
+// report builds a pod status.
 type report struct {
 	corev1.PodStatus
 	pod *corev1.Pod
 	now metav1.Time
 }
 
-// condition sets a condition. Like a kubelet, it keeps the time of the last transition of a
-// condition that does not change.
+// condition sets a condition. Like a kubelet, it keeps the last transition time if the status does not
+// change.
 func (r *report) condition(name corev1.PodConditionType, status bool, reason string) {
 	c := corev1.PodCondition{
 		Type: name, Status: corev1.ConditionFalse, Reason: reason, Message: r.message(reason),
@@ -149,7 +149,7 @@ func (r *report) message(reason string) string {
 	return ""
 }
 
-// initialized reports whether an init container keeps the pod from going on.
+// initialized reports whether an init container is done, so that the pod can continue.
 func (r *report) initialized(c corev1.Container) bool {
 	return slices.ContainsFunc(r.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name && s.Ready })
 }
@@ -162,8 +162,8 @@ func names(containers []corev1.Container) string {
 	return "[" + strings.Join(list, " ") + "]"
 }
 
-// containers updates the status of each container. Like a kubelet, it sorts them
-// by name; init containers stay in their order.
+// containers updates the status of each container. Like a kubelet, it sorts containers by name, but not init
+// containers.
 func (r *report) containers(update func(*corev1.ContainerStatus)) {
 	r.ContainerStatuses = updated(r.pod.Spec.Containers, r.ContainerStatuses, update)
 	slices.SortFunc(r.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
@@ -178,23 +178,22 @@ func (r *report) initContainer(i int, update func(*corev1.ContainerStatus)) {
 	update(&r.InitContainerStatuses[i])
 }
 
-// setUp gives the pod its sandbox.
+// setUp sets the status after the creation of the pod's sandbox.
 func (r *report) setUp(podIP string) {
 	r.address(podIP)
 	r.condition(corev1.PodReadyToStartContainers, true, "")
 	r.nextInitContainer()
 }
 
-// address sets the address of the pod. On a node without an address, a pod in its network has no
-// address either.
+// address sets the address of the pod. A pod with host network has the address of its node, if any.
 func (r *report) address(ip string) {
 	if ip != "" {
 		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	}
 }
 
-// nextInitContainer starts the init container whose turn it is, with the sidecars
-// before it; if there is none, the pod is initialized.
+// nextInitContainer starts the next init container, together with the sidecars before it. If there is none,
+// the pod is initialized.
 func (r *report) nextInitContainer() {
 	sidecars := map[string]bool{}
 	for _, c := range r.pod.Spec.InitContainers {
@@ -219,7 +218,7 @@ func (r *report) nextInitContainer() {
 	}
 }
 
-// backOff ends a container with an error; it waits for its next start.
+// backOff terminates a container with an error and sets it to wait for its restart.
 func (r *report) backOff(c *corev1.ContainerStatus) {
 	r.end(c, 1)
 	c.LastTerminationState = c.State
@@ -227,7 +226,7 @@ func (r *report) backOff(c *corev1.ContainerStatus) {
 		backoffOf(c.RestartCount), c.Name, r.pod.Name, r.pod.Namespace, r.pod.UID))
 }
 
-// finish ends all containers and with them the pod.
+// finish terminates all containers and the pod.
 func (r *report) finish(phase corev1.PodPhase, code int32) {
 	reason := "PodCompleted"
 	if phase == corev1.PodFailed {
@@ -244,7 +243,7 @@ func (r *report) finish(phase corev1.PodPhase, code int32) {
 	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
 }
 
-// updated makes the status of each container from its old status.
+// updated returns the new status of each container from its old status.
 func updated(containers []corev1.Container, old []corev1.ContainerStatus, update func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
 	var list []corev1.ContainerStatus
 	for _, c := range containers {
@@ -260,13 +259,13 @@ func updated(containers []corev1.Container, old []corev1.ContainerStatus, update
 	return list
 }
 
-// wait sets the state of a container to waiting, for a reason.
+// wait sets the state of a container to waiting.
 func wait(c *corev1.ContainerStatus, reason, message string) {
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	c.Ready, c.Started = false, new(false)
 }
 
-// start starts a container unless it runs already.
+// start starts a container unless it is running.
 func (r *report) start(c *corev1.ContainerStatus) {
 	if c.State.Running != nil {
 		return
@@ -277,7 +276,7 @@ func (r *report) start(c *corev1.ContainerStatus) {
 	c.Ready, c.Started = false, new(true)
 }
 
-// end stops a container unless it has stopped already.
+// end terminates a container unless it has already ended.
 func (r *report) end(c *corev1.ContainerStatus, code int32) {
 	c.Ready, c.Started = false, new(false)
 	if c.State.Terminated != nil {

@@ -12,61 +12,59 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is the next thing that happens to a pod.
+// step is the next step in the life of a pod.
 type step string
 
-// The steps in the life of a pod. The comment of each has the event that a real kubelet reports in
-// this way.
+// The steps in the life of a pod. Each comment describes the corresponding event in the life of a real pod.
 const (
-	// none: nothing happens until a client changes the pod.
+	// none means that nothing happens until a client changes the pod.
 	none step = ""
 	// accept: the pod was bound to the node.
 	accept step = "accept"
-	// refuse: the annotations of the pod make no sense.
+	// refuse: the annotations of the pod are invalid.
 	refuse step = "refuse"
-	// setUp: the pod has its sandbox, and with it its address.
+	// setUp: the pod has got its sandbox and its address.
 	setUp step = "set-up"
-	// initialize: an init container has done its work.
+	// initialize: an init container has completed.
 	initialize step = "initialize"
-	// crashInit: an init container ended with an error and will be started again.
+	// crashInit: an init container has failed and will be restarted.
 	crashInit step = "crash-init"
 	// restartInit: the back-off of a crashed init container is over.
 	restartInit step = "restart-init"
-	// failInit: an init container ended with an error and stays ended.
+	// failInit: an init container has failed and will not be restarted.
 	failInit step = "fail-init"
-	// start: the images are there, the containers run.
+	// start: the images are present, and the containers run.
 	start step = "start"
 	// failPull: the image cannot be pulled.
 	failPull step = "fail-pull"
 	// containersReady: the readiness probes of all containers succeed.
 	containersReady step = "containers-ready"
-	// ready: the readiness gates are open as well.
+	// ready: the readiness gates are true as well.
 	ready step = "ready"
-	// unready: a readiness gate was closed again.
+	// unready: a readiness gate has become false.
 	unready step = "unready"
-	// crash: the containers ended with an error and will be started again.
+	// crash: the containers have failed and will be restarted.
 	crash step = "crash"
 	// restart: the back-off of crashed containers is over.
 	restart step = "restart"
-	// fail: the containers ended with an error and stay ended.
+	// fail: the containers have failed and will not be restarted.
 	fail step = "fail"
-	// complete: the containers have done their work.
+	// complete: the containers have completed.
 	complete step = "complete"
 	// terminate: the containers of a deleted pod have ended.
 	terminate step = "terminate"
-	// remove: nothing is left of a deleted pod but the object.
+	// remove: the deleted pod has terminated, and only its object is left.
 	remove step = "remove"
 )
 
-// The back-off of crashing containers: a tenth of a kubelet's, so that a test
-// sees several restarts.
+// Back-off of crashing containers: a tenth of a real kubelet's, so that a test sees several restarts.
 const (
 	backoff    = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// next decides the next step of a pod that is bound to a live node, and its delay after the step
-// before. It has no side effects.
+// next returns the next step of a pod on a live node, and its delay after the previous step. It has no side
+// effects.
 func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -89,8 +87,8 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 		return containersReady, p.delays.ContainersReady
 	case isTrue(pod, corev1.PodReady) && !gatesOpen(pod):
 		return unready, 0
-	// A pod that works for a while and is then done does so even if its gates
-	// stay closed: they are for other clients, not for the containers.
+	// A pod that completes does so even if its readiness gates stay false: they matter to other clients, and
+	// not to the containers.
 	case completes(pod) && (isTrue(pod, corev1.PodReady) || !gatesOpen(pod)):
 		return complete, p.delays.Completed
 	case !isTrue(pod, corev1.PodReady) && gatesOpen(pod):
@@ -99,9 +97,8 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	return none, 0
 }
 
-// nextOfPending is next of a pod that was accepted and whose containers do not
-// run: it gets a sandbox, then come the init containers one by one, and then the
-// images.
+// nextOfPending is next for a pod that was accepted and whose containers do not run yet: first the sandbox is
+// created, then the init containers run one by one, then the images are pulled.
 func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
 	last, inits := start, initContainers(pod)
 	if p.behavior == ImagePullBackOff {
@@ -114,7 +111,7 @@ func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
 	case !isTrue(pod, corev1.PodReadyToStartContainers) && p.delays.Started > 0:
 		return setUp, p.delays.Initialized
 	case !isTrue(pod, corev1.PodReadyToStartContainers):
-		// Steps without a delay are reported at once.
+		// Without a delay, all init containers complete in a single step.
 		return last, p.delays.Initialized
 	case i >= 0 && p.behavior == InitCrashLoop:
 		return nextOfCrashingInit(pod, pod.Status.InitContainerStatuses[i], p)
@@ -136,8 +133,7 @@ func nextOfCrashingInit(pod *corev1.Pod, c corev1.ContainerStatus, p plan) (step
 	return crashInit, p.delays.Crash
 }
 
-// initContainers returns the init containers that end before the containers start, which sidecars
-// do not.
+// initContainers returns the init containers without sidecars, which do not end before the containers start.
 func initContainers(pod *corev1.Pod) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), sidecar)
 }
@@ -146,8 +142,7 @@ func sidecar(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// current returns the place of the init container that must end before the pod
-// goes on, -1 if there is none.
+// current returns the index of the init container that the pod waits for, -1 if there is none.
 func current(pod *corev1.Pod) int {
 	for i, c := range pod.Spec.InitContainers {
 		if !sidecar(c) && i < len(pod.Status.InitContainerStatuses) && !done(pod.Status.InitContainerStatuses[i]) {
@@ -157,13 +152,12 @@ func current(pod *corev1.Pod) int {
 	return -1
 }
 
-// done reports whether an init container has done its work.
+// done reports whether an init container has completed.
 func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }
 
-// turn identifies the step that a pod waits for. Some steps come several times in succession, each
-// for another container.
+// turn identifies the step that a pod waits for. Some steps are repeated for several containers.
 func turn(pod *corev1.Pod, s step) string {
 	if s == initialize {
 		return fmt.Sprint(s, " ", current(pod))
@@ -184,10 +178,10 @@ func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
 	}
 	switch {
 	case !terminal(pod):
-		// After the grace period, a kubelet kills containers that still run.
+		// A kubelet kills containers that still run after the grace period.
 		return terminate, min(p.delays.Terminated, grace)
 	case grace == 0 && len(pod.Finalizers) > 0:
-		// It was removed already; who has a finalizer on it must let it go.
+		// The pod was already removed; only its finalizers keep the object.
 		return none, 0
 	}
 	return remove, 0
@@ -227,8 +221,8 @@ func gatesOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// completes reports whether the containers of a pod end on their own: in the pods of a Job, and in
-// pods with the annotation completed-after.
+// completes reports whether the containers of a pod end by themselves: in pods of a Job, and in pods with the
+// annotation completed-after.
 func completes(pod *corev1.Pod) bool {
 	_, told := pod.Annotations[Prefix+"completed-after"]
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node makes the Node objects of a sandbox and says how well they are,
-// both for the command that adds nodes and for the kubelets that report on them.
+// Package node creates the Node objects of a sandbox and their status, for the command that adds nodes and
+// for the kubelets that report on them.
 package node
 
 import (
@@ -15,15 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NotReadyAnnotation on a Node makes its simulated kubelet report that the node
-// is not ready, with the value of the annotation as the message, and then leave
-// the pods of the node alone, until the annotation is taken away again.
+// NotReadyAnnotation on a Node makes its simulated kubelet report that the node is not ready, with the value
+// of the annotation as the message. Until the annotation is removed, the kubelet leaves the pods of the node
+// alone.
 const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 
-// RealLabel is on the nodes with a real kubelet, which simulated kubelets leave alone.
+// RealLabel marks nodes with a real kubelet, which simulated kubelets leave alone.
 const RealLabel = "sandbox.tidekeeper.dev/real-node"
 
-// RolePrefix is the prefix of the label that puts a node in a pool.
+// RolePrefix is the prefix of node role labels.
 const RolePrefix = "node-role.kubernetes.io/"
 
 const (
@@ -31,14 +31,14 @@ const (
 	labelArchBeta = "beta.kubernetes.io/arch"
 )
 
-// Template describes the nodes that are to be made.
+// Template has the properties of new nodes.
 type Template struct {
 	Labels      map[string]string
 	Taints      []corev1.Taint
 	Allocatable corev1.ResourceList
 }
 
-// DefaultAllocatable are the resources of a node that its template does not set.
+// DefaultAllocatable returns the default resources of a node.
 func DefaultAllocatable() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
@@ -48,7 +48,7 @@ func DefaultAllocatable() corev1.ResourceList {
 	}
 }
 
-// New makes a ready node of a release of Kubernetes, such as v1.36.3.
+// New returns a ready node with a kubelet of a Kubernetes release, such as v1.36.3.
 func (t Template) New(name string, ip netip.Addr, release string, now time.Time) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -57,7 +57,7 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 				corev1.LabelHostname:   name,
 				corev1.LabelOSStable:   "linux",
 				corev1.LabelArchStable: "amd64",
-				// Kubelets still set these as well.
+				// Kubelets still set these deprecated labels.
 				labelOSBeta:   "linux",
 				labelArchBeta: "amd64",
 			},
@@ -79,8 +79,8 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	return n
 }
 
-// Status is the status that a kubelet of a release of Kubernetes reports. It fills in missing
-// fields and keeps the times of conditions that do not change.
+// Status returns the status that a kubelet of a Kubernetes release reports. It fills in missing fields and
+// keeps the times of unchanged conditions.
 func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {
@@ -129,7 +129,7 @@ func setCondition(s *corev1.NodeStatus, now time.Time, name corev1.NodeCondition
 	s.Conditions = append(s.Conditions, c)
 }
 
-// Ready reports whether the node says that it is ready.
+// Ready reports whether the condition Ready of the node is True.
 func Ready(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -139,10 +139,10 @@ func Ready(n *corev1.Node) bool {
 	return false
 }
 
-// HeartbeatEvery is how often a kubelet reports on its node when nothing changes.
+// HeartbeatEvery is the interval at which a kubelet reports the status of its node without changes.
 const HeartbeatEvery = 5 * time.Minute
 
-// Heartbeat returns when a kubelet last reported on the node.
+// Heartbeat returns the time of the last report of a kubelet on the node.
 func Heartbeat(n *corev1.Node) time.Time {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -152,8 +152,8 @@ func Heartbeat(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// Schedulable reports whether the node is ready and the controller manager has
-// noticed, so that the scheduler will use it.
+// Schedulable reports whether the node is ready and the controller manager has removed its taints, so that
+// the scheduler can use it.
 func Schedulable(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
@@ -163,7 +163,7 @@ func Schedulable(n *corev1.Node) bool {
 	return Ready(n)
 }
 
-// Reported reports whether a kubelet has reported on the node at all.
+// Reported reports whether any kubelet has reported on the node.
 func Reported(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package past answers reads of an API server as of an earlier revision, for clients that know
-// nothing of that, such as kubectl.
+// Package past answers reads of an API server as of an earlier revision, for unmodified clients such as
+// kubectl.
 package past
 
 import (
@@ -27,9 +27,9 @@ import (
 // requests parses the paths of requests.
 var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Handler answers reads of objects as of a revision of etcd, such as the resourceVersion of an
-// object or a list, through the API server of the config. Discovery is that of the present. Other
-// requests are refused, also watches and subresources.
+// Handler answers reads of objects as of an etcd revision, such as the resourceVersion of an object or a
+// list, through the API server in the config. Discovery is answered as of now. Other requests, including
+// watches and subresources, are refused.
 func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -43,9 +43,9 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host})
-			// The credentials of the client are for this handler.
+			// The client's credentials are for this handler only.
 			r.Out.Header.Del("Authorization")
-			// The answer is read here.
+			// The response must not be compressed, as it is decoded here.
 			r.Out.Header.Del("Accept-Encoding")
 		},
 		ModifyResponse: func(r *http.Response) error { return modify(r, revision) },
@@ -69,26 +69,25 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	}), nil
 }
 
-// ask turns a request for an object or a list into a request for the list as of the revision, and
-// returns the original request. The API server returns single objects only in their present
-// version.
+// ask turns a request for an object or a list into a request for a list as of the revision, and keeps the
+// original request in its context. The API server can return single objects only in their present version.
 func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.RequestInfo {
 	query := r.URL.Query()
 	if info.Name != "" && !strings.Contains(query.Get("fieldSelector"), "metadata.name=") {
 		r.URL.Path, r.URL.RawPath = path.Dir(r.URL.Path), ""
 		query.Set("fieldSelector", "metadata.name="+info.Name)
 	} else {
-		// It is a list already, perhaps with a name.
+		// The request is already for a list, possibly with a name.
 		list := *info
 		list.Name, info = "", &list
 	}
-	// The next page of a list is of the revision of the first.
+	// Further pages of a list have the revision of the first page.
 	if query.Get("continue") == "" {
 		query.Set("resourceVersion", strconv.FormatInt(revision, 10))
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
 	r.URL.RawQuery = query.Encode()
-	// Other encodings are not understood here.
+	// This handler decodes JSON only.
 	accept := r.Header.Get("Accept")
 	if strings.Contains(accept, "as=Table") {
 		r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
@@ -98,7 +97,7 @@ func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.Re
 	return info
 }
 
-// modify turns the answer of the API server into the answer to the original request.
+// modify turns the response of the API server into the response to the original request.
 func modify(r *http.Response, revision int64) error {
 	info, ok := request.RequestInfoFrom(r.Request.Context())
 	if !ok {
@@ -126,8 +125,7 @@ func modify(r *http.Response, revision int64) error {
 	}
 }
 
-// single returns the only object of a list, or, of a table, the table with its only row, and
-// whether it exists.
+// single returns the only object of a list, or a table with its only row, and whether there is one.
 func single(body []byte) (object any, found bool, _ error) {
 	var list struct {
 		Kind       string           `json:"kind"`
@@ -135,7 +133,7 @@ func single(body []byte) (object any, found bool, _ error) {
 		Items      []map[string]any `json:"items"`
 		Rows       []any            `json:"rows"`
 	}
-	// Numbers stay as they are written.
+	// Keep numbers as they are written.
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&list); err != nil {
@@ -148,7 +146,7 @@ func single(body []byte) (object any, found bool, _ error) {
 		return nil, false, nil
 	}
 	item := list.Items[0]
-	// In lists of built-in kinds, objects have no kind.
+	// Lists of built-in kinds omit the kind of their items.
 	if item["kind"] == nil {
 		item["kind"], item["apiVersion"] = strings.TrimSuffix(list.Kind, "List"), list.APIVersion
 	}

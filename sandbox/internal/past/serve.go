@@ -18,11 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// name is that of the cluster, the user and the context in the kubeconfig.
+// name is the name of the cluster, the user and the context in the kubeconfig.
 const name = "sandbox-past"
 
-// Serve serves a [Handler] on a free port of the loopback interface until the server is closed,
-// only to clients with the kubeconfig that it returns.
+// Serve serves a [Handler] on a free loopback port until the server is closed, only to clients with the
+// returned kubeconfig.
 func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Closer, _ error) {
 	handler, err := Handler(config, revision)
 	if err != nil {
@@ -54,11 +54,11 @@ func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Cl
 		Handler: handler, ReadHeaderTimeout: 30 * time.Second,
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate},
-			// Other users of the machine can reach the port.
+			// Require a client certificate, as other users of the machine can reach the port.
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
 			MinVersion: tls.VersionTLS12,
 		},
-		// It would log each connection that a client closes.
+		// Do not log connections that clients close.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() { _ = s.ServeTLS(listener, "", "") }()

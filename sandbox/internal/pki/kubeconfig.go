@@ -8,17 +8,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is the server in a kubeconfig. Cluster, which is also the name of the context, and User
-// are names for its readers only.
+// Endpoint is the server in a kubeconfig. Cluster, which is also the name of the context, and User are only
+// names.
 type Endpoint struct {
 	Cluster, User string
 	// URL is where the server is.
 	URL string
-	// Namespace is the default namespace; empty: that of kubectl.
+	// Namespace is the default namespace; empty for kubectl's default.
 	Namespace string
 }
 
-// Kubeconfig returns a kubeconfig that trusts this authority, for a client with that certificate.
+// Kubeconfig returns a kubeconfig with this authority and the certificate of a client.
 func (a *Authority) Kubeconfig(e Endpoint, client Pair) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{e.Cluster: {Server: e.URL, CertificateAuthorityData: a.Cert}},

@@ -1,8 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki issues the certificates of a sandbox. Every connection inside a
-// sandbox is authenticated in both directions with them.
+// Package pki issues the certificates of a sandbox. All connections within a sandbox use mutual TLS.
 package pki
 
 import (
@@ -26,7 +25,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// validity is long enough that a sandbox never has to renew anything.
+// validity is the validity of certificates, long enough that no sandbox has to renew them.
 const validity = 10 * 365 * 24 * time.Hour
 
 // Pair is a certificate with its private key, both PEM encoded.
@@ -68,8 +67,8 @@ func (a *Authority) Server(name string, dnsNames []string, ips []net.IP) (Pair, 
 	})
 }
 
-// Client issues a client certificate. Kubernetes takes the common name for the
-// user and the organizations for the groups.
+// Client issues a client certificate. Kubernetes uses the common name as the user and the organizations as
+// groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -77,8 +76,8 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Peer issues a certificate for both ends of a connection between equals, such as the members of an
-// etcd cluster.
+// Peer issues a certificate that is valid for both server and client, for instance for members of an etcd
+// cluster.
 func (a *Authority) Peer(name string, dnsNames []string, ips []net.IP) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},

@@ -15,22 +15,21 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 )
 
-// Loopback is the only address a sandbox ever listens on.
+// Loopback is the only address on which a sandbox listens.
 const Loopback = "127.0.0.1"
 
-// Port is a reserved port. While it is held, the kernel gives it only
-// to processes of the same user that ask for exactly this port with
-// SO_REUSEPORT. Nothing listens on it until such a process does, and the port
-// stays reserved while that process is being restarted.
+// Port is a reserved port. While it is reserved, the kernel gives it only to processes of the same user that
+// request exactly this port with SO_REUSEPORT. It stays reserved before such a process listens on it, and
+// while that process is restarted.
 type Port struct {
 	fd     int
 	number int
-	// claim keeps it from other sandboxes of the same user, which the kernel
-	// would let share it.
+	// claim keeps the port from other sandboxes of the same user, with which the kernel would let it be
+	// shared.
 	claim claim.Claim
 }
 
-// Reserve takes the preferred port if it is free, and any other free port otherwise.
+// Reserve reserves the preferred port if it is free, else any free port.
 func Reserve(preferred int) (*Port, error) {
 	if preferred > 0 && free(preferred) {
 		if p, err := reserve(preferred); err == nil {
@@ -39,7 +38,7 @@ func Reserve(preferred int) (*Port, error) {
 	}
 	var p *Port
 	var err error
-	for range 10 { // Another process may have claimed the port, and not bound it.
+	for range 10 { // Another process may have claimed the port without having bound it yet.
 		if p, err = reserve(0); err == nil {
 			break
 		}
@@ -64,8 +63,8 @@ func reserve(number int) (*Port, error) {
 	return p, nil
 }
 
-// bind deliberately leaves SO_REUSEADDR off: programs that set it (most do)
-// could otherwise take the port before its owner listens on it.
+// bind does not set SO_REUSEADDR on purpose: programs that set it, as most do, could otherwise take the port
+// before its owner listens on it.
 func (p *Port) bind(number int) error {
 	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return err
@@ -81,8 +80,8 @@ func (p *Port) bind(number int) error {
 	return nil
 }
 
-// free reports whether no process has the port, not even another sandbox of the same user, whose
-// reservation does not prevent a second reservation.
+// free reports whether no process uses the port. It also detects another sandbox of the same user, whose
+// reservation would not prevent a second one.
 func free(number int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 	if err != nil {

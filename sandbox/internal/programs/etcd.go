@@ -10,8 +10,7 @@ import (
 )
 
 func etcdMain() int {
-	// etcdmain ends the process itself when it fails; it returns after an
-	// orderly stop.
+	// etcdmain exits the process on failure, and returns after an orderly stop.
 	etcdmain.Main(os.Args)
 	return 0
 }

@@ -6,7 +6,7 @@ package programs
 import (
 	"os"
 
-	// Credential plugins that a kubeconfig may name.
+	// Authentication plugins that a kubeconfig may use.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -15,8 +15,7 @@ import (
 )
 
 func kubectlMain() int {
-	// Plugins and .kuberc are handled while the command is being built, before
-	// its flags are parsed, so the verbosity has to be set by hand.
+	// Plugins and .kuberc are handled before flags are parsed, so the verbosity must be set here.
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)

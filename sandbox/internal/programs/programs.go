@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs holds the programs that are compiled into the sandbox binary: the Kubernetes
-// control plane, etcd, kubectl, the simulated kubelets, the process of a real node, the process of
-// an operator, and the sweeper, which ends the remaining processes of operators.
+// Package programs has the programs that are compiled into the sandbox binary: the Kubernetes control plane,
+// etcd, kubectl, the simulated kubelets, the process of a real node, the process of an operator, and the
+// sweeper, which kills the remaining processes of operators.
 //
-// All but the last four are the upstream programs, started through the upstream
-// command; only their main functions are written here. Only main packages import this one: what
-// imports it compiles Kubernetes, so that its tests cannot have the race detector.
+// All except the last four are the upstream programs, run through their upstream commands; only their main
+// functions are in this package. Only main packages may import it: an importing package compiles Kubernetes,
+// so that its tests cannot use the race detector.
 package programs
 
 import "tidekeeper.dev/tidekeeper/sandbox/internal/component"

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// listenControl listens for the proxy's own API. Other users of the machine cannot reach a socket
-// of a file, and neither can web pages. The socket of a proxy that was killed is replaced.
+// listenControl listens on the socket of the proxy's control API. Other users of the machine, and web pages,
+// cannot connect to a Unix socket of this user. It replaces the socket of a killed proxy.
 func listenControl(path string) (net.Listener, error) {
 	if connection, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path); err == nil {
 		_ = connection.Close()
@@ -34,16 +34,16 @@ func listenControl(path string) (net.Listener, error) {
 	return socket.Listen(context.Background(), path)
 }
 
-// controlAPI is the proxy's own API, over the rules and the watches of a proxy.
+// controlAPI is the control API for the rules and the watches of a proxy.
 type controlAPI struct {
 	rules   *fault.RuleSet
 	catalog *catalog
 	streams *streams
-	// crashes: the proxy can crash its client.
+	// crashes is set if the proxy can crash its client.
 	crashes bool
 }
 
-// handler serves the API. Errors are text, a line for each mistake.
+// handler serves the API. Errors are text with a line for each mistake.
 func (c *controlAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
@@ -71,7 +71,7 @@ func (c *controlAPI) handler() http.Handler {
 	return mux
 }
 
-// possible refuses rules with the fault Crash, unless the proxy has started the client.
+// possible refuses rules with the fault Crash unless the proxy can crash its client.
 func possible(rules []fault.Rule, crashes bool) error {
 	for _, rule := range rules {
 		if rule.Fault.Kind == fault.Crash && !crashes {
@@ -110,7 +110,7 @@ func (c *controlAPI) add(w http.ResponseWriter, rules ...fault.Rule) {
 	reply(w, http.StatusCreated, added)
 }
 
-// rule answers with a rule, after it has fired as often as the query asks for.
+// rule responds with a rule, once it has fired as often as the query requires.
 func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error
@@ -149,15 +149,15 @@ func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch is an open watch, as the API shows it.
+// watch is an open watch in the API.
 type watch struct {
 	ID        int64  `json:"id"`
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UserAgent string `json:"userAgent"`
-	// Passed is the number of events that were sent to the client, and Waiting the number of events
-	// that were not. Frozen: a rule holds events back, or will hold the next event back.
+	// Passed is the number of events sent to the client, and Waiting the number of received events not sent
+	// yet. Frozen is set if a rule holds events back, or would hold back the next event.
 	Passed  int64 `json:"passed"`
 	Waiting int   `json:"waiting"`
 	Frozen  bool  `json:"frozen"`
@@ -170,7 +170,7 @@ func (c *controlAPI) listWatches(w http.ResponseWriter, _ *http.Request) {
 		one := watch{ID: s.exchange.entry.ID, Resource: resource(request), Namespace: request.Namespace, Name: request.Name,
 			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: held || c.rules.Holds(request)}
 		if held {
-			one.Waiting++ // The event that is held back.
+			one.Waiting++ // Count the event that is currently held back.
 		}
 		list = append(list, one)
 	}
@@ -197,7 +197,7 @@ func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// match reads which watches to choose, all if there is no body.
+// match decodes the selection of watches from the body; an empty body selects all.
 func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
 	text, ok := body(w, r)
 	if !ok || len(text) == 0 {
@@ -211,7 +211,7 @@ func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Ki
 	return match, true
 }
 
-// largestScenario is far more than a scenario needs.
+// largestScenario is the maximum size of a scenario in bytes.
 const largestScenario = 1 << 20
 
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {

@@ -18,30 +18,29 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// frame is an event of a watch, as it goes over the wire.
+// frame is an event of a watch in its encoded form.
 type frame struct {
 	bytes []byte
 	event fault.Event
-	// object is that of the event, encoded.
+	// object is the encoded object of the event.
 	object []byte
-	// initialEnd: it is the bookmark that ends the list at the beginning.
+	// initialEnd is set for the bookmark that ends the initial list.
 	initialEnd bool
 }
 
-// encoding is how the events of a stream are written.
+// encoding encodes and decodes the events of a stream.
 type encoding struct {
-	// split cuts a stream into events without frames.
+	// split splits a stream into events without frames.
 	split func(io.ReadCloser) io.ReadCloser
-	// join puts a frame around an event.
+	// join adds a frame to an event.
 	join func([]byte) []byte
-	// decode reads an event and the object in it.
+	// decode decodes the type of an event, and returns its encoded object.
 	decode func([]byte) (kind string, object []byte, err error)
-	// status writes an ERROR event.
+	// status encodes an ERROR event.
 	status func(metav1.Status) ([]byte, error)
 }
 
-// encodingOf returns how a stream of that content type is written, nil if that
-// is not known.
+// encodingOf returns the encoding for a content type, nil if it is unknown.
 func encodingOf(contentType string) *encoding {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -76,7 +75,7 @@ var protobufEncoding = encoding{
 	split: framer.NewLengthDelimitedFrameReader,
 	join: func(raw []byte) []byte {
 		var framed bytes.Buffer
-		// A buffer takes everything.
+		// Writing to a buffer cannot fail.
 		_, _ = framer.NewLengthDelimitedFrameWriter(&framed).Write(raw)
 		return framed.Bytes()
 	},
@@ -103,7 +102,7 @@ var protobufEncoding = encoding{
 type splitter struct {
 	encoding *encoding
 	frames   io.ReadCloser
-	// initial: the list at the beginning has not ended yet.
+	// initial is set until the initial list has ended.
 	initial bool
 }
 
@@ -115,8 +114,8 @@ func newSplitter(stream io.ReadCloser, encoding *encoding, initial bool) *splitt
 	return s
 }
 
-// next returns the next frame. A frame that cannot be decoded has no type, and is forwarded like
-// any other: the error is for the client to report.
+// next returns the next frame. A frame that cannot be decoded has no type, and is forwarded like any other:
+// the client reports the error.
 func (s *splitter) next() (frame, error) {
 	if s.encoding == nil {
 		buffer := make([]byte, 4096)
@@ -143,7 +142,7 @@ func (s *splitter) next() (frame, error) {
 	return f, nil
 }
 
-// readFrame reads a frame of any length.
+// readFrame reads a frame of any size.
 func readFrame(frames io.Reader) ([]byte, error) {
 	buffer := make([]byte, 4096)
 	read := 0

@@ -16,12 +16,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// history holds the last object of each name that a watch has shown. It is kept only while
-// a rule asks for it, and begins empty then.
+// history has the last object of each name in a watch. It is kept only while a rule needs it, and starts
+// empty.
 type history struct{ objects map[string]map[string]any }
 
-// change returns the object of an event and its former version; nil if the event has no object, or
-// its object cannot be decoded.
+// change returns the object of an event and its previous version; nil if the event has no object, or if the
+// object cannot be decoded.
 func (h *history) change(f frame) *fault.Change {
 	switch f.event.Type {
 	case "ADDED", "MODIFIED", "DELETED":
@@ -44,7 +44,7 @@ func (h *history) change(f frame) *fault.Change {
 	return change
 }
 
-// written returns the object in the body of a write. A list of operations is none.
+// written returns the object in the body of a write, nil for a JSON patch, which has operations instead.
 func written(contentType string, body []byte) map[string]any {
 	if strings.HasPrefix(contentType, string(types.ApplyYAMLPatchType)) {
 		object, err := yaml.YAMLToJSON(body)
@@ -56,8 +56,8 @@ func written(contentType string, body []byte) map[string]any {
 	return decoded(body)
 }
 
-// decoded returns an encoded object as its JSON is decoded, nil if it cannot be. In protobuf
-// these are objects of Kubernetes itself, or the metadata of any.
+// decoded decodes an object as JSON would be decoded, nil if that fails. Protobuf is supported for built-in
+// kinds, and for the metadata of other kinds.
 func decoded(encoded []byte) map[string]any {
 	envelope, is := fromEnvelope(encoded)
 	if is {

@@ -18,36 +18,35 @@ import (
 // Entry is a line of the log: a request that has ended, or a fault that was
 // injected into an event of a watch that goes on.
 type Entry struct {
-	// Time is when the request, or the event, arrived.
+	// Time is the time at which the request or the event arrived.
 	Time time.Time `json:"time"`
-	// ID counts the requests; the faults of a watch's events have its ID.
+	// ID is the number of the request. Entries for events of a watch have the ID of the watch.
 	ID   int64  `json:"id"`
 	Verb string `json:"verb"`
-	// Resource is written like deployments.apps/status; Path replaces
-	// it when the request is not for a resource.
+	// Resource has the form deployments.apps/status. Path replaces it for a request that is not for a
+	// resource.
 	Resource  string `json:"resource,omitempty"`
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// ResourceVersion is the version that a list or a watch asks for. Absent: a list of the
-	// present.
+	// ResourceVersion is the parameter of a list or watch; absent for a current list.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UserAgent       string `json:"userAgent"`
 	// Event is the type of the event that a fault was injected into.
 	Event string `json:"event,omitempty"`
-	// Status is the status code for the client, absent without an answer; Upstream is the status
-	// code of the API server, absent if it was not asked or did not answer.
+	// Status is the status code sent to the client, absent without a response. Upstream is the status code
+	// from the API server, absent if the request was not forwarded or not answered.
 	Status   int `json:"status,omitempty"`
 	Upstream int `json:"upstream,omitempty"`
-	// Events is how many events a watch has passed on.
+	// Events is the number of events that a watch has forwarded.
 	Events int64 `json:"events,omitempty"`
-	// Older: the list that a rule Stale answered from a cache differs from the current list.
+	// Older is set if a list that a Stale rule answered from a cache differs from the current list.
 	Older bool       `json:"older,omitempty"`
 	Fault fault.Kind `json:"fault,omitempty"`
 	Rule  string     `json:"rule,omitempty"`
-	// Error is why the API server could not be asked.
+	// Error is the error of the connection to the API server.
 	Error string `json:"error,omitempty"`
-	// Bytes is how long the body of the answer was that the client got.
+	// Bytes is the size of the response body sent to the client.
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 }
@@ -62,12 +61,11 @@ func entryOf(id int64, r fault.Request, now time.Time) Entry {
 	return e
 }
 
-// backlogLines is how many lines wait for the reader of the log.
+// backlogLines is the maximum number of lines that wait to be written.
 const backlogLines = 10_000
 
-// Backlog writes lines to a writer that may block, such as a pipe that is not read.
-// Write never blocks: when too many lines wait, more are dropped, and a line says
-// how many.
+// Backlog writes lines to a writer that may block, such as a pipe without a reader. Write never blocks: if
+// too many lines wait, it drops further lines, and adds a line with their number.
 type Backlog struct {
 	out     io.Writer
 	lines   chan []byte
@@ -83,7 +81,7 @@ func NewBacklog(out io.Writer) *Backlog {
 	return b
 }
 
-// Write takes a line.
+// Write queues a line.
 func (b *Backlog) Write(line []byte) (int, error) {
 	select {
 	case b.lines <- bytes.Clone(line):
@@ -93,7 +91,7 @@ func (b *Backlog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close gives the lines that wait a second to be written.
+// Close waits up to a second until the queued lines are written.
 func (b *Backlog) Close() error {
 	close(b.stop)
 	select {
@@ -119,14 +117,14 @@ func (b *Backlog) run() {
 }
 
 func (b *Backlog) put(line []byte) {
-	// A log that cannot be written to must not fail requests.
+	// An error of the log must not fail requests.
 	_, _ = b.out.Write(line)
 	if n := b.dropped.Swap(0); n > 0 {
 		_, _ = fmt.Fprintf(b.out, "{\"dropped\":%d}\n", n)
 	}
 }
 
-// log writes entries, a line each.
+// log writes entries as lines of JSON.
 type log struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -136,10 +134,10 @@ func (l *log) write(e Entry) {
 	e.Seconds = time.Since(e.Time).Seconds()
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // An entry can always be encoded.
+		return // Entries can always be encoded.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// A log that cannot be written to must not fail requests.
+	// An error of the log must not fail requests.
 	_, _ = l.out.Write(append(line, '\n'))
 }

@@ -11,12 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// protobufPrefix is the beginning of objects in Kubernetes' protobuf.
+// protobufPrefix is the prefix of objects in Kubernetes' protobuf encoding.
 var protobufPrefix = []byte("k8s\x00")
 
-// metadata returns the metadata of an encoded object, empty if the bytes cannot
-// be decoded. It works for any kind, because each has its metadata in
-// the same place.
+// metadata returns the metadata of an encoded object, empty if it cannot be decoded. It works for any kind,
+// as the metadata is at the same place in all kinds.
 func metadata(encoded []byte) metav1.ObjectMeta {
 	var object metav1.PartialObjectMetadata
 	if raw, ok := fromEnvelope(encoded); ok {
@@ -47,7 +46,7 @@ func listVersion(encoded []byte) string {
 	return object.Metadata.ResourceVersion
 }
 
-// fromEnvelope opens the envelope of an object in protobuf.
+// fromEnvelope decodes the envelope of an object in protobuf.
 func fromEnvelope(encoded []byte) (runtime.Unknown, bool) {
 	var envelope runtime.Unknown
 	content, is := bytes.CutPrefix(encoded, protobufPrefix)

@@ -27,48 +27,46 @@ type Proxy struct {
 	streams  *streams
 	requests atomic.Int64
 	reverse  *httputil.ReverseProxy
-	// crash kills the client and starts it again after some time; nil if that cannot be.
+	// crash kills the client and restarts it after the given time; nil if the proxy cannot do that.
 	crash func(down time.Duration)
-	// writeTimeout is how long a client may not read its answer.
+	// writeTimeout is the time limit for a client to read a part of its response.
 	writeTimeout time.Duration
-	// detachedTimeout is how long the API server may take to answer a request that no
-	// client waits for.
+	// detachedTimeout is the time limit for the API server to answer a request that no client waits for.
 	detachedTimeout time.Duration
 }
 
-// errSlow is why a connection was closed whose client did not read its answer.
+// errSlow is the reason for closing the connection of a client that does not read its response.
 var errSlow = errors.New("the client reads nothing")
 
-// New returns a proxy for the API server of the configuration, which injects the
-// faults of the rules and logs to out.
+// New returns a proxy for the API server in the config, which injects the faults of the rules and logs to
+// out.
 func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, error) {
 	upstream, err := newUpstream(config)
 	if err != nil {
 		return nil, err
 	}
-	// An API server ends a watch whose client does not read, and its own requests
-	// after a minute.
+	// An API server closes a watch whose client does not read, and limits other requests to a minute.
 	p := &Proxy{rules: rules, catalog: newCatalog(config), log: &log{out: out}, writeTimeout: 30 * time.Second, detachedTimeout: 90 * time.Second}
 	p.streams = &streams{rules: rules, log: p.log, open: map[*stream]struct{}{}}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream.url)
 			if exchangeOf(r.In.Context()).request.IsWatch() {
-				// From 1.37 on, API servers compress watches for clients that accept it, and the
-				// proxy has to read each event.
+				// From 1.37 on, API servers compress watches for clients that accept that, but the proxy must
+				// read each event.
 				r.Out.Header.Del("Accept-Encoding")
 			}
 		},
 		Transport:      upstream,
 		FlushInterval:  -1,
 		ModifyResponse: p.answered,
-		// A client whose API server is gone sees a connection that breaks, not an
-		// answer that no API server would give.
+		// If the API server is unreachable, the client sees a broken connection, and not a response that no
+		// API server would send.
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			exchangeOf(r.Context()).failed(err)
 			panic(http.ErrAbortHandler)
 		},
-		// Our own log has its errors.
+		// The errors are in the proxy's own log.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	return p, nil
@@ -77,7 +75,7 @@ func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, erro
 // exchange is a request and its log entry.
 type exchange struct {
 	request fault.Request
-	// trusted: the client has the proxy's own certificate.
+	// trusted is set if the client has the proxy's certificate.
 	trusted bool
 
 	mu    sync.Mutex
@@ -108,7 +106,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		entry:   entryOf(p.requests.Add(1), described, now),
 	}
 	out := &meter{ResponseWriter: w, writeTimeout: p.writeTimeout, slow: func() { x.failed(errSlow) }}
-	// Also when the connection is broken off, which is a panic.
+	// Deferred, as a broken connection is a panic.
 	defer x.change(func(e *Entry) {
 		e.Status, e.Bytes = out.status, out.bytes
 		p.log.write(*e)
@@ -132,10 +130,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.inject(out, r, x, action)
 }
 
-// reader reads from the API server as the client of a request.
+// reader returns a reader that reads from the API server as the client of a request.
 func (p *Proxy) reader() reader { return reader{api: p.reverse} }
 
-// Control is the handler of the proxy's own API.
+// Control returns the handler of the control API.
 func (p *Proxy) Control() http.Handler {
 	return (&controlAPI{rules: p.rules, catalog: p.catalog, streams: p.streams, crashes: p.crash != nil}).handler()
 }
@@ -155,8 +153,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 		p.reader().stale(w, r, x, action)
 		return
 	case fault.Hang:
-		// The server notices that a client has gone only after it has read all
-		// that the client sent.
+		// The HTTP server notices a closed connection only after the body has been read.
 		_, _ = io.Copy(io.Discard, r.Body)
 		pause(r.Context(), action)
 	case fault.Crash:
@@ -177,15 +174,15 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 	panic(http.ErrAbortHandler)
 }
 
-// detached sends a request on and drops the answer. Whether a write is committed must not
-// depend on how long the client waits.
+// detached forwards a request and drops the response. Whether a write is committed must not depend on how
+// long the client waits.
 func (p *Proxy) detached(r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
 	defer cancel()
 	p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(ctx))
 }
 
-// answered looks at the API server's answer before the client gets it.
+// answered processes the API server's response before it is forwarded.
 func (p *Proxy) answered(response *http.Response) error {
 	ctx := response.Request.Context()
 	x := exchangeOf(ctx)
@@ -196,8 +193,8 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// pause waits for the duration of a fault, without a limit if it has none, or until
-// its rule is removed. It returns false if the client has gone before.
+// pause waits for the duration of a fault, if it has one, or until its rule is removed. It returns false if
+// the client disconnects first.
 func pause(ctx context.Context, action *fault.Action) bool {
 	var over <-chan time.Time
 	if action.Fault.For > 0 {
@@ -214,7 +211,7 @@ func pause(ctx context.Context, action *fault.Action) bool {
 	return true
 }
 
-// meter measures an answer, and breaks it off when its client does not take it.
+// meter measures a response, and aborts it if the client does not read.
 type meter struct {
 	http.ResponseWriter
 	status       int
@@ -223,7 +220,7 @@ type meter struct {
 	slow         func()
 }
 
-// withDeadline runs send, and closes the connection if the client does not read.
+// withDeadline calls send, and closes the connection if the client does not read in time.
 func (m *meter) withDeadline(send func()) {
 	timer := time.AfterFunc(m.writeTimeout, func() {
 		m.slow()
@@ -233,36 +230,37 @@ func (m *meter) withDeadline(send func()) {
 	send()
 }
 
-// FlushError sends buffered bytes.
+// FlushError flushes buffered bytes to the client.
 func (m *meter) FlushError() (err error) {
 	m.withDeadline(func() { err = http.NewResponseController(m.ResponseWriter).Flush() })
 	return err
 }
 
-// Unwrap lets the server's own abilities through, such as to hijack.
+// Unwrap gives http.ResponseController access to the server's own writer, for example to hijack the
+// connection.
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
-// WriteHeader passes the status on.
+// WriteHeader writes the status code.
 func (m *meter) WriteHeader(status int) {
 	m.status = status
 	m.ResponseWriter.WriteHeader(status)
 }
 
-// Write passes a part of the body on.
+// Write writes a part of the body.
 func (m *meter) Write(b []byte) (n int, err error) {
 	m.withDeadline(func() { n, err = m.ResponseWriter.Write(b) })
 	m.bytes += int64(n)
 	return n, err
 }
 
-// discard drops an answer.
+// discard is a ResponseWriter that drops the response.
 type discard struct{ header http.Header }
 
-// Header returns headers that are not read.
+// Header implements http.ResponseWriter.
 func (d *discard) Header() http.Header { return d.header }
 
-// WriteHeader does nothing.
+// WriteHeader implements http.ResponseWriter.
 func (d *discard) WriteHeader(int) {}
 
-// Write does nothing.
+// Write implements http.ResponseWriter.
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }

@@ -16,13 +16,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// reader reads objects for the proxy itself, as the client of a request.
+// reader reads objects for the proxy itself, with the rights of the client of a request.
 type reader struct {
-	// api sends a request to the API server.
+	// api forwards a request to the API server.
 	api http.Handler
 }
 
-// record returns the answer to a request, uncompressed.
+// record returns the response to a request, uncompressed.
 func (a reader) record(r *http.Request) *recording {
 	r = r.Clone(r.Context())
 	r.Header.Del("Accept-Encoding")
@@ -31,9 +31,9 @@ func (a reader) record(r *http.Request) *recording {
 	return answer
 }
 
-// change returns the change of a write: the object in its body, which of a patch has only the patched
-// fields, and of a deletion is absent; and the object that the API server has now, if a rule needs
-// it. It is nil for other requests, and if the object cannot be decoded.
+// change returns the change that a write makes: the object in its body (only the patched fields for a patch,
+// nil for a deletion) and, if a rule needs it, the present object in the API server. It returns nil for other
+// requests, and if the object cannot be decoded.
 func (a reader) change(r *http.Request, x *exchange, body []byte, needsOld func(fault.Request) bool) *fault.Change {
 	change := &fault.Change{}
 	switch x.request.Verb {
@@ -51,8 +51,8 @@ func (a reader) change(r *http.Request, x *exchange, body []byte, needsOld func(
 	return change
 }
 
-// current asks the API server for the object of a request, as its client: nil if there is
-// none, or the client may not read it.
+// current returns the present object of a request; nil if it does not exist, or if the client may not read
+// it.
 func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked := r.Clone(r.Context())
 	asked.Method, asked.Body, asked.ContentLength, asked.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
@@ -60,7 +60,7 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked.Header.Del("Content-Length")
 	asked.Header.Set("Accept", runtime.ContentTypeJSON)
 	answer := a.record(asked)
-	// The log is about the request itself.
+	// The log entry is for the request itself.
 	x.change(func(e *Entry) { e.Upstream = 0 })
 	if answer.status != http.StatusOK {
 		return nil
@@ -68,8 +68,8 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	return decoded(answer.body.Bytes())
 }
 
-// olderThanNow reports whether a list as of a resourceVersion has other objects than a present
-// list, or other versions of them.
+// olderThanNow reports whether a list as of a resourceVersion differs from the current list in its objects or
+// their versions.
 func (a reader) olderThanNow(r *http.Request, version string) bool {
 	query := r.URL.Query()
 	for _, parameter := range []string{"limit", "resourceVersion", "resourceVersionMatch"} {
@@ -82,7 +82,7 @@ func (a reader) olderThanNow(r *http.Request, version string) bool {
 	return is && was && !maps.Equal(then, now)
 }
 
-// listed returns the versions of the objects in the answer to a list.
+// listed returns the versions of the objects in the response to a list.
 func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
@@ -99,7 +99,7 @@ func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	return versions, true
 }
 
-// asOf changes a read into a read of exactly the given resourceVersion.
+// asOf changes a read into a read at exactly the given resourceVersion.
 func asOf(r *http.Request, path string, query url.Values, version string) *http.Request {
 	query.Set("resourceVersion", version)
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
@@ -108,14 +108,14 @@ func asOf(r *http.Request, path string, query url.Values, version string) *http.
 	return r
 }
 
-// recording is a complete answer in memory.
+// recording is a complete response in memory.
 type recording struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// replay answers a client with another body.
+// replay sends the response to a client, with another body.
 func (a *recording) replay(w http.ResponseWriter, body []byte) {
 	for name, values := range a.header {
 		if name != "Content-Length" {
@@ -126,11 +126,11 @@ func (a *recording) replay(w http.ResponseWriter, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// Header returns the headers of the answer.
+// Header implements http.ResponseWriter.
 func (a *recording) Header() http.Header { return a.header }
 
-// WriteHeader keeps the status.
+// WriteHeader implements http.ResponseWriter.
 func (a *recording) WriteHeader(status int) { a.status = status }
 
-// Write keeps a part of the body.
+// Write implements http.ResponseWriter.
 func (a *recording) Write(b []byte) (int, error) { return a.body.Write(b) }

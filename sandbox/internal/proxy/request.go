@@ -19,21 +19,20 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// resolver understands requests as the API server does.
+// resolver parses requests in the same way as the API server.
 var resolver = &request.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// largestBody is more than an API server takes, which is 3 MiB.
+// largestBody is the maximum size of a body in bytes. An API server accepts only 3 MiB.
 const largestBody = 8 << 20
 
-// describe returns the parts of a request that rules and log use, and the body of a write, which
-// can be read again: a fault is injected into a complete write, and not while its body is on its
-// way.
+// describe returns the parts of a request for rules and the log, and the body of a write. The body is read
+// completely, so that no fault is injected while it is on its way, and can be read again.
 func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
-	// A request that cannot be resolved is forwarded like any other path.
+	// A request that cannot be resolved is forwarded like one for any other path.
 	info, _ := resolver.NewRequestInfo(r)
 	if info == nil || !info.IsResourceRequest {
 		return described, nil, nil
@@ -58,14 +57,14 @@ func describe(r *http.Request) (fault.Request, []byte, error) {
 		return described, nil, err
 	}
 	if info.Verb == "create" && info.Name == "" {
-		// Only the body has the name of the new object.
+		// The name of a new object is in the body only.
 		described.Name = metadata(body).Name
 	}
 	return described, body, nil
 }
 
-// readBody reads the body, and makes it readable again, so that a later fault does not wait for the
-// client. The server notices that a client has gone only after it has read the whole body.
+// readBody reads the body, and makes it readable again, so that faults do not wait for the client. The HTTP
+// server notices a closed connection only after the body has been read.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestBody))
 	if err != nil {
@@ -78,7 +77,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// resource is how the log writes which resource a request is for.
+// resource returns the resource of a request in the form of the log.
 func resource(r fault.Request) string {
 	if r.Subresource != "" {
 		return r.String() + "/" + r.Subresource
@@ -86,5 +85,5 @@ func resource(r fault.Request) string {
 	return r.String()
 }
 
-// errAborted is why a connection was closed without an answer.
+// errAborted is the reason for closing a connection without a response.
 var errAborted = errors.New("broken off by a rule")

@@ -16,8 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// discoveryTimeout bounds how long adding a rule waits for an API server that does not
-// answer.
+// discoveryTimeout is the time for which adding a rule waits for an API server that does not respond.
 const discoveryTimeout = 3 * time.Second
 
 // catalog has the resources of the API server, as of its last discovery.
@@ -34,9 +33,9 @@ func newCatalog(config *rest.Config) *catalog {
 	return &catalog{config: config}
 }
 
-// warnings returns a line for each resource of the rules that the API server does not
-// have: such a rule never takes effect, unless the resource is installed later. Without
-// an answer of the API server there are none.
+// warnings returns a line for each resource in the rules that the API server does not serve: such a rule has
+// no effect, unless the resource is installed later. If the API server does not respond, there are no
+// warnings.
 func (c *catalog) warnings(rules []fault.Rule) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +43,7 @@ func (c *catalog) warnings(rules []fault.Rule) []string {
 	if len(warnings) == 0 {
 		return nil
 	}
-	// There may be new resources.
+	// The resources may be new.
 	c.refresh()
 	if len(c.known) == 0 {
 		return nil
@@ -62,14 +61,14 @@ func (c *catalog) unknown(rules []fault.Rule) []string {
 	return warnings
 }
 
-// refresh asks the API server. After an error, no resource is known.
+// refresh discovers the resources. After an error, no resource is known.
 func (c *catalog) refresh() {
 	c.known = nil
 	client, err := discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
 		return
 	}
-	// Some groups may be missing, such as the groups of an aggregated API server that is down.
+	// Some groups may be missing, for example of an aggregated API server that is down.
 	_, lists, _ := client.ServerGroupsAndResources()
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)

@@ -28,21 +28,20 @@ const ContextName = "sandbox-proxy"
 
 // Options are the options of a proxy.
 type Options struct {
-	// Upstream reaches the API server, as the user that clients with the
-	// proxy's kubeconfig become.
+	// Upstream is the connection to the API server, for clients with the proxy's kubeconfig.
 	Upstream *rest.Config
 	// Namespace is the default namespace of the kubeconfig.
 	Namespace string
-	// Listen is the address of the proxy.
+	// Listen is the address to listen on.
 	Listen string
-	// Control is the path of the socket of the proxy's own API, which is made. Empty: rules are
-	// only changed by this process.
+	// Control is the path for the socket of the control API; if it is empty, only this process can change
+	// rules.
 	Control string
 	Rules   []fault.Rule
-	// Crash kills the program that the proxy is for, and starts it again after some time.
-	// Without it there can be no rule with the fault Crash.
+	// Crash kills the program behind the proxy, and restarts it after the given time. If it is nil, rules
+	// cannot have the fault Crash.
 	Crash func(down time.Duration)
-	// Log is where the log goes.
+	// Log receives the log.
 	Log io.Writer
 }
 
@@ -50,7 +49,7 @@ type Options struct {
 type Server struct {
 	// URL is the address of the proxy.
 	URL string
-	// Kubeconfig is the kubeconfig of its clients.
+	// Kubeconfig is a kubeconfig for clients.
 	Kubeconfig []byte
 
 	handler        *Proxy
@@ -59,7 +58,7 @@ type Server struct {
 	failed         chan error
 }
 
-// Start starts a proxy. It serves when this returns, until Close is called.
+// Start starts a proxy, which serves until Close is called.
 func Start(o Options) (*Server, error) {
 	rules := fault.NewRuleSet()
 	if err := rules.Add(o.Rules...); err != nil {
@@ -112,17 +111,16 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve serves the connections of another listener as well, until that is closed.
+// Serve also serves the connections of another listener, until that is closed.
 func (s *Server) Serve(clients net.Listener) { _ = s.proxy.ServeTLS(clients, "", "") }
 
-// Warnings returns warnings about rules, a line each: they name resources that the API server does
-// not have.
+// Warnings returns a line for each resource in the rules that the API server does not serve.
 func (s *Server) Warnings(rules []fault.Rule) []string { return s.handler.catalog.warnings(rules) }
 
-// Rules are the rules in force, which may be changed.
+// Rules returns the active rules, which the caller may change.
 func (s *Server) Rules() *fault.RuleSet { return s.handler.rules }
 
-// Watched returns the resources that clients watch now, sorted.
+// Watched returns the sorted resources that clients watch now.
 func (s *Server) Watched() []string {
 	var resources []string
 	for _, open := range s.handler.streams.matching(fault.Match{}) {
@@ -132,17 +130,17 @@ func (s *Server) Watched() []string {
 	return slices.Compact(resources)
 }
 
-// Open returns how many open watches match.
+// Open returns the number of open watches that match.
 func (s *Server) Open(m fault.Match) int { return len(s.handler.streams.matching(m)) }
 
-// Cut breaks the matching watches off.
+// Cut closes the matching watches.
 func (s *Server) Cut(m fault.Match) {
 	for _, open := range s.handler.streams.matching(m) {
 		open.cut("")
 	}
 }
 
-// Run returns when the context ends, or with the error that stopped the proxy.
+// Run waits until the context ends, or until the proxy fails.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	select {
@@ -153,7 +151,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the proxy at once; all connections break.
+// Close stops the proxy immediately, and closes all connections.
 func (s *Server) Close() error {
 	err := errors.Join(s.proxy.Close(), s.control.Close())
 	for _, listener := range s.listeners {
@@ -166,12 +164,12 @@ func (s *Server) Close() error {
 func newServer(handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{
 		Handler: handler, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
-		// It would log each connection that a client closes.
+		// Do not log connections that clients close.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 }
 
-// tlsConfig asks clients for a certificate, and accepts clients without a certificate.
+// tlsConfig returns a configuration with which clients may, but need not, have a certificate.
 func tlsConfig(ca *pki.Authority, listen string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

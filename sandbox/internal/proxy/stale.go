@@ -18,18 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stale answers a read as of an older resourceVersion, which the API server still has until it
-// compacts its history, after some minutes. A list can be as of a resourceVersion; a get becomes a
-// list of a single name, and a streaming list is refused, as by API servers without them, so that
-// the client falls back to a list.
+// stale answers a read as of an older resourceVersion, which the API server has until it compacts its history
+// after some minutes. A list can request a resourceVersion, and a get becomes a list of a single name. A
+// streaming list is refused, as by API servers without support for it, so that the client falls back to a
+// list.
 func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	query := r.URL.Query()
 	switch {
 	case x.request.Verb == fault.VerbWatchList:
 		answer(w, noStreamingLists(x.request))
 	case x.request.Subresource != "" || query.Has("continue"):
-		// A subresource cannot be listed, and the rest of a list that was begun is
-		// as old as its beginning.
+		// A subresource cannot be listed, and further pages of a list have the version of its first page.
 		a.api.ServeHTTP(w, r)
 	case action.SetResourceVersion != nil:
 		a.learnVersion(w, r, x, action)
@@ -44,8 +43,7 @@ func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	}
 }
 
-// learnVersion lets a read through and sets the rule's resourceVersion to that of the
-// answer.
+// learnVersion forwards a read, and sets the rule's resourceVersion to that of the response.
 func (a reader) learnVersion(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	copied := a.record(r)
 	if copied.status == http.StatusOK {
@@ -64,7 +62,7 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+x.request.Name)
 	asked := asOf(r, path.Dir(r.URL.Path), query, version)
-	// The metadata of a list has another media type than that of an object.
+	// A list of metadata has another media type than the metadata of an object.
 	for i, accept := range asked.Header["Accept"] {
 		asked.Header["Accept"][i] = metadataOnly.ReplaceAllString(accept, "${1}List$2")
 	}
@@ -81,8 +79,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	list.replay(w, object)
 }
 
-// onlyItem takes the object out of an encoded list of at most one object. A table of a single row
-// is also the answer to a get, and stays unchanged.
+// onlyItem returns the object of an encoded list of at most one object. A table with a single row is also the
+// response to a get, so it is returned unchanged.
 func onlyItem(list []byte, contentType string) ([]byte, bool) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil && parameters["as"] == "Table" {
@@ -102,7 +100,7 @@ func onlyJSONItem(encoded []byte) ([]byte, bool) {
 	if err := json.Unmarshal(encoded, &list); err != nil || len(list.Items) == 0 {
 		return nil, false
 	}
-	// A list has the kind of its items only once, in its own.
+	// The items of a list have no kind of their own.
 	object := list.Items[0]
 	for field, value := range map[string]string{"apiVersion": list.APIVersion, "kind": strings.TrimSuffix(list.Kind, "List")} {
 		if _, given := object[field]; given {
@@ -118,7 +116,7 @@ func onlyJSONItem(encoded []byte) ([]byte, bool) {
 	return item, err == nil
 }
 
-// itemsField is the number of the field items in every list.
+// itemsField is the protobuf field number of items in every list.
 const itemsField = 2
 
 func onlyProtobufItem(list runtime.Unknown) ([]byte, bool) {

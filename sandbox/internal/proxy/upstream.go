@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// upstream sends requests to the API server: as the user of the kubeconfig for clients with the
-// proxy's own certificate, and with their own credentials for all others.
+// upstream sends requests to the API server: as the user of the kubeconfig for clients with the proxy's
+// certificate, and with their own credentials for other clients.
 type upstream struct {
 	url *url.URL
-	// trusted and others speak HTTP/2 where they can.
+	// trusted and others use HTTP/2 if possible.
 	trusted, others http.RoundTripper
-	// HTTP/2 cannot change to another protocol, which exec and port-forward do.
+	// trustedUpgrade and othersUpgrade use HTTP/1.1, as exec and port-forward need protocol upgrades, which
+	// HTTP/2 does not support.
 	trustedUpgrade, othersUpgrade http.RoundTripper
 }
 
@@ -28,7 +29,7 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	// The encoding of an answer is between the client and the API server.
+	// Compression is negotiated between the client and the API server.
 	config.DisableCompression = true
 	u := &upstream{url: target}
 	for transport, variant := range map[*http.RoundTripper]*rest.Config{
@@ -52,7 +53,7 @@ type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
-// RoundTrip sends a request on.
+// RoundTrip implements http.RoundTripper.
 func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	trusted, upgrade := exchangeOf(r.Context()).trusted, r.Header.Get("Upgrade") != ""
 	transport := u.others

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stream is the body of the answer of a watch, with the faults that the rules inject
-// into its events. It reads the events of the API server as they come, even while it
-// holds them back, because an API server ends a watch whose reader is slow.
+// stream is the response body of a watch, with the faults that rules inject into its events. It always reads
+// the API server's events, even while it holds them back, because an API server closes a watch whose reader
+// is slow.
 type stream struct {
 	*io.PipeReader
 	out      *io.PipeWriter
@@ -35,8 +35,8 @@ func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser
 	s := &stream{exchange: x, streams: t, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
 	s.PipeReader, s.out = io.Pipe()
 	s.done, s.end = context.WithCancel(ctx)
-	// The reader of the pipe knows no context: when the client has gone, however
-	// deliver waits then, this is how it finds out, closes the stream and logs it.
+	// Reads from the pipe do not observe the context, so close the pipe with it: then the HTTP server notices
+	// that the client is gone, closes the stream and logs it, whatever deliver waits for.
 	context.AfterFunc(s.done, func() { s.out.CloseWithError(context.Cause(s.done)) })
 	t.add(s)
 	go s.receive(newSplitter(upstream, encoding, x.request.Verb == fault.VerbWatchList))
@@ -44,7 +44,7 @@ func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser
 	return s
 }
 
-// Close ends the stream; the client is gone, or has read its end.
+// Close ends the stream, after the client has disconnected or read the end.
 func (s *stream) Close() error {
 	s.streams.remove(s)
 	s.exchange.change(func(e *Entry) { e.Events = s.passed.Load() })
@@ -53,7 +53,7 @@ func (s *stream) Close() error {
 	return s.upstream.Close()
 }
 
-// cut breaks the stream off.
+// cut aborts the stream because of a rule.
 func (s *stream) cut(rule string) {
 	s.exchange.blame(fault.CutWatch, rule)
 	s.out.CloseWithError(errAborted)
@@ -80,7 +80,7 @@ func (s *stream) receive(frames *splitter) {
 	}
 }
 
-// deliver forwards received events in their order, until the stream ends.
+// deliver forwards received events in order, until the stream ends.
 func (s *stream) deliver(encoding *encoding) {
 	for {
 		next, ok := s.waiting.pop(s.done)
@@ -106,8 +106,7 @@ func (s *stream) deliver(encoding *encoding) {
 	}
 }
 
-// pass passes an event on, or injects the fault of a rule. It reports whether the
-// stream goes on.
+// pass forwards an event, or injects a fault. It reports whether the stream continues.
 func (s *stream) pass(f frame, encoding *encoding) bool {
 	action := s.streams.rules.Event(s.exchange.request, f.event)
 	if action == nil {
@@ -124,7 +123,7 @@ func (s *stream) pass(f frame, encoding *encoding) bool {
 		return pause(s.done, action) && s.write(f.bytes)
 	case fault.ExpireWatch:
 		if encoding == nil {
-			// An ERROR event cannot be written in an unknown encoding.
+			// An ERROR event cannot be encoded in an unknown encoding.
 			s.cut(action.Rule)
 			return false
 		}
@@ -146,7 +145,7 @@ func (s *stream) write(frame []byte) bool {
 	return true
 }
 
-// logFault logs the fault of an event.
+// logFault logs a fault of an event.
 func (s *stream) logFault(f frame, action *fault.Action) {
 	e := entryOf(s.exchange.entry.ID, s.exchange.request, time.Now())
 	e.Event, e.Namespace, e.Name = f.event.Type, f.event.Namespace, f.event.Name
@@ -154,13 +153,13 @@ func (s *stream) logFault(f frame, action *fault.Action) {
 	s.streams.log.write(e)
 }
 
-// received is a frame, or why there will be no more of them.
+// received is a frame, or the error that ends the stream.
 type received struct {
 	frame
 	err error
 }
 
-// queue has received events that are not delivered yet; it has no limit.
+// queue has the received events that are not delivered yet, without a limit.
 type queue struct {
 	mu    sync.Mutex
 	items []received
@@ -173,11 +172,11 @@ func (q *queue) push(item received) {
 	q.mu.Unlock()
 	select {
 	case q.more <- struct{}{}:
-	default: // It was signalled already.
+	default: // A signal is already pending.
 	}
 }
 
-// pop waits for an item; it returns false when the context ends before.
+// pop waits for the next item; it returns false if the context ends first.
 func (q *queue) pop(ctx context.Context) (received, bool) {
 	for {
 		q.mu.Lock()
@@ -202,7 +201,7 @@ func (q *queue) len() int {
 	return len(q.items)
 }
 
-// streams are the open watches, and the rules for their events.
+// streams has the open watches, and the rules for their events.
 type streams struct {
 	rules *fault.RuleSet
 	log   *log

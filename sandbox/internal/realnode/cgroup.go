@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wanted are the controllers that a kubelet needs.
+// wanted are the cgroup controllers that a kubelet needs.
 var wanted = []string{"cpu", "cpuset", "memory", "pids"}
 
-// hierarchy is where cgroups are mounted.
+// hierarchy is a mounted cgroup hierarchy.
 type hierarchy struct {
 	mount string
-	// controllers of version 1; a hierarchy of version 2 has none here.
+	// controllers of version 1; empty for version 2
 	controllers []string
 }
 
-// hierarchies returns the hierarchies of cgroups in the text of /proc/PID/mountinfo.
+// hierarchies parses the cgroup hierarchies in /proc/PID/mountinfo.
 func hierarchies(mountinfo string) []hierarchy {
 	var list []hierarchy
 	for line := range strings.Lines(mountinfo) {
@@ -49,7 +49,7 @@ func mounted() ([]hierarchy, error) {
 	return hierarchies(string(mountinfo)), err
 }
 
-// checkCgroups returns an error that names missing controllers.
+// checkCgroups returns an error if controllers are missing.
 func checkCgroups() error {
 	list, err := mounted()
 	if err != nil {
@@ -59,7 +59,7 @@ func checkCgroups() error {
 	for _, h := range list {
 		controllers := h.controllers
 		if len(controllers) == 0 && h.mount == unifiedMount {
-			// DelegateCgroups turns on controllers that are off.
+			// Controllers that are not enabled yet suffice: DelegateCgroups enables them.
 			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			controllers = strings.Fields(string(text))
 		}
@@ -73,7 +73,7 @@ func checkCgroups() error {
 	return nil
 }
 
-// makeCgroup makes a cgroup of that name in all hierarchies.
+// makeCgroup creates a cgroup in all hierarchies.
 func makeCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
@@ -90,8 +90,8 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// RemoveCgroup removes a cgroup of that name from all hierarchies, with the cgroups below it.
-// Processes in it that are about to end get some seconds.
+// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits some seconds for processes
+// that are about to end.
 func RemoveCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
@@ -108,7 +108,7 @@ func RemoveCgroup(name string) error {
 	}
 }
 
-// removeTree removes a cgroup, after the cgroups below it. Its files go with it.
+// removeTree removes a cgroup after its descendants. The kernel removes its files.
 func removeTree(path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {

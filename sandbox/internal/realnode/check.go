@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are the programs of a node.
+// programs are the programs that a node runs.
 var programs = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "pause"}
 
 // capabilities are the capabilities that a node needs.
@@ -24,11 +24,10 @@ var capabilities = []struct {
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_MKNOD, "CAP_MKNOD"}, {unix.CAP_SYS_CHROOT, "CAP_SYS_CHROOT"},
 }
 
-// covered are directories of which a node has its own, so that a data directory cannot be
-// in them.
+// covered are directories that a node replaces by its own, so that the data directory cannot be in them.
 var covered = []string{"/run", "/var/run", "/proc", "/sys", "/dev"}
 
-// Programs returns the directory of the programs: node, beside this program.
+// Programs returns the directory of the programs: node, in the directory of this program.
 func Programs() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,8 +36,8 @@ func Programs() (string, error) {
 	return filepath.Join(filepath.Dir(self), "node"), nil
 }
 
-// Check returns an error if the machine lacks something that real nodes of the sandbox in a
-// directory need.
+// Check returns an error if the machine does not meet the requirements of real nodes for the sandbox in a
+// directory.
 func Check(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("real nodes need root")
@@ -70,8 +69,7 @@ func Check(dir string) error {
 	return checkCgroups()
 }
 
-// missingCapabilities returns which capabilities are missing by the text of
-// /proc/PID/status.
+// missingCapabilities returns the missing capabilities according to /proc/PID/status.
 func missingCapabilities(status string) []string {
 	var effective uint64
 	for line := range strings.Lines(status) {
@@ -88,7 +86,7 @@ func missingCapabilities(status string) []string {
 	return missing
 }
 
-// mayRaise reports whether processes may be given a better OOM score than they have.
+// mayRaise reports whether this process may lower OOM scores.
 func mayRaise(status string) bool {
 	for line := range strings.Lines(status) {
 		var effective uint64

@@ -11,18 +11,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// places of sockets and files in the node's own /run.
+// Paths of sockets and files in the node's own /run.
 const (
 	containerdState  = "/run/containerd"
 	containerdSocket = "/run/containerd/containerd.sock"
-	// runtimesState has a directory for each runtime, with the containers that it runs.
+	// runtimesState has a directory for the containers of each runtime.
 	runtimesState = "/run/runtimes"
 )
 
-// kubeletConfig is the configuration of the kubelet. It differs from that of a production
-// cluster where a machine with other uses must not be changed, or may be nearly full:
-// nothing is evicted for want of disk or memory, no image is removed, and there are no
-// rules of packet filters.
+// kubeletConfig returns the configuration of the kubelet. It differs from a production cluster so that it
+// suits a machine that has other uses and may be nearly full: no eviction for lack of disk or memory, no
+// removal of images, and no packet filters.
 func (s Spec) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -55,7 +54,7 @@ volumeStatsAggPeriod: -1s
 		clusterDomain, s.DNS)
 }
 
-// kubeletArgs are the flags of the kubelet that are not in its configuration.
+// kubeletArgs returns the flags of the kubelet that have no field in its configuration.
 func (s Spec) kubeletArgs() []string {
 	return []string{
 		"--config=" + s.file("kubelet.yaml"),
@@ -69,8 +68,8 @@ func (s Spec) kubeletArgs() []string {
 	}
 }
 
-// containerdConfig is the configuration of containerd. Nothing is ever pulled. AppArmor is
-// off, as its profiles would be loaded for the whole machine.
+// containerdConfig returns the configuration of containerd. Images are never pulled. AppArmor is off, as its
+// profiles would be loaded on the whole machine.
 func (s Spec) containerdConfig(snapshotter, runc string, restrictOOM bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `version = 3
@@ -114,7 +113,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.resta
 	return b.String()
 }
 
-// cniConfig is how pods get their addresses: a pair of devices for each, and the node
+// cniConfig returns the configuration of pod networks: each pod has a pair of virtual devices, and the node
 // routes between them.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "sandbox", "plugins": [{

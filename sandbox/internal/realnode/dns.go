@@ -12,11 +12,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// clusterDomain is the domain of the names of services.
+// clusterDomain is the domain of the cluster.
 const clusterDomain = "cluster.local"
 
-// serveDNS answers for the names of the cluster at an address, until the context ends.
-// Pods ask there; without it, the kubelet warns about each of them.
+// serveDNS serves the DNS names of the cluster at an address, until the context ends. Without a DNS server,
+// the kubelet would warn about every pod.
 func serveDNS(ctx context.Context, address netip.Addr, service netip.Addr) error {
 	socket, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", netip.AddrPortFrom(address, 53).String())
 	if err != nil {
@@ -37,9 +37,8 @@ func serveDNS(ctx context.Context, address netip.Addr, service netip.Addr) error
 	return nil
 }
 
-// answer returns the answer to a question about a name, or nil if it is none. The only
-// name with an address is that of the API server's service; there is no name outside of
-// the cluster, as there is no way to it.
+// answer returns the response to a DNS query, nil if it is malformed. The only name with an address is the
+// API server's service; names outside of the cluster do not exist, as they would be unreachable.
 func answer(question []byte, service netip.Addr) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(question)

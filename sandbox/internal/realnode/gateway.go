@@ -16,16 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// gateway is the way into the network of a node, and out of it.
+// gateway connects the network of a node with the outside.
 type gateway struct {
 	spec Spec
 	// outside is the network namespace of the API server.
 	outside *os.File
-	// load takes an image archive.
+	// load imports an image archive.
 	load func(file string) error
 }
 
-// serveAPI forwards the connections of pods and the kubelet to the service of the API server.
+// serveAPI forwards connections of pods and the kubelet to the API server.
 func (g *gateway) serveAPI(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(g.spec.Service, "443"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 				defer inside.Close()
 				outside, err := dialOutside(ctx, g.outside, g.spec.APIServer)
 				if err != nil {
-					return // The client sees that there is no API server.
+					return // The client sees a closed connection.
 				}
 				Join(inside, outside, inside)
 			}()
@@ -50,11 +50,11 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// serveSocket answers on the node's socket: connections to the kubelet and to pods, which
-// the API server asks for, and images, which a command brings.
+// serveSocket serves the node's socket: tunnels for the API server to the kubelet and to pods, and images to
+// import.
 func (g *gateway) serveSocket(ctx context.Context) error {
 	_ = os.Remove(g.spec.Socket)
-	// Clients that may write to the socket can run any program on the node.
+	// Restrict the socket to this user: its clients can run any program on the node.
 	listener, err := socket.Listen(ctx, g.spec.Socket)
 	if err != nil {
 		return fmt.Errorf("the socket of the node: %w", err)
@@ -106,14 +106,13 @@ func Tunnel(w http.ResponseWriter, inside net.Conn, err error) {
 	Join(connection, inside, buffered.Reader)
 }
 
-// Join copies between two connections until either of them ends. The first is read through its
-// reader, which may have read ahead.
+// Join copies data between two connections until either of them closes. fromA reads from a, and may have
+// buffered data.
 func Join(a, b net.Conn, fromA io.Reader) {
 	done := make(chan error, 2)
 	go func() { done <- passOn(b, fromA) }()
 	go func() { done <- passOn(a, b) }()
-	// Either side may close its half of the connection while the other still sends; after an error,
-	// neither sends.
+	// One side may close its sending half while the other still sends; after an error, both are closed.
 	for range cap(done) {
 		if err := <-done; err != nil {
 			break
@@ -123,7 +122,7 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	b.Close()
 }
 
-// passOn copies until the end of from, and then closes the writing side of to.
+// passOn copies data until EOF, and then closes the sending half of the destination.
 func passOn(to net.Conn, from io.Reader) error {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -31,11 +31,10 @@ import (
 // PauseImage is the image of the first container of each pod.
 const PauseImage = "sandbox.tidekeeper.dev/pause:1"
 
-// ImageUser is the user that an image's program runs as: not root, and by number, as there
-// is no /etc/passwd in it.
+// ImageUser is the user in images: not root, and numeric, as images have no /etc/passwd.
 const ImageUser = "65532:65532"
 
-// FullName returns the name of an image as containerd knows it: with a registry and a tag.
+// FullName returns the full name of an image, with registry and tag, as containerd uses it.
 func FullName(name string) (string, error) {
 	named, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -50,7 +49,7 @@ func ArchiveName(fullName string) string {
 	return hex.EncodeToString(sum[:8]) + ".tar"
 }
 
-// checkStatic returns an error if a program needs more than is in its image.
+// checkStatic returns an error if a program is not statically linked.
 func checkStatic(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -65,8 +64,8 @@ func checkStatic(program string) error {
 	return nil
 }
 
-// WriteImage writes an archive with an image of a single program, the same bytes for the same
-// program. The name must be a full name.
+// WriteImage writes an image archive with a single program. The output is reproducible. The name must be a
+// full name.
 func WriteImage(w io.Writer, name, program string) error {
 	if err := checkStatic(program); err != nil {
 		return err
@@ -98,7 +97,7 @@ func WriteImage(w io.Writer, name, program string) error {
 		return err
 	}
 	root := descriptor(ociv1.MediaTypeImageManifest, manifest)
-	// containerd takes the name from the first, other programs from the second.
+	// containerd reads the name from the first annotation, other programs from the second.
 	root.Annotations = map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
 	root.Platform = &ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
 	index, err := json.Marshal(ociv1.Index{
@@ -142,8 +141,8 @@ func writeTar(w io.Writer, entries []entry) error {
 	return archive.Close()
 }
 
-// StoreImage writes an archive of a program's image into a directory of images, and
-// returns its file. An image of that name that is there is replaced.
+// StoreImage writes an image archive for a program to a directory of images, and returns its path. It
+// replaces an existing image with that name.
 func StoreImage(dir, name, program string) (string, error) {
 	full, err := FullName(name)
 	if err != nil {
@@ -167,7 +166,7 @@ func StoreImage(dir, name, program string) (string, error) {
 	return file, nil
 }
 
-// Load makes the node behind a socket take in an archive of its directory of images.
+// Load makes the node behind a socket import an archive from its directory of images.
 func Load(ctx context.Context, socket, file string) error {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

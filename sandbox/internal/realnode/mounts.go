@@ -14,8 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// kernelSettings are settings of the whole machine that a kubelet changes unless they have these
-// values.
+// kernelSettings are settings of the whole machine that a kubelet changes if they have other values.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -25,14 +24,13 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// fixed are directories at fixed places that the programs write to.
+// fixed are hard-coded directories to which the programs write.
 var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
 
-// mount gives the node directories of its own in place of the machine's directories that it would
-// write to. It is called in a mount namespace of the node.
+// mount replaces the machine's directories to which the node would write by directories of its own. It must
+// be called in the mount namespace of the node.
 func (s Spec) mount() error {
-	// Mounts of the node are not seen outside. Among themselves the containers of the node
-	// may share mounts, as they ask for.
+	// Mounts of the node are not visible outside. Containers of the node can share mounts with each other.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("a mount namespace: %w", err)
@@ -43,7 +41,7 @@ func (s Spec) mount() error {
 	}
 	for _, dir := range fixed {
 		if target, err := filepath.EvalSymlinks(dir); dir == "/var/run" && err == nil && target != dir {
-			continue // It is /run.
+			continue // The path is a link to /run.
 		}
 		if err := incluster.MakePrivate(dir); err != nil {
 			return fmt.Errorf("a %s of the node: %w", dir, err)
@@ -52,8 +50,8 @@ func (s Spec) mount() error {
 	return s.pretendKernelSettings()
 }
 
-// pretendKernelSettings shows the kubelet the settings that it wants, in files that are
-// not the kernel's.
+// pretendKernelSettings mounts files over kernel settings, so that the kubelet reads the values that it
+// wants.
 func (s Spec) pretendKernelSettings() error {
 	for name, value := range kernelSettings {
 		setting := filepath.Join("/proc/sys", name)

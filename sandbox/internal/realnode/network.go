@@ -17,11 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// dialTimeout is how long a connection may take that goes no further than this machine.
+// dialTimeout is the time limit for connections within this machine.
 const dialTimeout = 10 * time.Second
 
-// setUpLoopback gives the loopback device of this network namespace addresses, beside
-// 127.0.0.1.
+// setUpLoopback adds addresses to the loopback interface of this network namespace.
 func setUpLoopback(addresses ...netip.Addr) error {
 	if err := incluster.SetUpLoopback(); err != nil {
 		return err
@@ -39,14 +38,14 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	return nil
 }
 
-// addAddress adds an address, under a label.
+// addAddress adds an address to the loopback interface, under a label.
 func addAddress(fd int, label string, address netip.Addr) error {
 	for _, step := range []struct {
 		ioctl uint
 		value net.IP
 	}{
 		{unix.SIOCSIFADDR, address.AsSlice()},
-		// Else it is that of the class of the address, all of which would be here.
+		// Without a netmask, the whole class of the address would be local.
 		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
 	} {
 		request, err := unix.NewIfreq(label)
@@ -71,8 +70,8 @@ func dialOutside(ctx context.Context, namespace *os.File, address string) (net.C
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The thread ends with the goroutine, as it is not unlocked: no other code runs in that
-		// namespace. A connection stays in the namespace in which it was made.
+		// The thread is never unlocked, so it ends with the goroutine: no other code runs in that namespace.
+		// The connection stays in the namespace in which it was opened.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- result{err: err}

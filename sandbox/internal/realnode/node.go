@@ -24,9 +24,9 @@ import (
 const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 const (
-	// startTimeout is how long containerd may take to answer.
+	// startTimeout is the time limit for the start of containerd.
 	startTimeout = time.Minute
-	// restartAfter is when a program is started again that has ended.
+	// restartAfter is the delay before a program that has ended is restarted.
 	restartAfter = time.Second
 )
 
@@ -36,8 +36,8 @@ type running struct {
 	reaper *reaper
 }
 
-// Run is the process of a node, the first in its namespaces. It ends on SIGTERM, and all of the
-// node with it.
+// Run runs a node in this process, which is the first in its namespaces. It ends on SIGTERM, together with
+// all processes of the node.
 func Run(file string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the process of a node, which 'sandbox up --real-nodes' starts")
@@ -49,7 +49,7 @@ func Run(file string) error {
 		return err
 	}
 	n := &running{Spec: s, reaper: newReaper()}
-	// By its number in the namespace outside, which is seen until /proc is mounted.
+	// Open the outer network namespace by its path, which is visible until /proc is mounted.
 	outside, err := os.Open(s.HostNetwork)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func Run(file string) error {
 	return nil
 }
 
-// prepare makes the directories, files and cgroups of the programs.
+// prepare creates the directories, files and cgroups for the programs.
 func (n *running) prepare() error {
 	if err := os.RemoveAll(n.file("state")); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (n *running) prepare() error {
 			return err
 		}
 	}
-	// A node that was killed has left its cgroup behind.
+	// A killed node leaves its cgroup behind.
 	if err := RemoveCgroup(n.Cgroup); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (n *running) prepare() error {
 	return n.configure()
 }
 
-// serveNames gives the node its addresses, and serves the names of the cluster.
+// serveNames adds the node's addresses, and serves DNS.
 func (n *running) serveNames(ctx context.Context) error {
 	service, err := netip.ParseAddr(n.Service)
 	if err != nil {
@@ -121,7 +121,7 @@ func (n *running) serveNames(ctx context.Context) error {
 	return serveDNS(ctx, dns, service)
 }
 
-// configure writes the configuration of the programs.
+// configure writes the configuration files of the programs.
 func (n *running) configure() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -147,8 +147,8 @@ func (n *running) configure() error {
 	return nil
 }
 
-// snapshotter is the snapshotter of containerd: overlayfs, unless the file system of the data
-// directory cannot be a layer.
+// snapshotter returns the snapshotter for containerd: overlayfs, unless the file system of the data directory
+// does not support it.
 func (n *running) snapshotter() string {
 	dir := n.state("overlay")
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
@@ -165,8 +165,8 @@ func (n *running) snapshotter() string {
 	return "overlayfs"
 }
 
-// runc is the program that starts containers. A runc without libseccomp refuses containers with a
-// filter of system calls, so they get no filter.
+// runc returns the program that starts containers. A runc without libseccomp refuses containers with a
+// seccomp filter, so it is wrapped to drop the filter.
 func (n *running) runc() (string, error) {
 	runc := n.program("runc")
 	out := n.state("runc-version")
@@ -180,7 +180,7 @@ func (n *running) runc() (string, error) {
 	return n.program("runc-without-seccomp"), nil
 }
 
-// command returns a command that writes to a file.
+// command returns a command whose output goes to a file.
 func command(log *os.File, program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -197,7 +197,7 @@ func (n *running) logged(file, program string, args ...string) error {
 	return n.reaper.run(command(log, program, args...))
 }
 
-// keep runs a program, again and again if it ends.
+// keep runs a program, and restarts it whenever it ends.
 func (n *running) keep(name string, args ...string) {
 	for ; ; time.Sleep(restartAfter) {
 		err := n.once(name, args...)
@@ -212,7 +212,7 @@ func (n *running) once(name string, args ...string) error {
 	}
 	defer log.Close()
 	cmd := command(log, n.program(name), args...)
-	// containerd finds the shim there, and that finds runc.
+	// containerd finds its shim in the PATH, and the shim finds runc.
 	cmd.Env = append(os.Environ(), "PATH="+n.Programs+":"+os.Getenv("PATH"))
 	return n.reaper.run(cmd)
 }
@@ -229,7 +229,7 @@ func (n *running) waitContainerd(ctx context.Context) error {
 	}
 }
 
-// loadAll takes in all images that there are.
+// loadAll imports all image archives.
 func (n *running) loadAll() error {
 	archives, err := filepath.Glob(filepath.Join(n.Images, "*.tar"))
 	if err != nil {

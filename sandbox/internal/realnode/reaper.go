@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// reaper waits for all children of this process, which is the first process of its namespace: also
-// for orphans that it did not start.
+// reaper waits for all children of this process. As the first process of its namespace, it also has orphans
+// that it did not start.
 type reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
@@ -32,7 +32,7 @@ func newReaper() *reaper {
 	return r
 }
 
-// reap takes the result of each child that has ended.
+// reap collects the results of children that have ended.
 func (r *reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +52,7 @@ func (r *reaper) reap() {
 	}
 }
 
-// start starts a command, and returns a channel with its result once it has ended. Its
-// method Wait must not be called.
+// start starts a command, and returns a channel that receives its result. The caller must not call Wait.
 func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +64,7 @@ func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	return wait, nil
 }
 
-// run starts a command and waits for its end.
+// run starts a command and waits for it.
 func (r *reaper) run(cmd *exec.Cmd) error {
 	wait, err := r.start(cmd)
 	if err != nil {

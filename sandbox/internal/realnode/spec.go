@@ -12,54 +12,52 @@ import (
 	"path/filepath"
 )
 
-// Most is how many real nodes a sandbox can have.
+// Most is the maximum number of real nodes of a sandbox.
 const Most = 100
 
-// Runtimes are the handlers that a RuntimeClass can name. Both are runc, so that a change of the
-// handler can be tried.
+// Runtimes are the handlers for RuntimeClasses. Both run runc, so that a change of the handler can be tested.
 var Runtimes = []string{"runc", "runc-2"}
 
-// Spec are the names, addresses and files of a node. It is passed to the process of the node in a
-// file.
+// Spec has the names, addresses and paths of a node. The process of the node reads it from a file.
 type Spec struct {
-	// Name of the node.
+	// Name is the name of the node.
 	Name string `json:"name"`
-	// Number of the node in its sandbox, from 1.
+	// Number is the number of the node in its sandbox, from 1 on.
 	Number int `json:"number"`
-	// Dir has the files of the node.
+	// Dir is the directory of the node's files.
 	Dir string `json:"dir"`
-	// Programs is the directory with the kubelet and all else that runs on a node.
+	// Programs is the directory of the kubelet and the other programs.
 	Programs string `json:"programs"`
-	// Images is a directory of image archives that the node starts with.
+	// Images is the directory of the image archives that the node imports at its start.
 	Images string `json:"images"`
-	// Logs of the programs.
+	// Logs is the directory of the programs' logs.
 	Logs string `json:"logs"`
-	// Cgroup is the path of the node's cgroup from the root of each hierarchy.
+	// Cgroup is the path of the node's cgroup in each hierarchy.
 	Cgroup string `json:"cgroup"`
-	// HostNetwork is the file of the network namespace in which the API server is.
+	// HostNetwork is the path of the API server's network namespace.
 	HostNetwork string `json:"hostNetwork"`
 	// APIServer is the address of the API server in that namespace.
 	APIServer string `json:"apiServer"`
-	// Service is the address at which pods find the API server.
+	// Service is the cluster IP of the API server.
 	Service string `json:"service"`
-	// DNS is the address at which pods ask for names.
+	// DNS is the cluster IP of the DNS server.
 	DNS string `json:"dns"`
-	// Socket takes the API server's connections to the node.
+	// Socket is the path of the socket for the API server's connections to the node.
 	Socket string `json:"socket"`
 }
 
-// Name returns the name of a node by its number.
+// Name returns the name of the node with a number.
 func Name(number int) string { return fmt.Sprintf("real-%d", number) }
 
-// file is a file of the node that is made before it starts.
+// file returns the path of a file that is written before the node starts.
 func (s Spec) file(name string) string { return filepath.Join(s.Dir, name) }
 
-// state is a directory that is empty when the node starts.
+// state returns the path of a directory that is empty when the node starts.
 func (s Spec) state(name string) string { return filepath.Join(s.Dir, "state", name) }
 
 func (s Spec) program(name string) string { return filepath.Join(s.Programs, name) }
 
-// Files of a node that the sandbox writes before it starts.
+// Files that the sandbox writes before the node starts.
 const (
 	SpecFile    = "node.json"
 	Kubeconfig  = "kubeconfig"
@@ -86,28 +84,28 @@ func readSpec(file string) (Spec, error) {
 	return s, json.Unmarshal(data, &s)
 }
 
-// CgroupOf is the cgroup of all nodes of the sandbox in a directory.
+// CgroupOf returns the cgroup of all nodes of the sandbox in a directory.
 func CgroupOf(dir string) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(dir))
 	return fmt.Sprintf("/tidekeeper-sandbox-%x", sum.Sum64())
 }
 
-// Network are the addresses of a node. They exist only in its network namespace, so that they may
-// be in use elsewhere on the machine.
+// Network has the addresses of a node. They exist only in its network namespace, and may be in use elsewhere
+// on the machine.
 type Network struct {
 	Node netip.Addr
 	Pods netip.Prefix
 }
 
-// NetworkOf returns the addresses of a node by its number.
+// NetworkOf returns the addresses of the node with a number.
 func NetworkOf(number int) Network {
 	n := byte(number)
 	return Network{Node: netip.AddrFrom4([4]byte{172, 30, n, 1}), Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, n, 0}), 24)}
 }
 
-// NumberOf returns the number of the real node that has a name, or that an address can
-// only be on; or 0.
+// NumberOf returns the number of the real node with a name, or whose network contains an address; 0 if there
+// is none.
 func NumberOf(host string) int {
 	var number int
 	if _, err := fmt.Sscanf(host, "real-%d", &number); err == nil && host == Name(number) && number > 0 {
@@ -123,7 +121,7 @@ func NumberOf(host string) int {
 	return 0
 }
 
-// Has reports whether an address is the node's, or that of a pod on it.
+// Has reports whether an address belongs to the node or to its pods.
 func (n Network) Has(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return err == nil && (address == n.Node || n.Pods.Contains(address))

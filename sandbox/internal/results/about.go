@@ -87,8 +87,8 @@ var hashSelf = sync.OnceValues(func() (string, error) {
 	return hashFiles([]string{self})
 })
 
-// programFiles are the files that a command names: its program, and arguments that are files,
-// also behind an equals sign.
+// programFiles returns the files in a command line: the program, and arguments that are files, including
+// values after an equals sign.
 func programFiles(command []string) []string {
 	var files []string
 	for i, word := range command {
@@ -107,8 +107,8 @@ func programFiles(command []string) []string {
 	return files
 }
 
-// hashFiles is the hash of files and directories, and of the files outside that kustomizations in
-// them refer to.
+// hashFiles returns a hash of files and directories, including files outside to which their kustomizations
+// refer.
 func hashFiles(paths []string) (string, error) {
 	sum, seen := sha256.New(), map[string]bool{}
 	for len(paths) > 0 {
@@ -130,17 +130,17 @@ func hashFiles(paths []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// hashTree adds a file or a directory to a hash, and returns the files outside that kustomizations
-// in it refer to.
+// hashTree adds a file or directory to a hash, and returns the files outside to which its kustomizations
+// refer.
 func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	return elsewhere, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		info, err := os.Stat(path) // A link counts as its target.
+		info, err := os.Stat(path) // Follow symbolic links.
 		switch {
 		case err != nil || info.IsDir() && !entry.IsDir():
-			return nil // Manifests are not looked for there either.
+			return nil // kubectl does not look for manifests there either.
 		case !info.Mode().IsRegular():
 			return nil
 		}
@@ -168,7 +168,7 @@ func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	})
 }
 
-// referredTo returns all files and directories that a kustomization names, wherever it does.
+// referredTo returns all files and directories that a kustomization names in any field.
 func referredTo(kustomization string) []string {
 	text, err := os.ReadFile(filepath.Clean(kustomization))
 	if err != nil {
@@ -201,7 +201,7 @@ func referredTo(kustomization string) []string {
 	return names
 }
 
-// changed returns which contents differ, in the order of their names.
+// changed returns the sorted names of the contents that differ.
 func (a *About) changed(other *About) []string {
 	var names []string
 	for name := range a.Contents {
@@ -213,13 +213,13 @@ func (a *About) changed(other *About) []string {
 	return names
 }
 
-// sameWords reports whether two directories are about the same command and the same files.
+// sameWords reports whether both are for the same command and the same files.
 func (a *About) sameWords(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && slices.Equal(a.Of, other.Of)
 }
 
-// partOf reports whether two directories may be parts of the same result. Each machine may have
-// compiled the programs itself.
+// partOf reports whether two directories may have parts of the same result. Hashes of programs may differ, as
+// each machine may have compiled them.
 func (a *About) partOf(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool { return name != theProgram && name != theSandbox })
 }

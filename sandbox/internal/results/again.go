@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// earlierDir has the findings of earlier contents that were not played again yet.
+// earlierDir is the directory of findings with earlier contents that were not replayed yet.
 const earlierDir = "earlier"
 
-// setAside moves the findings to a directory of their own, and removes the played cases. An
-// interrupted call can be repeated.
+// setAside moves the findings to earlierDir, and removes the played cases. It can be repeated after an
+// interruption.
 func setAside(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {
 		return err
@@ -48,7 +48,7 @@ func forget(dir string) error {
 	return err
 }
 
-// Opened reports whether the cases of earlier runs count or are played again, and why.
+// Opened prints whether cases of earlier runs are reused or played again, and why.
 func (b *Book[F]) Opened(w io.Writer, cases string) {
 	const date = "2006-01-02 15:04"
 	switch {
@@ -67,13 +67,13 @@ func (b *Book[F]) Opened(w io.Writer, cases string) {
 	}
 }
 
-// Replayed removes the finding of a case with earlier contents, as the case was played again.
+// Replayed removes an earlier finding of a case, as the case was played again.
 func (b *Book[F]) Replayed(id string) {
 	i := slices.IndexFunc(b.Again, func(f F) bool { return f.Case() == id })
 	if i < 0 {
 		return
 	}
 	_ = os.Remove(filepath.Join(b.dir, earlierDir, File(b.Again[i])))
-	_ = os.Remove(filepath.Join(b.dir, earlierDir)) // When it is empty.
+	_ = os.Remove(filepath.Join(b.dir, earlierDir)) // Fails unless the directory is empty.
 	b.Again = slices.Delete(b.Again, i, i+1)
 }

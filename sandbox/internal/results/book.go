@@ -25,35 +25,36 @@ type Played struct {
 	Then []string `json:"then,omitzero"`
 	// Error is the reason why the case could not be judged.
 	Error string `json:"error,omitempty"`
-	// Unsure: there was no time to play the case again, so the finding may be chance.
+	// Unsure is set if there was no time to confirm the finding, so that it may be due to chance.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Done reports whether a case need not be played again: it was judged, and its finding, if any, is
-// certain or was tried again.
+// Done reports whether a case need not be played again: it was judged, and its finding, if any, is certain or
+// was replayed.
 func (p *Played) Done() bool { return !p.Unsure && p.Error == "" }
 
 // NotReached is the outcome of a case whose fault or edit did not take effect.
 const NotReached = "not reached"
 
-// Book writes a result to a directory while it is played.
+// Book writes the result of a run to a directory while cases are played.
 type Book[F Finding] struct {
 	*Result[F]
 
-	// Again are findings of earlier contents, whose cases are played first.
+	// Again are findings with earlier contents, whose cases are played first.
 	Again []F
 
 	dir   string
 	file  *os.File
 	began time.Time
-	// last is when a case was played before, and changed are the contents that differ since.
+	// last is the time at which the last case was played, and changed has the contents that differ since
+	// then.
 	last    time.Time
 	changed []string
-	// part is the part of the cases that is played here.
+	// part is the part of the cases that this process plays.
 	part part
 }
 
-// Note writes a case that was played.
+// Note writes a played case.
 func (b *Book[F]) Note(p Played) error {
 	b.note(p)
 	line, err := json.Marshal(p)
@@ -66,7 +67,7 @@ func (b *Book[F]) Note(p Played) error {
 	return err
 }
 
-// Found writes a finding, in place of an earlier finding of the same case.
+// Found writes a finding, and replaces an earlier finding of the same case.
 func (b *Book[F]) Found(f F) error {
 	if i := slices.IndexFunc(b.Findings, func(other F) bool { return other.Case() == f.Case() }); i >= 0 {
 		b.Findings[i] = f
@@ -93,7 +94,7 @@ func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 // Elapsed returns the time since the run began.
 func (b *Book[F]) Elapsed() time.Duration { return time.Since(b.began) }
 
-// Close ends it.
+// Close closes the file of played cases.
 func (b *Book[F]) Close() { _ = b.file.Close() }
 
 // Progress prints the outcome of a case, the number of cases left and an estimate of their time, at
@@ -107,7 +108,7 @@ func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came str
 	fmt.Fprintf(w, "[%d of %d, %s to go] %s (%.1f s): %s\n", done, done+left, rest, p.Name, p.Seconds, came)
 }
 
-// Verdict is a finding in a line, with how certain it is.
+// Verdict describes a finding in a line, and how certain it is.
 func Verdict(f Finding) string {
 	if f.Confirmed() {
 		return "FOUND: " + f.Title()

@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Finding is something that is wrong. Each has Evidence.
+// Finding is a detected problem. All findings have Evidence.
 type Finding interface {
-	// Case is the ID of the case with which it was found.
+	// Case is the ID of the case that showed the problem.
 	Case() string
-	// Title is the violation in a line, and Where its case in a line; Details are all violations.
+	// Title describes the problem in a line, and Where its case in a line; Details has all violations.
 	Title() string
 	Where() string
 	Details() []string
 	// Describe writes the details for a terminal, below the title.
 	Describe(w io.Writer)
-	// Confirmed reports whether it is certain, or was found more than once.
+	// Confirmed reports whether the finding is certain, or was reproduced.
 	Confirmed() bool
-	// Kind is the same for findings that probably have the same cause.
+	// Kind is equal for findings that probably have the same cause.
 	Kind() string
 	// Rank orders findings: the lowest rank is the easiest to understand.
 	Rank() []int
@@ -35,17 +35,17 @@ type Finding interface {
 	evidence() *Evidence
 }
 
-// Evidence is the part that all findings have: how to replay them, and a record of the run.
+// Evidence is the common part of all findings: how to replay them, and a record of the run.
 type Evidence struct {
 	// Command is the command line of the operator, and Directory the working directory. Paths in a
 	// finding are relative to that directory, or to a copy of it.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
-	// Repeated is how often the finding came again in Tries replays. A finding that is certain from
-	// a single run is not tried again, nor a finding for which there was no time.
+	// Repeated is the number of replays, out of Tries, that showed the finding again. Findings that are
+	// certain after a single run, or that there was no time for, are not replayed.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
-	// Second is the difference of a replay without the finding.
+	// Second describes how a replay without the finding differed.
 	Second string `json:"second,omitempty"`
 	// Like is the case of a confirmed finding that probably has the same cause. A finding with Like
 	// was not played a second time.
@@ -54,18 +54,18 @@ type Evidence struct {
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`
 
-	// dir is where its file is, if it was read from there.
+	// dir is the directory of its file, if it was read from a file.
 	dir string
 }
 
 func (e *Evidence) evidence() *Evidence { return e }
 
-// mostOutput is the number of lines of the operator's output that are kept.
+// mostOutput is the maximum number of lines of the operator's output that are stored.
 const mostOutput = 40
 
-// NewEvidence is the evidence of a run, in the present working directory.
+// NewEvidence returns the evidence of a run in the present working directory.
 func NewEvidence(command []string, timeline []Moment, output []string) Evidence {
-	// Without it, only an error of a replay says less.
+	// The directory only improves an error message of replays.
 	directory, _ := os.Getwd()
 	return Evidence{Command: command, Directory: directory, Timeline: timeline, Output: output[max(0, len(output)-mostOutput):]}
 }
@@ -85,7 +85,7 @@ const (
 	Cluster  = "cluster"
 )
 
-// Prefixes of the texts of the moments that matter.
+// Prefixes of the texts of moments that matter.
 const (
 	Broken = "BROKEN: "
 	Fault  = "FAULT: "
@@ -133,8 +133,8 @@ func save(dir string, f Finding) error {
 	return os.WriteFile(filepath.Join(dir, File(f)), text, 0o600)
 }
 
-// Place returns the command with which a finding is played again: another command, if given, or its
-// own. The program and the files must be in the working directory under the same relative paths.
+// Place returns the command that replays a finding: the given command, or its own. The program and the files
+// must be in the working directory under the same relative paths.
 func (e *Evidence) Place(other, files []string) (command []string, err error) {
 	if command = other; len(command) == 0 {
 		command = e.Command

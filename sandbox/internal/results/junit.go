@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// suite is a report for CI, and testCase a case of it: it has passed unless something says
-// why it has not.
+// suite is a report in JUnit format, and testCase one of its cases, which has passed unless an element says
+// otherwise.
 type (
 	suite struct {
 		XMLName  xml.Name   `xml:"testsuite"`
@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// JUnit writes a result for CI.
+// JUnit writes a result in JUnit format.
 func (t *Tool[F]) JUnit(file string, r *Result[F]) error {
 	found := map[string]F{}
 	for _, f := range r.Findings {

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is in a directory of results while it is played in, and after that.
+// lockFile is a file in each directory of results, locked while a run uses the directory.
 const lockFile = ".sandbox-lock"
 
-// Lock makes a directory for results, unless it is there, and keeps other runs out of it until
-// unlock is called or this process has ended, however it did.
+// Lock creates a directory for results if necessary, and keeps other runs out of it until unlock is called or
+// this process has ended in any way.
 func Lock(dir string) (unlock func(), _ error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--dir: %w", err)
@@ -49,7 +49,7 @@ func Lock(dir string) (unlock func(), _ error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// own refuses a directory in which other users could replace programs that are run there.
+// own refuses a directory in which other users could replace the programs that are run.
 func own(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -12,27 +12,27 @@ import (
 	"path/filepath"
 )
 
-// plannedFile has the part of the cases that is played in a directory.
+// plannedFile is the file with the part of the cases that is played in a directory.
 const plannedFile = "planned.json"
 
-// part is the part of the cases that is played in a directory: the Number-th of Parts, from 1 on,
-// and 0 of 0 for all. IDs are its cases.
+// part is the part of the cases that is played in a directory: part Number of Parts, from 1 on, or 0 of 0 for
+// all. IDs has its cases.
 type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
 	IDs    []string `json:"cases"`
-	// Scope are the objects and fields by which they are judged.
+	// Scope has the objects and fields by which the cases are judged.
 	Scope *Scope `json:"scope,omitempty"`
 }
 
-// Plan writes the cases that are played here, the number-th of several parts.
+// Plan writes the cases of this part: the given number of several parts.
 func (b *Book[F]) Plan(number, of int, ids []string) error {
 	b.Planned = len(ids)
 	b.part.Number, b.part.Parts, b.part.IDs = number, of, ids
 	return b.keepPart()
 }
 
-// Judge writes the scope of the judgement of the cases.
+// Judge writes the scope by which the cases are judged.
 func (b *Book[F]) Judge(by *Scope) error {
 	b.Scope, b.part.Scope = by, by
 	return b.keepPart()
@@ -46,8 +46,7 @@ func (b *Book[F]) keepPart() error {
 	return os.WriteFile(filepath.Join(b.dir, plannedFile), text, 0o600)
 }
 
-// readPart reads the part of a directory: an empty part, if the run was interrupted before the
-// cases were known.
+// readPart reads the part of a directory; it is empty if the run was interrupted before the cases were known.
 func readPart(dir string) (p part, err error) {
 	file := filepath.Join(dir, plannedFile)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -63,8 +62,8 @@ func readPart(dir string) (p part, err error) {
 	return p, nil
 }
 
-// InPart reports whether a case is in the number-th of several parts. This depends on its name
-// only, so that all machines agree, though the runs without a fault may differ a little.
+// InPart reports whether a case belongs to a part. This depends on its name only, so that all machines agree,
+// even if their baselines differ slightly.
 func InPart(name string, number, of int) bool {
 	if of <= 1 {
 		return true
@@ -77,7 +76,7 @@ func InPart(name string, number, of int) bool {
 // parts are the parts of several directories.
 type parts []part
 
-// left returns the number of cases of the parts that were not played.
+// left returns the number of cases that were not played.
 func (all parts) left(played map[string]bool) int {
 	left := map[string]bool{}
 	for _, p := range all {
@@ -90,8 +89,8 @@ func (all parts) left(played map[string]bool) int {
 	return len(left)
 }
 
-// missing returns the parts of which there is no directory, as --shard has them. A directory with
-// all cases misses nothing.
+// missing returns the parts without a directory, in the notation of --shard. A directory with all cases
+// misses none.
 func (all parts) missing() []string {
 	var missing []string
 	there, most := map[int]bool{}, 0
@@ -109,8 +108,8 @@ func (all parts) missing() []string {
 	return missing
 }
 
-// weight ranks the outcomes of a case that was played in several directories: a finding weighs
-// most, and an outcome that could not be judged nothing.
+// weight ranks the outcomes of a case that was played in several directories: a finding is highest, and an
+// outcome that could not be judged lowest.
 func (p *Played) weight() int {
 	switch {
 	case p.Found && !p.Unsure:

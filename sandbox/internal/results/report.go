@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// mostMoments is the largest number of moments of a timeline in a report for a terminal.
+// mostMoments is the maximum number of moments of a timeline on a terminal.
 const mostMoments = 16
 
 // Text writes a result for a terminal.
@@ -66,10 +66,10 @@ func (t *Tool[F]) findings(w io.Writer, r *Result[F], dir string) {
 	}
 }
 
-// mostLines is the largest number of violations of a finding in a report for a terminal.
+// mostLines is the maximum number of violations of a finding on a terminal.
 const mostLines = 8
 
-// Lines writes the violations of a finding, the first few in full.
+// Lines writes the violations of a finding, and shortens long lists.
 func Lines(w io.Writer, lines []string) {
 	for i, line := range lines {
 		if i == mostLines {
@@ -83,7 +83,7 @@ func Lines(w io.Writer, lines []string) {
 //go:embed report.html
 var page string
 
-// NewPage makes the page of a tool, with a template for the details of a finding.
+// NewPage returns the page of a tool, with a template for the details of a finding.
 func NewPage(what string) *template.Template {
 	t := template.New("report").Funcs(template.FuncMap{
 		"percent": func(m Moment, all []Moment) float64 {

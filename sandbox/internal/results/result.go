@@ -21,24 +21,23 @@ type Result[F Finding] struct {
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
-	// Scope are the objects and fields by which cases were judged; nil: not known.
+	// Scope has the objects and fields by which cases were judged; nil if unknown.
 	Scope *Scope
-	// Learnt describes the runs without a fault, in a line.
+	// Learnt describes the baseline runs in a line.
 	Learnt string
 	// Remarks are further lines of the report, such as about cases that cannot be played.
 	Remarks []string
 }
 
-// Group are findings that probably have the same cause.
+// Group is a group of findings that probably have the same cause.
 type Group[F Finding] struct {
 	Finding F
 	// Also are the findings of other cases.
 	Also []F
 }
 
-// Groups sorts the findings into groups: confirmed groups, and groups that were found only once. In
-// each, the lowest rank comes first. A finding that came once and is of the kind of a confirmed
-// finding belongs to the confirmed group.
+// Groups returns confirmed groups of findings, and groups that were found only once, each by ascending rank.
+// An unconfirmed finding of the kind of a confirmed finding belongs to the confirmed group.
 func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	sorted := slices.SortedStableFunc(slices.Values(r.Findings), func(a, b F) int {
 		return cmp.Or(slices.Compare(a.Rank(), b.Rank()), cmp.Compare(a.Where(), b.Where()))
@@ -72,7 +71,7 @@ func (r *Result[F]) Confirmed() int {
 	return len(confirmed)
 }
 
-// Failed returns how many cases could not be judged.
+// Failed returns the number of cases that could not be judged.
 func (r *Result[F]) Failed() int {
 	failed := 0
 	for _, p := range r.Played {
@@ -83,11 +82,11 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// mostUnjudged is the largest share of cases that could not be judged: a tenth. Above it, the
-// absence of findings says nothing.
+// mostUnjudged is the denominator of the maximum share of cases that could not be judged: above a tenth, the
+// absence of findings proves nothing.
 const mostUnjudged = 10
 
-// done returns how many cases need not be played again.
+// done returns the number of cases that need not be played again.
 func (r *Result[F]) done() int {
 	done := 0
 	for i := range r.Played {
@@ -98,8 +97,8 @@ func (r *Result[F]) done() int {
 	return done
 }
 
-// Judged returns an error if the result says little: no case was played, too many could not be
-// judged, or no fault and no edit took effect.
+// Judged returns an error if the result proves little: no case was played, too many could not be judged, or
+// no fault or edit took effect.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
@@ -114,7 +113,7 @@ func (r *Result[F]) Judged() error {
 	return nil
 }
 
-// whyNot is the error of the first case that could not be judged.
+// whyNot returns the error of the first case that could not be judged.
 func (r *Result[F]) whyNot() string {
 	for _, p := range r.Played {
 		if p.Error != "" {
@@ -125,7 +124,7 @@ func (r *Result[F]) whyNot() string {
 	return ""
 }
 
-// Doubt are lines for a result of which most could not be judged, or parts are missing.
+// Doubt returns warnings for a result in which too many cases could not be judged, or parts are missing.
 func (r *Result[F]) Doubt() []string {
 	var lines []string
 	if 2*r.Failed() > len(r.Played) {
@@ -148,7 +147,7 @@ func (r *Result[F]) Came(outcome string) int {
 	return came
 }
 
-// note adds a case that was played, or replaces it if it was played again.
+// note adds a played case, or replaces an earlier entry for it.
 func (r *Result[F]) note(p Played) {
 	if known := r.playedAs(p.ID); known != nil {
 		*known = p
@@ -157,7 +156,7 @@ func (r *Result[F]) note(p Played) {
 	r.Played = append(r.Played, p)
 }
 
-// playedAs returns the case with an ID that was played, nil if it was not.
+// playedAs returns the played case with an ID, nil if there is none.
 func (r *Result[F]) playedAs(id string) *Played {
 	if i := slices.IndexFunc(r.Played, func(p Played) bool { return p.ID == id }); i >= 0 {
 		return &r.Played[i]
@@ -165,13 +164,13 @@ func (r *Result[F]) playedAs(id string) *Played {
 	return nil
 }
 
-// foundAs returns which finding is that of a case, -1 if none is.
+// foundAs returns the index of the finding of a case, -1 if there is none.
 func (r *Result[F]) foundAs(id string) int {
 	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
 }
 
-// add adds the result of another directory. Of a case that was played in both, the outcome counts
-// that says more.
+// add adds the result of another directory. For a case that was played in both, the more significant outcome
+// counts.
 func (r *Result[F]) add(other *Result[F]) {
 	for _, p := range other.Played {
 		if known := r.playedAs(p.ID); known == nil {
@@ -189,7 +188,7 @@ func (r *Result[F]) add(other *Result[F]) {
 	}
 }
 
-// ids are the IDs of the cases that were played.
+// ids returns the IDs of the played cases.
 func (r *Result[F]) ids() map[string]bool {
 	ids := map[string]bool{}
 	for _, p := range r.Played {
@@ -198,7 +197,7 @@ func (r *Result[F]) ids() map[string]bool {
 	return ids
 }
 
-// seconds is the time that all cases took together.
+// seconds returns the total time of all cases.
 func (r *Result[F]) seconds() time.Duration {
 	var sum time.Duration
 	for _, p := range r.Played {

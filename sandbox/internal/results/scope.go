@@ -12,15 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope are the objects and fields by which cases were judged, and those that were left out,
-// counted in the runs without a fault.
+// Scope has the objects and fields by which cases were judged, and those that were left out, as counted in
+// baseline runs.
 type Scope struct {
-	// Judged are the kinds of objects that were compared, and Others is the number of kinds without
-	// objects.
+	// Judged has the kinds of objects that were compared, and Others is the number of kinds without objects.
 	Judged []Judged `json:"judged"`
 	Others int      `json:"others"`
-	// NotCompared are the objects and fields that were left out, and Never are the kinds of objects
-	// that are never compared.
+	// NotCompared has the objects and fields that were left out, and Never the kinds of objects that are
+	// never compared.
 	NotCompared []NotCompared `json:"notCompared,omitempty"`
 	Never       []string      `json:"never,omitempty"`
 	// Masked are fields of compared objects that do not count.
@@ -32,13 +31,13 @@ type Scope struct {
 // Judged is a kind of object that was compared.
 type Judged struct {
 	Resource string `json:"resource"`
-	// Namespaces has none for objects that are in none.
+	// Namespaces is empty for cluster-scoped objects.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Objects    int      `json:"objects"`
 	Fields     int      `json:"fields"`
 }
 
-// NotCompared are objects, or fields of objects, that were left out.
+// NotCompared describes objects, or fields of objects, that were left out.
 type NotCompared struct {
 	What    string `json:"what"`
 	Why     string `json:"why"`
@@ -83,7 +82,7 @@ func (s *Scope) merge(other *Scope) *Scope {
 	return merged
 }
 
-// many is a number with its noun.
+// many returns a number with its noun.
 func many(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -95,7 +94,7 @@ func union(one, other []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(one, other))))
 }
 
-// judgedLines are the kinds of the compared objects, with their numbers.
+// judgedLines lists the kinds of compared objects with their numbers.
 func (s *Scope) judgedLines() []string {
 	var namespaces []string
 	objects, fields := 0, 0
@@ -117,7 +116,7 @@ func (s *Scope) judgedLines() []string {
 	return lines
 }
 
-// notComparedLines are the objects and fields that were left out, with the reasons.
+// notComparedLines lists the objects and fields that were left out, with the reasons.
 func (s *Scope) notComparedLines() []string {
 	var lines []string
 	for _, n := range s.NotCompared {

@@ -18,13 +18,13 @@ type store[F Finding] struct {
 	parse         func(text []byte) (F, error)
 }
 
-// playedFile has a line of JSON for each case that was played.
+// playedFile is the file with a line of JSON for each played case.
 const playedFile = "played.jsonl"
 
-// findingFiles are the files of findings.
+// findingFiles is the pattern of the names of finding files.
 const findingFiles = "finding-*.yaml"
 
-// aboutFile is the file with the command and the contents of the results of a directory.
+// aboutFile returns the path of the file that identifies the results of a directory.
 func (s store[F]) aboutFile(dir string) string { return filepath.Join(dir, s.name+".json") }
 
 // is reports whether a directory has results of the tool.
@@ -45,7 +45,7 @@ func (s store[F]) read(dir string) (*Result[F], error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		var p Played
-		// A tool that was killed may have left half of the last line.
+		// A killed process may have left an incomplete last line.
 		if json.Unmarshal([]byte(line), &p) == nil {
 			r.note(p)
 		}
@@ -86,7 +86,7 @@ func (s store[F]) finding(file string) (F, error) {
 	return f, nil
 }
 
-// about reads the command and the contents of the results of a directory.
+// about reads the file that identifies the results of a directory.
 func (s store[F]) about(dir string) (*About, error) {
 	file := s.aboutFile(dir)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -100,12 +100,12 @@ func (s store[F]) about(dir string) (*About, error) {
 	return about, nil
 }
 
-// resume reads the results of a directory into a book. Results of other contents are set aside, to
-// be played again, and results of another subject are an error.
+// resume reads the results of a directory into a book. Results with other contents are set aside, to be
+// replayed; results of another command or other files are an error.
 func (s store[F]) resume(b *Book[F], about About) error {
 	before, err := s.about(b.dir)
 	if err != nil {
-		before = &About{} // Another version may have written it in another format.
+		before = &About{} // Another version may have written the file in another format.
 	}
 	if b.Result, err = s.read(b.dir); err != nil {
 		return err

@@ -21,7 +21,7 @@ type Section struct {
 	Lines []string `json:"lines"`
 }
 
-// Effect is an outcome of cases, and the words for it in a report.
+// Effect is an outcome of cases with its description in reports.
 type Effect struct{ Outcome, Says string }
 
 // summary describes the evidence of a result.
@@ -31,8 +31,8 @@ type summary[F Finding] struct {
 	result  *Result[F]
 }
 
-// sections are the paragraphs of a report about its own evidence: the cases that were played, their
-// outcomes, and the objects and fields by which they were judged.
+// sections returns the paragraphs about the evidence of the result: the played cases, their outcomes, and the
+// objects and fields by which they were judged.
 func (s summary[F]) sections() []Section {
 	sections := []Section{{"Played", s.playedLines()}}
 	if lines := s.unjudgedLines(); len(lines) > 0 {
@@ -56,7 +56,7 @@ func (s summary[F]) sections() []Section {
 	return sections
 }
 
-// playedLines are the numbers of cases by their outcomes.
+// playedLines lists the numbers of cases by outcome.
 func (s summary[F]) playedLines() []string {
 	r := s.result
 	lines := []string{fmt.Sprintf("of %d %s: %d", max(r.Planned, len(r.Played)), s.cases, len(r.Played))}
@@ -85,8 +85,8 @@ func (s summary[F]) playedLines() []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// unjudgedLines are the errors of cases that could not be judged. Errors that differ only in numbers
-// are a single line.
+// unjudgedLines lists the errors of cases that could not be judged. Errors that differ only in numbers share
+// a line.
 func (s summary[F]) unjudgedLines() []string {
 	type reason struct {
 		says string
@@ -114,7 +114,7 @@ func (s summary[F]) unjudgedLines() []string {
 	return lines
 }
 
-// mostSaid is the largest number of lines of a section in a report for a terminal.
+// mostSaid is the maximum number of lines of a section on a terminal.
 const mostSaid = 12
 
 // means writes the summary of a result for a terminal.
@@ -132,10 +132,10 @@ func (t *Tool[F]) means(w io.Writer, r *Result[F]) {
 	}
 }
 
-// resultFile has a result for programs.
+// resultFile is the JSON file with a result.
 const resultFile = "result.json"
 
-// JSON writes a result for programs to a directory.
+// JSON writes a result as JSON to a directory.
 func (t *Tool[F]) JSON(dir string, r *Result[F]) error {
 	type found struct {
 		Case      string `json:"case"`

@@ -17,17 +17,17 @@ import (
 
 // Tool is a command that plays cases, such as explore.
 type Tool[F Finding] struct {
-	// Name is the name of the command, and Cases names its cases, in the plural.
+	// Name is the name of the command, and Cases the plural noun for its cases.
 	Name, Cases string
-	// Subject names the thing that the results of a directory are about, such as "workload".
+	// Subject is the noun for the input of a result, such as "workload".
 	Subject string
-	// Parse reads a finding.
+	// Parse parses a finding.
 	Parse func(text []byte) (F, error)
 	// Effects are the outcomes that reports count, and Outcomes describes the outcomes of a result
 	// in a part of a sentence.
 	Effects  []Effect
 	Outcomes func(*Result[F]) string
-	// Page is a page of NewPage.
+	// Page is the HTML page, from NewPage.
 	Page *template.Template
 }
 
@@ -39,9 +39,9 @@ func (t *Tool[F]) summary(r *Result[F]) summary[F] {
 	return summary[F]{cases: t.Cases, effects: t.Effects, result: r}
 }
 
-// Open opens the results of a directory, to continue them. They must be of the same command and of
-// the same files. Cases that were played with other contents are forgotten, and their findings are
-// played again first.
+// Open opens the results of a directory, to continue them. They must be for the same command and the same
+// files. If other contents have changed, played cases are discarded, and cases with findings are played
+// first.
 func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	text, err := json.MarshalIndent(about, "", "  ")
 	if err != nil {
@@ -100,10 +100,10 @@ func (t *Tool[F]) Is(dir string) bool { return t.store().is(dir) }
 // ReadFinding reads the file of a finding.
 func (t *Tool[F]) ReadFinding(file string) (F, error) { return t.store().finding(file) }
 
-// tools are the names of the tools with results of this package.
+// tools are the names of the tools that use this package.
 var tools = []string{"explore", "fuzz"}
 
-// otherTool returns the name of another tool that has its results in a directory, or "".
+// otherTool returns the name of another tool whose results are in a directory, or "".
 func otherTool(dir, name string) string {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, file := range files {
@@ -115,7 +115,7 @@ func otherTool(dir, name string) string {
 	return ""
 }
 
-// Merge reads the results of several directories, such as the parts of several machines, as one.
+// Merge combines the results of several directories, such as the parts of several machines.
 func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 	merged, s := &Result[F]{}, t.store()
 	var first *About

@@ -14,23 +14,23 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// The limits of a transaction of etcd, by its defaults: 128 writes, and 1.5 MiB with overhead. A
-// single object can be as large.
+// Default limits of an etcd transaction: 128 writes, and 1.5 MiB including overhead. A single object can be
+// as large.
 const (
 	mostWrites = 128
 	mostBytes  = 1 << 20
 )
 
-// page is how many objects are read at once.
+// page is the number of objects in a read.
 const page = 5000
 
-// attempts is how often a restore starts again because others wrote meanwhile.
+// attempts is the maximum number of attempts to restore while other clients write.
 const attempts = 5
 
-// eventsLast is the lifetime of restored events, which is that of new events in the API server.
+// eventsLast is the lifetime of restored events, the same as for new events in the API server.
 const eventsLast = time.Hour
 
-// Take returns the present objects, all as of the same revision.
+// Take returns the present objects, all at the same revision.
 func Take(ctx context.Context, etcd clientv3.KV, kubernetes string) (*Snapshot, error) {
 	s := &Snapshot{Kubernetes: kubernetes, Taken: time.Now()}
 	var err error
@@ -63,8 +63,8 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 	}
 }
 
-// Restore writes and deletes objects until they are those of the snapshot, and returns their
-// number. It is an error if other clients write as fast.
+// Restore writes and deletes objects until they equal the snapshot, and returns the number of changes. It is
+// an error if other clients keep writing.
 func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
 	total := 0
 	var left []Change
@@ -112,11 +112,11 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats are the prefixes of objects that are written even if nothing else happens. The last
-// prefix is the API server's own.
+// heartbeats are the prefixes of objects that are written even in a quiet cluster. The last prefix is the API
+// server's own.
 var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
-// Quiet waits until nothing is written to any object, but Leases and Events, for a while. If the
+// Quiet waits until no object, other than Leases and Events, has been written for the duration while. If the
 // context ends first, the error names the last write.
 func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
 	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
@@ -148,12 +148,12 @@ func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) erro
 	}
 }
 
-// beats reports whether a key is that of a heartbeat.
+// beats reports whether a key belongs to a heartbeat.
 func beats(key string) bool {
 	return slices.ContainsFunc(heartbeats, func(beat string) bool { return strings.HasPrefix(key, beat) })
 }
 
-// write names the object that an event is about, or is empty if it is no more than a sign of life.
+// write returns the name of the object of an etcd event, empty for a heartbeat.
 func write(event *clientv3.Event) string {
 	key := string(event.Kv.Key)
 	if beats(key) {

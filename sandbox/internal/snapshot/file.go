@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// magic is the beginning of an uncompressed file.
+// magic is the beginning of an uncompressed snapshot file.
 const magic = "tidekeeper-sandbox-snapshot-1"
 
-// Save writes a snapshot to a file that only its user can read, as it has the Secrets of the
-// cluster. An existing file is replaced when the new file is complete.
+// Save writes a snapshot to a file that only this user can read, as it contains Secrets. It replaces an
+// existing file only when the new file is complete.
 func (s *Snapshot) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		if _, err := Load(path); err != nil {
@@ -36,7 +36,7 @@ func (s *Snapshot) Save(path string) (err error) {
 			err = fmt.Errorf("save the snapshot: %w", err)
 		}
 	}()
-	// The least of compression takes a third of the time, and the file is hardly larger.
+	// The fastest compression takes a third of the time, and the file is hardly larger.
 	pack, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -48,8 +48,7 @@ func (s *Snapshot) Save(path string) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// Load reads a snapshot from a file. It is an error if the file is not a snapshot, or is not
-// complete.
+// Load reads a snapshot from a file. It is an error if the file is not a snapshot, or is incomplete.
 func Load(path string) (*Snapshot, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -68,7 +67,7 @@ func Load(path string) (*Snapshot, error) {
 	s := &Snapshot{}
 	err = decoder.Decode(s)
 	if err == nil {
-		// The checksum is at the end.
+		// Read up to the end, which has the checksum.
 		_, err = io.Copy(io.Discard, pack)
 	}
 	if err != nil {
@@ -77,8 +76,8 @@ func Load(path string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Fits returns an error if a control plane of that version may not be able to read the objects: it
-// reads objects of its own release and of earlier releases.
+// Fits returns an error if a control plane of the given version may be unable to read the objects: it can
+// read objects of its own release and of earlier ones.
 func (s *Snapshot) Fits(kubernetes string) error {
 	mine, err := version.ParseSemantic(kubernetes)
 	if err != nil {

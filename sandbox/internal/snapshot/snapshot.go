@@ -21,30 +21,29 @@ import (
 	"time"
 )
 
-// prefix is where the API server keeps objects. Its other keys are about etcd itself.
+// prefix is the prefix of all objects of the API server in etcd.
 const prefix = "/registry/"
 
-// Snapshot are all objects of a cluster as of a revision.
+// Snapshot has all objects of a cluster at a revision.
 type Snapshot struct {
-	// Kubernetes is the version that wrote them, such as v1.36.3.
+	// Kubernetes is the version of the control plane, such as v1.36.3.
 	Kubernetes string
-	// Revision is that of etcd at the moment.
+	// Revision is the etcd revision.
 	Revision int64
 	Taken    time.Time
-	// Objects has the stored bytes of each object by its key in etcd.
+	// Objects has the stored bytes of each object, by its key in etcd.
 	Objects map[string][]byte
 }
 
 // Change is a write that restores an object of a snapshot.
 type Change struct {
 	Key string
-	// Value is nil if the object is not in the snapshot.
+	// Value is nil to delete an object that is not in the snapshot.
 	Value []byte
 }
 
-// changes returns the writes that turn the present objects into those of the snapshot: first
-// missing and changed objects, definitions and namespaces before the objects in them, and then
-// deletions of new objects.
+// changes returns the writes that turn the present objects into the snapshot: first missing and changed
+// objects, with definitions and namespaces before the objects in them, then deletions of new objects.
 func (s *Snapshot) changes(now map[string][]byte) []Change {
 	var changes []Change
 	for key, value := range s.Objects {
@@ -69,8 +68,8 @@ const (
 	nodes       = prefix + "minions/"
 )
 
-// Has reports whether this snapshot has all objects of another snapshot, unchanged. Heartbeats do
-// not count, nor changes of nodes.
+// Has reports whether this snapshot has all objects of another snapshot, unchanged, apart from heartbeats and
+// changes of nodes.
 func (s *Snapshot) Has(other *Snapshot) bool {
 	for key, value := range other.Objects {
 		if now, is := s.Objects[key]; !beats(key) && (!is || !strings.HasPrefix(key, nodes) && !bytes.Equal(now, value)) {
@@ -80,8 +79,7 @@ func (s *Snapshot) Has(other *Snapshot) bool {
 	return true
 }
 
-// SameKinds reports whether another snapshot has the same CustomResourceDefinitions, byte by
-// byte.
+// SameKinds reports whether both snapshots have identical CustomResourceDefinitions.
 func (s *Snapshot) SameKinds(other *Snapshot) bool {
 	return maps.EqualFunc(kinds(s.Objects), kinds(other.Objects), bytes.Equal)
 }
@@ -109,7 +107,7 @@ func rank(c Change) int {
 	}
 }
 
-// batches cuts changes into transactions of etcd, with at most that many writes and bytes each.
+// batches divides changes into transactions with at most the given numbers of writes and bytes.
 func batches(changes []Change, writes, bytes int) [][]Change {
 	var parts [][]Change
 	var part []Change

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Difference is something in which a state is not as it should be.
+// Difference is a difference between an actual and an expected state.
 type Difference struct {
 	// Object is the key of an object, or of a group of objects with generated names.
 	Object string
-	// Path is a field of it, or an item of a list; empty if the whole object is meant.
+	// Path is the path of a field or list item; empty for the whole object.
 	Path string
-	// Number: there are not as many objects as there should be.
+	// Number is set if the number of objects differs.
 	Number    bool
 	Want, Got string
-	// Text says it, unless it is that Path is Got and not Want.
+	// Text describes the difference, unless it is that the value of Path is Got instead of Want.
 	Text string
 }
 
@@ -30,7 +30,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s is %s, not %s", d.Object, d.Path, Shown(d.Got), Shown(d.Want))
 }
 
-// Lines are differences, a line each.
+// Lines describes differences, a line each.
 func Lines(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
@@ -51,19 +51,19 @@ func Shown(value string) string {
 	return value
 }
 
-// Rules select differences that do not count. Each may be nil.
+// Rules exclude differences. Each rule may be nil.
 type Rules struct {
-	// Ignore leaves a field of an object out.
+	// Ignore excludes a field of an object.
 	Ignore func(object, path string) bool
-	// Same: two values that are not equal are as good as equal.
+	// Same reports whether two unequal values count as equal.
 	Same func(object, path, want, got string) bool
-	// MayBeMore: there may be more objects of an entry than there should be.
+	// MayBeMore reports whether there may be more objects under a key than expected.
 	MayBeMore func(object string) bool
 }
 
 func (r Rules) ignore(object, path string) bool { return r.Ignore != nil && r.Ignore(object, path) }
 
-// Compare returns the differences of a state from the expected state.
+// Compare returns the differences of the actual from the expected state.
 func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	var all []Difference
 	keys := maps.Clone(want)
@@ -83,7 +83,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
 		switch {
 		case mayBeMore || masked.number && len(w)*len(g) > 0:
-			// The others are compared.
+			// Compare the remaining cases.
 		case len(w) == 0 && len(g) == 1:
 			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
 		case len(w) == 0:
@@ -100,7 +100,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	return all
 }
 
-// leave leaves fields out.
+// leave removes fields.
 func leave(group []Fields, out func(path string) bool) []Fields {
 	left := make([]Fields, 0, len(group))
 	for _, f := range group {
@@ -111,7 +111,7 @@ func leave(group []Fields, out func(path string) bool) []Fields {
 	return left
 }
 
-// compareObjects compares the objects of an entry with the expected objects, each with the most
+// compareObjects compares the actual objects under a key with the expected objects, each with the most
 // similar.
 func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	same := func(path, want, got string) bool {
@@ -151,7 +151,7 @@ func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	return mixed
 }
 
-// pathsOf returns all paths of some objects.
+// pathsOf returns all paths in a group of objects.
 func pathsOf(group []Fields) map[string]bool {
 	paths := map[string]bool{}
 	for _, f := range group {
@@ -162,8 +162,8 @@ func pathsOf(group []Fields) map[string]bool {
 	return paths
 }
 
-// onlyIn returns the item of a list, given by the path of a field in it, that is in the first of
-// two objects and not in the second; or "".
+// onlyIn returns the list item that contains the field at the path, if that item is in the first object only;
+// else "".
 func onlyIn(one, other map[string]bool, path string) string {
 	for i, c := range path {
 		if c != ']' {

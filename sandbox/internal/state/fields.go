@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// State are all objects at a moment, by key: RESOURCE NAMESPACE/NAME. Objects with generated names,
-// such as pods of a ReplicaSet, share an entry.
+// State has all objects at one time, by key: RESOURCE NAMESPACE/NAME. Objects with generated names, such as
+// the pods of a ReplicaSet, share a key.
 type State map[string][]Fields
 
-// Fields are the leaves of an object, by path.
+// Fields has the leaves of an object, by path.
 type Fields map[string]string
 
 var (
@@ -26,10 +26,10 @@ var (
 	indexes    = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// anonymousTime stands for a time.
+// anonymousTime replaces times.
 const anonymousTime = "TIME"
 
-// IsTime reports whether a value is a time and nothing else.
+// IsTime reports whether a value was nothing but a time.
 func IsTime(value string) bool { return value == anonymousTime }
 
 // Anonymous replaces the parts of a text that differ between two equal runs, such as UIDs and
@@ -42,7 +42,7 @@ func Anonymous(text string) string {
 // WithoutUIDs replaces UIDs.
 func WithoutUIDs(text string) string { return uids.ReplaceAllString(text, "UID") }
 
-// AnyIndex replaces the names of items in a path by nothing.
+// AnyIndex removes the names of list items from a path.
 func AnyIndex(path string) string { return indexes.ReplaceAllString(path, "[]") }
 
 // ResourceOf returns the resource of a key.
@@ -51,16 +51,16 @@ func ResourceOf(key string) string {
 	return resource
 }
 
-// Flatten returns the leaves of an object without skipped paths. The names of items are left out of
-// the paths that skip gets.
+// Flatten returns the leaves of an object, except for skipped paths. The paths passed to skip have no names
+// of list items.
 func Flatten(object map[string]any, skip func(path string) bool) Fields {
 	f := Fields{}
 	f.add("", object, skip)
 	return f
 }
 
-// add adds the leaves of a value. Items of lists are named by their key, so that their order does
-// not matter, if they have a usual key.
+// add adds the leaves of a value. List items with a usual key field are identified by it, so that their order
+// does not matter.
 func (f Fields) add(path string, value any, skip func(string) bool) {
 	if skip(AnyIndex(path)) {
 		return
@@ -75,8 +75,8 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 			}
 			f.add(strings.TrimPrefix(path+"."+key, "."), value[name], skip)
 		}
-		// Many operators write an empty map in place of a missing map, or the other way round,
-		// which only matters in a spec.
+		// Outside of a spec, an empty and a missing map are equivalent: many operators replace one by the
+		// other.
 		if len(value) == 0 && path != "" && !strings.HasPrefix(path, "status.") && !strings.HasPrefix(path, "metadata.") {
 			f[path] = "{}"
 		}
@@ -95,7 +95,7 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 	}
 }
 
-// ItemKey returns the field that names an item of a list, "" if it has no name.
+// ItemKey returns the key field of a list item, "" if there is none.
 func ItemKey(item any) string {
 	fields, is := item.(map[string]any)
 	if !is {

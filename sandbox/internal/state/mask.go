@@ -13,17 +13,16 @@ import (
 	"sync"
 )
 
-// Masked is something that no state is judged by.
+// Masked is an object, a field or a number of objects that is not compared.
 type Masked struct {
-	// Object is the key of an object, and Path a field or an item of it: empty for the whole
-	// object, or, with Number, for the number of objects. An item whose name differs between runs
-	// is written [].
+	// Object is the key of an object, and Path a field or list item. An empty Path is the whole object, or,
+	// with Number, the number of objects. [] stands for an item whose name differs between runs.
 	Object string `json:"object"`
 	Path   string `json:"path,omitempty"`
 	Number bool   `json:"number,omitempty"`
-	// Seen are its values.
+	// Seen has observed values.
 	Seen []string `json:"seen,omitempty"`
-	// Why it does not count.
+	// Why is the reason for which the field is not compared.
 	Why string `json:"why"`
 }
 
@@ -45,14 +44,14 @@ func (m Masked) String() string {
 	return text
 }
 
-// Mask are objects and fields that are not compared. Its methods may be called concurrently; nil
+// Mask has the objects and fields that are not compared. Its methods may be called concurrently; a nil mask
 // masks nothing.
 type Mask struct {
 	mu  sync.Mutex
 	all map[string]*Masked
 }
 
-// NewMask returns a mask of nothing.
+// NewMask returns an empty mask.
 func NewMask() *Mask { return &Mask{all: map[string]*Masked{}} }
 
 // Learn masks differences, and returns the new entries of the mask.
@@ -95,10 +94,10 @@ func (m *Mask) Add(all ...Masked) []Masked {
 	return added
 }
 
-// mostSeen is the largest number of values that are kept of a masked field.
+// mostSeen is the maximum number of stored values of a masked field.
 const mostSeen = 4
 
-// All returns the entries of the mask, by object and path.
+// All returns the entries of the mask, sorted by object and path.
 func (m *Mask) All() []Masked {
 	if m == nil {
 		return nil
@@ -119,7 +118,7 @@ func (m *Mask) Hides(object, path string) bool {
 	return of.whole || of.hides(path)
 }
 
-// masks are the masked paths of an object.
+// masks has the masked paths of an object.
 type masks struct {
 	whole, number bool
 	paths         []string
@@ -154,7 +153,7 @@ func (m masks) hides(path string) bool {
 	return slices.ContainsFunc(m.paths, func(masked string) bool { return Within(masked, path) })
 }
 
-// Within reports whether a path is a masked path, in which [] is any item, or is below it.
+// Within reports whether a path equals a masked path, in which [] matches any item, or is below it.
 func Within(masked, path string) bool {
 	for masked != "" {
 		switch {
@@ -177,10 +176,10 @@ func Within(masked, path string) bool {
 
 var numbered = regexp.MustCompile(`#\d+\]`)
 
-// exact is a path in which items that only their place names have no names.
+// exact removes the names of items that are identified by their index only.
 func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
 
-// anyItem replaces the name of an item of a list by nothing.
+// anyItem removes the name of a list item from a path.
 func anyItem(path, list string) string {
 	rest, is := strings.CutPrefix(path, list+"[")
 	if !is {
@@ -190,8 +189,8 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns the lists, by object, of which each of the two states has items that the
-// other has not: their items have other names in each run.
+// namedOtherwise returns the lists, by object, in which each of two states has items that the other does not
+// have: their items get new names in each run.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// pair is an expected object and a present object, which probably are the same.
+// pair is an expected and an actual object that probably correspond.
 type pair struct{ want, got Fields }
 
-// mostCompared bounds how many pairs are looked at to match objects that are not the same.
+// mostCompared is the maximum number of pairs that are compared to match unequal objects.
 const mostCompared = 2500
 
-// match pairs whole objects of two groups, as many as the smaller group has: first equal objects,
-// then the most similar. The rest of the larger group has no pair.
+// match pairs the objects of two groups: first equal objects, then the most similar. Surplus objects of the
+// larger group have no pair.
 func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	pairs, w, g := matchEqual(want, got)
 	if len(w)*len(g) == 0 {
@@ -48,7 +48,7 @@ func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	return pairs
 }
 
-// matchEqual pairs equal objects, and returns the others, ordered by their text.
+// matchEqual pairs equal objects, and returns the other objects in a fixed order.
 func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	there := map[string][]Fields{}
 	for _, g := range got {
@@ -78,7 +78,7 @@ func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	return pairs, restWant, restGot
 }
 
-// text is an object as a single text. An empty value is like a missing value.
+// text returns the fields of an object as one text. Empty values count as missing.
 func (f Fields) text() string {
 	var text strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(f)) {
@@ -89,7 +89,7 @@ func (f Fields) text() string {
 	return text.String()
 }
 
-// differ returns the paths in which the objects of a pair differ.
+// differ returns the paths at which the objects of a pair differ.
 func (p pair) differ(same func(path, want, got string) bool) []string {
 	var paths []string
 	for path, want := range p.want {
@@ -105,13 +105,14 @@ func (p pair) differ(same func(path, want, got string) bool) []string {
 	return paths
 }
 
-// Differ returns the paths in which two objects differ.
+// Differ returns the paths at which two objects differ.
 func (f Fields) Differ(other Fields) []string {
 	return pair{f, other}.differ(func(_, _, _ string) bool { return false })
 }
 
-// Values returns the values of a path in all objects of an entry as a single text, with the number
-// of objects of each value if they differ: "leader ×2 | follower ×1".
+// Values returns the values at a path in a group of objects, with their frequencies if they differ: "leader
+// ×2
+// follower ×1".
 func Values(group []Fields, path string) string {
 	counts := map[string]int{}
 	for _, f := range group {

@@ -24,23 +24,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The library for external provisioners is not used: it requires other versions of
-// modules that Kubernetes is compiled with.
+// The library for external provisioners is not used because it requires other versions of Kubernetes'
+// modules.
 
-// lookAgain is the interval between checks of unchanged claims and volumes: failed requests are
-// tried again, and the class may have changed.
+// lookAgain is the interval at which unchanged claims and volumes are checked again, to retry failed requests
+// and to notice changes of their class.
 const lookAgain = 5 * time.Second
 
 const (
-	// wantedFrom is the annotation with which the controller manager asks the provisioner
-	// of that name for a volume.
+	// wantedFrom is the annotation with which the controller manager requests a volume from the named
+	// provisioner.
 	wantedFrom = "volume.kubernetes.io/storage-provisioner"
-	// provisionedBy is the annotation of a volume with the name of its provisioner. Such
-	// a volume is deleted by that.
+	// provisionedBy is the annotation of a volume with the name of its provisioner, which also deletes the
+	// volume.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provisioner provides, resizes and deletes volumes for claims.
+// provisioner creates, resizes and deletes the volumes of claims.
 type provisioner struct {
 	client  kubernetes.Interface
 	classes storagelisters.StorageClassLister
@@ -48,7 +48,7 @@ type provisioner struct {
 	events  record.EventRecorder
 }
 
-// Run provides volumes until the context ends.
+// Run provisions volumes until the context ends.
 func Run(ctx context.Context, client kubernetes.Interface) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -74,7 +74,7 @@ func Run(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// handler calls a function for an object that is there, has changed or is due again.
+// handler calls a function for each object at first, after each change, and periodically.
 func handler(see func(any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
 }
@@ -96,8 +96,7 @@ func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVo
 	}
 }
 
-// failed reports an error, unless the object is tried again because another client has changed it
-// meanwhile.
+// failed records an error as an event, except for a conflict, after which the changed object is handled.
 func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
@@ -106,16 +105,16 @@ func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	klog.ErrorS(err, "Trying again", "reason", reason)
 }
 
-// behaviorOf returns the behavior of requests for a claim or a volume.
+// behaviorOf returns the simulated behavior for a claim or a volume.
 func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavior, error) {
-	// A class that is not there has no annotation.
+	// A missing class has no annotation.
 	if class, err := p.classes.Get(className); err == nil {
 		return behaviorOf(object, class)
 	}
 	return behaviorOf(object, nil)
 }
 
-// provide creates the volume of a claim, to which the controller manager binds it.
+// provide creates the volume for a claim. The controller manager binds the claim to it.
 func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	b, err := p.behaviorOf(claim, *claim.Spec.StorageClassName)
 	if err != nil || b == hang {
@@ -140,13 +139,13 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
-			// Nothing has to attach volumes of this kind.
+			// A host path need not be attached.
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/sandbox/" + name}},
 		},
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil // The claim is about to be bound.
+		return nil // The volume exists, and the claim is about to be bound.
 	case err != nil:
 		return fmt.Errorf("create PersistentVolume %s: %w", name, err)
 	}
@@ -154,7 +153,7 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 	return nil
 }
 
-// grow makes the volume of a claim as large as the claim asks for, and then the claim.
+// grow resizes the volume to the size that its claim requests, and then updates the claim.
 func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	if wanted.Cmp(has) <= 0 {
@@ -179,7 +178,7 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return err
 }
 
-// remove deletes a volume whose claim is gone. There is nothing of it but the object.
+// remove deletes a released volume, which consists of its object only.
 func (p *provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
 	b, err := p.behaviorOf(volume, volume.Spec.StorageClassName)
 	if err != nil || b == hang {

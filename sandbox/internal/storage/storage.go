@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage simulates a provisioner of volumes: claims of its StorageClass are bound to new
-// volumes, which grow with them and are deleted after them. The volumes have no content.
+// Package storage simulates a volume provisioner: it creates volumes for claims of its StorageClass, resizes
+// them, and deletes them after the claims. The volumes have no content.
 package storage
 
 import (
@@ -16,29 +16,29 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Provisioner is the name that StorageClasses have for this package.
+// Provisioner is the name of the provisioner in StorageClasses.
 const Provisioner = "sandbox.tidekeeper.dev/simulated"
 
-// className is the StorageClass of claims that name none.
+// className is the name of the default StorageClass.
 const className = "standard"
 
-// BehaviorAnnotation on a claim, a volume or a StorageClass is the behavior of requests for
-// volumes. The annotation of the claim or the volume takes precedence over that of the class.
+// BehaviorAnnotation on a claim, a volume or a StorageClass selects the behavior of the provisioner. The
+// annotation of the claim or volume takes precedence over that of the class.
 const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
 
 // behavior is a value of the annotation.
 type behavior string
 
 const (
-	// provide: requests succeed at once.
+	// provide means that requests succeed at once.
 	provide behavior = ""
-	// hang: nothing happens until the annotation is removed.
+	// hang means that nothing happens until the annotation is removed.
 	hang behavior = "hang"
-	// refuse: each request fails until the annotation is removed.
+	// refuse means that requests fail until the annotation is removed.
 	refuse behavior = "refuse"
 )
 
-// behaviorOf reads the annotation of an object, or else that of its class.
+// behaviorOf returns the behavior from the annotation of an object, or else of its class.
 func behaviorOf(object, class metav1.Object) (behavior, error) {
 	value, found := object.GetAnnotations()[BehaviorAnnotation]
 	if !found && class != nil {
@@ -53,7 +53,7 @@ func behaviorOf(object, class metav1.Object) (behavior, error) {
 	return refuse, fmt.Errorf("annotation %s: %q is neither %s nor %s", BehaviorAnnotation, value, hang, refuse)
 }
 
-// EnsureClass creates the default StorageClass if it is not there.
+// EnsureClass creates the default StorageClass if it does not exist.
 func EnsureClass(ctx context.Context, client kubernetes.Interface) error {
 	reclaim, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
 	_, err := client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{

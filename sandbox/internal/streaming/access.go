@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskHeader on a CONNECT makes the kubelet authorize each request through the tunnel by its token.
-// Without it, the requests come from the API server, which has authorized them.
+// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by its token. Without
+// it, the requests come from the API server, which has already authorized them.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
-// tunnelKey is that of the tunnel in the context of a request.
+// tunnelKey is the context key of the tunnel of a request.
 type tunnelKey struct{}
 
 // withTunnel puts the tunnel of a connection into the context of its requests.
@@ -31,7 +31,7 @@ func withTunnel(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, tunnelKey{}, c)
 }
 
-// hostOf is the node that a request is for, by name or address.
+// hostOf returns the node of a request, by name or address.
 func hostOf(ctx context.Context) string {
 	if t, ok := ctx.Value(tunnelKey{}).(*tunnel); ok {
 		return t.host
@@ -39,8 +39,7 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// guarded authorizes the requests of programs: only metrics of nodes, and only for users that may
-// read them.
+// guarded authorizes requests of programs: they may only read metrics of nodes, if their user has the right.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := r.Context().Value(tunnelKey{}).(*tunnel); ok && t.ask {
@@ -53,8 +52,8 @@ func (s *server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// mayRead returns an error, and its status code, unless the token of a request gives the right
-// that a kubelet asks for.
+// mayRead returns an error with its status code unless the token of a request has the right that a kubelet
+// requires.
 func (s *server) mayRead(r *http.Request, host string) (int, error) {
 	if r.URL.Path != resourceMetricsPath {
 		return http.StatusForbidden, fmt.Errorf("programs may only ask kubelets for %s", resourceMetricsPath)

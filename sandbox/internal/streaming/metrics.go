@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// The metrics of /metrics/resource, with the names that kubelets give them.
+// Metrics of /metrics/resource, with the names that kubelets use.
 var (
 	nodeCPU         = prometheus.NewDesc("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds", nil, nil)
 	nodeMemory      = prometheus.NewDesc("node_memory_working_set_bytes", "Current working set of the node in bytes", nil, nil)
@@ -36,15 +36,15 @@ var (
 	podLabels       = []string{"namespace", "pod"}
 )
 
-// meters are the meters of nodes whose metrics were read, by name.
+// meters has the meters of the nodes whose metrics were read.
 type meters struct {
 	mu sync.Mutex
-	// byNode, and the names of nodes by their addresses.
+	// byNode has the meters by node name, and names the node names by address.
 	byNode map[string]*meter
 	names  map[string]string
 }
 
-// nodeNamed returns the node that has this name or address.
+// nodeNamed returns the node with a name or address.
 func (m *meters) nodeNamed(ctx context.Context, client kubernetes.Interface, host string) (*corev1.Node, error) {
 	name := host
 	if net.ParseIP(host) != nil {
@@ -56,7 +56,8 @@ func (m *meters) nodeNamed(ctx context.Context, client kubernetes.Interface, hos
 	return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 }
 
-// nameOf lists the nodes only for an address that it does not know, as they keep theirs.
+// nameOf returns the name of the node with an address. It lists nodes only for an unknown address, as
+// addresses of nodes do not change.
 func (m *meters) nameOf(ctx context.Context, client kubernetes.Interface, address string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +80,7 @@ func (m *meters) nameOf(ctx context.Context, client kubernetes.Interface, addres
 	return "", apierrors.NewNotFound(corev1.Resource("nodes"), address)
 }
 
-// resourceMetrics serves the usage of the node of the connection and of its pods.
+// resourceMetrics serves the usage of the tunnel's node and of its pods.
 func (s *server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	n, err := s.meters.nodeNamed(r.Context(), s.client, hostOf(r.Context()))
 	if err == nil {
@@ -112,7 +113,7 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 		pod := &list.Items[i]
 		used, err := usageOf(pod)
 		if err != nil {
-			// The other pods have their usage all the same.
+			// The usage of the other pods is still reported.
 			answer.failed = true
 			fmt.Fprintln(os.Stderr, "error:", err)
 			continue
@@ -137,13 +138,13 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 	return answer, nil
 }
 
-// readings are the readings of a node at a time.
+// readings has the readings of a node at one time.
 type readings struct {
 	at         time.Time
 	node       counter
 	containers map[containerKey]counter
 	pods       []podReadings
-	// failed: the usage of some pod is not known.
+	// failed is set if the usage of a pod is unknown.
 	failed bool
 }
 
@@ -152,10 +153,10 @@ type podReadings struct {
 	containers      []containerKey
 }
 
-// Describe sends nothing: which pods there are is known only when they are collected.
+// Describe sends nothing, as the set of pods is known only at collection.
 func (r *readings) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the readings with the time that they are of.
+// Collect sends the readings with their time.
 func (r *readings) Collect(metrics chan<- prometheus.Metric) {
 	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		metrics <- prometheus.NewMetricWithTimestamp(r.at, prometheus.MustNewConstMetric(desc, kind, value, labels...))

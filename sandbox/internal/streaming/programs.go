@@ -16,23 +16,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Programs are the programs of this machine that run as pods of the cluster.
+// Programs describes the programs of this machine that run as pods.
 type Programs struct {
-	// Annotation is on their pods.
+	// Annotation is the annotation that marks their pods.
 	Annotation string
-	// Socket is the socket of a program with a network of its own, which takes HTTP CONNECT, while
-	// there is such a program.
+	// Socket is the socket of a program with its own network, while there is one. It accepts HTTP CONNECT.
 	Socket string
 }
 
-// programs finds them.
+// programs finds programs by the addresses of their Pods and Services.
 type programs struct {
 	Programs
 	client kubernetes.Interface
 }
 
-// address returns where a program listens that has the address of its Pod or of a Service, for
-// a port of that.
+// address returns the address at which the program with the given Pod or Service address and port listens.
 func (p *programs) address(ctx context.Context, host, port string) (string, error) {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
@@ -71,7 +69,7 @@ func (p *programs) address(ctx context.Context, host, port string) (string, erro
 	return "", fmt.Errorf("no program that 'sandbox run' runs is behind %s", net.JoinHostPort(host, port))
 }
 
-// targetOf returns the port of a Pod to which a port of a Service leads, 0 if it does not.
+// targetOf returns the target port in a Pod for a port of a Service, 0 if there is none.
 func targetOf(s *corev1.Service, pod *corev1.Pod, port int32) int32 {
 	if s.Namespace != pod.Namespace || len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 		return 0

@@ -18,17 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// Proxy is an HTTP proxy by which a program reaches the kubelets of the nodes, whose addresses
-// lead nowhere on this machine. All else it passes on.
+// Proxy is an HTTP proxy through which a program can reach the kubelets of nodes, whose addresses do not
+// exist on this machine. It forwards all other requests.
 type Proxy struct {
-	// URL is where it listens, with the password that it expects: others on this machine can
-	// connect to it, too.
+	// URL is the address of the proxy, with a required password, as other users of the machine can connect,
+	// too.
 	URL    *url.URL
 	socket string
 	server *http.Server
 }
 
-// NewProxy starts a proxy to the kubelets behind a socket.
+// NewProxy starts a proxy for the kubelets behind a socket.
 func NewProxy(ctx context.Context, socket string) (*Proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,7 +43,7 @@ func NewProxy(ctx context.Context, socket string) (*Proxy, error) {
 // Close stops the proxy.
 func (p *Proxy) Close() error { return p.server.Close() }
 
-// ServeHTTP opens tunnels.
+// ServeHTTP opens a tunnel.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.URL.User.String()))
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Proxy-Authorization")), []byte(want)) == 0 {
@@ -59,7 +59,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	realnode.Tunnel(w, &tunnel{Conn: other, buffered: buffered}, err)
 }
 
-// dial connects to a kubelet or to anything else.
+// dial connects to a kubelet or to any other address.
 func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufio.Reader, error) {
 	if port != kubeletPort {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -81,7 +81,7 @@ func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufi
 	return connection, buffered, nil
 }
 
-// requestTunnel asks the socket of the kubelets for a tunnel with authorized requests.
+// requestTunnel requests a tunnel with authorized requests from the socket of the kubelets.
 func requestTunnel(connection net.Conn, buffered *bufio.Reader, address string) error {
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s: yes\r\n\r\n", address, address, AskHeader); err != nil {
 		return err

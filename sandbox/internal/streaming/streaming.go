@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streaming is the server of the kubelets of simulated nodes: logs, exec, attach and
-// port-forward for the API server, and resource metrics for authorized clients. There are no
-// containers, so annotations of the pod have their answers.
+// Package streaming serves the HTTP API of the kubelets of simulated nodes: logs, exec, attach and
+// port-forward for the API server, and resource metrics for authorized clients. There are no containers, so
+// annotations of the pod define the responses.
 //
-// All simulated nodes share a socket, to which the API server sends the requests to nodes (HTTP
-// CONNECT, its egress to the cluster), so that no node needs an address or a port.
+// All simulated nodes share a socket, to which the API server sends its requests to nodes (HTTP CONNECT,
+// configured as egress), so that no node needs an address or a port.
 package streaming
 
 import (
@@ -37,41 +37,41 @@ import (
 
 // Annotations of a pod.
 const (
-	// LogsAnnotation is the log of its containers.
+	// LogsAnnotation has the log of the pod's containers.
 	LogsAnnotation = "sandbox.tidekeeper.dev/logs"
-	// ExecOutputAnnotation is the output of commands that are executed in it.
+	// ExecOutputAnnotation has the output of commands in the pod.
 	ExecOutputAnnotation = "sandbox.tidekeeper.dev/exec-output"
-	// ExecExitCodeAnnotation is the exit code of such commands, by default 0; with ExecHangs they
-	// do not end.
+	// ExecExitCodeAnnotation has the exit code of commands, 0 by default. With ExecHangs, commands do not
+	// end.
 	ExecExitCodeAnnotation = "sandbox.tidekeeper.dev/exec-exit-code"
 )
 
 // ExecHangs is a value of ExecExitCodeAnnotation.
 const ExecHangs = "hang"
 
-// kubeletPort is where kubelets are.
+// kubeletPort is the port of kubelets.
 const kubeletPort = "10250"
 
-// Times that the kubelet gives a client.
+// Timeouts for clients, the same as a kubelet's.
 const (
 	idleTimeout     = 4 * time.Hour
 	creationTimeout = 30 * time.Second
 )
 
-// resourceMetricsPath is the path of a kubelet's metrics of its node and pods.
+// resourceMetricsPath is the path of a kubelet's resource metrics.
 const resourceMetricsPath = "/metrics/resource"
 
-// server answers for all nodes.
+// server serves the requests for all nodes.
 type server struct {
 	client kubernetes.Interface
 	meters meters
 }
 
-// Serve serves a Unix socket until the context ends. Requests to real nodes are forwarded to their
-// sockets, and requests to programs that run as pods to these programs.
+// Serve serves a Unix socket until the context ends. It forwards requests for real nodes and for programs
+// that run as pods to their sockets.
 func Serve(ctx context.Context, client kubernetes.Interface, path string, realNodes []string, own Programs) error {
 	_ = os.Remove(path)
-	// Clients that may write to the socket can run commands in pods.
+	// Restrict the socket to this user: its clients can run commands in pods.
 	listener, err := socket.Listen(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the socket of the kubelets: %w", err)
@@ -97,8 +97,7 @@ func Serve(ctx context.Context, client kubernetes.Interface, path string, realNo
 	return nil
 }
 
-// selfSigned makes the certificate of the kubelets. API servers do not check it unless
-// they are given an authority.
+// selfSigned returns a certificate for the kubelets. API servers do not verify it by default.
 func selfSigned() (tls.Certificate, error) {
 	ca, err := pki.NewAuthority("kubelets-ca")
 	if err != nil {
@@ -111,7 +110,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
-// handler has the paths of a kubelet.
+// handler returns the handler for the paths of a kubelet.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+resourceMetricsPath, s.resourceMetrics)
@@ -125,8 +124,8 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
-// pod returns the pod that a request is about, or answers that there is none, or that the
-// container does not run.
+// pod returns the pod of a request, or responds with an error if it does not exist or its container does not
+// run.
 func (s *server) pod(w http.ResponseWriter, r *http.Request, running bool) (*corev1.Pod, bool) {
 	pod, err := s.client.CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
 	switch {
@@ -156,7 +155,7 @@ func runs(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// lines are the log of a container.
+// lines returns the log of a container.
 func lines(pod *corev1.Pod) string {
 	text := pod.Annotations[LogsAnnotation]
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -184,7 +183,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// untilEnd waits until the container no longer runs, or the client has gone.
+// untilEnd waits until the container has ended, or the client has disconnected.
 func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string) {
 	for {
 		select {
@@ -199,8 +198,8 @@ func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string
 	}
 }
 
-// command returns the pod and the streams of a request to run a command or to attach to it. It answers
-// a wrong request itself.
+// command returns the pod and the streams of an exec or attach request. It responds to an invalid request
+// itself.
 func (s *server) command(w http.ResponseWriter, r *http.Request) (pod *corev1.Pod, options *remotecommand.Options, ok bool) {
 	if pod, ok = s.pod(w, r, true); !ok {
 		return nil, nil, false
@@ -222,10 +221,11 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
 }
 
-// executor runs commands as the annotations of a pod say.
+// executor simulates commands according to the annotations of a pod.
 type executor struct{ pod *corev1.Pod }
 
-// ExecInContainer reads no input, writes the output of the annotation, and ends with its exit code.
+// ExecInContainer reads no input, writes the output in the annotation, and returns the exit code in the
+// annotation.
 func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if out != nil {
 		if _, err := io.WriteString(out, e.pod.Annotations[ExecOutputAnnotation]); err != nil {
@@ -262,7 +262,7 @@ type attacher struct {
 	pod *corev1.Pod
 }
 
-// AttachContainer writes the output of the container, and waits for its end.
+// AttachContainer writes the output of the container, and waits until it ends.
 func (a attacher) AttachContainer(ctx context.Context, _, _, container string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
 	if out != nil {
 		if _, err := io.WriteString(out, lines(a.pod)); err != nil {
@@ -286,17 +286,17 @@ func (s *server) portForward(w http.ResponseWriter, r *http.Request) {
 	portforward.ServePortForward(w, r, forwarder{pod}, pod.Name, string(pod.UID), options, idleTimeout, creationTimeout, portforward.SupportedProtocols)
 }
 
-// forwarder answers requests to any port of a pod.
+// forwarder serves any port of a pod.
 type forwarder struct{ pod *corev1.Pod }
 
-// PortForward answers each HTTP request with the pod and the port.
+// PortForward responds to each HTTP request with the names of the pod and the port.
 func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	reader := bufio.NewReader(stream)
 	for {
 		request, err := http.ReadRequest(reader)
 		if err != nil {
-			return nil // The client is done, or speaks something else.
+			return nil // The client has disconnected, or does not speak HTTP.
 		}
 		_, _ = io.Copy(io.Discard, request.Body)
 		text := fmt.Sprintf("pod %s/%s, port %d\n", f.pod.Namespace, f.pod.Name, port)

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// connect opens a tunnel to the kubelet of a node, to a real node and its pods, or to a program
-// that runs as a pod. Nothing else in the cluster can be reached.
+// connect opens a tunnel to the kubelet of a node, to a real node and its pods, or to a program that runs as
+// a pod. Other addresses are unreachable.
 func connect(tunnels *queue, realNodes []string, programs *programs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, port, err := net.SplitHostPort(r.Host)
@@ -48,7 +48,7 @@ func connect(tunnels *queue, realNodes []string, programs *programs) http.Handle
 	})
 }
 
-// passOn opens a tunnel through a socket, behind which the rest is done.
+// passOn opens a tunnel through another socket, whose server opens the rest of it.
 func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
 	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
 	if err == nil {
@@ -83,19 +83,19 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 	realnode.Tunnel(w, program, err)
 }
 
-// tunnel is a connection to a node, of which some was read ahead.
+// tunnel is a connection to a node, with data that was already read.
 type tunnel struct {
 	net.Conn
 	buffered *bufio.Reader
-	// host is the node, by name or address. ask: its kubelet authorizes each request.
+	// host is the node, by name or address. ask is set if its kubelet must authorize each request.
 	host string
 	ask  bool
 }
 
-// Read reads buffered bytes first.
+// Read reads buffered data first.
 func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
 
-// queue is a listener for connections that are there.
+// queue is a net.Listener for connections that are already established.
 type queue struct {
 	connections chan net.Conn
 	closed      <-chan struct{}
@@ -123,5 +123,5 @@ func (q *queue) Accept() (net.Conn, error) {
 // Close does nothing: the queue ends with its context.
 func (q *queue) Close() error { return nil }
 
-// Addr is the address of the socket.
+// Addr returns the address of the socket.
 func (q *queue) Addr() net.Addr { return q.address }

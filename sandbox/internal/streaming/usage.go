@@ -12,22 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotations with the usage of a pod, all its containers together.
+// Annotations with the total usage of a pod's containers.
 const (
-	// CPUUsageAnnotation is a quantity such as 250m.
+	// CPUUsageAnnotation has a quantity such as 250m.
 	CPUUsageAnnotation = "sandbox.tidekeeper.dev/cpu-usage"
-	// MemoryUsageAnnotation is a quantity such as 100Mi.
+	// MemoryUsageAnnotation has a quantity such as 100Mi.
 	MemoryUsageAnnotation = "sandbox.tidekeeper.dev/memory-usage"
 )
 
-// Defaults of the usage. It is never 0, which would be taken for a container that has just ended.
+// Default usage. It is never 0, as clients would take that for a container that has just ended.
 const (
 	// shareOfRequest is the share of its requests that a container uses.
 	shareOfRequest = 0.5
-	// A container that requests nothing uses leastCPU, in cores, and leastMemory, in bytes.
+	// leastCPU, in cores, and leastMemory, in bytes, are the usage of a container without requests.
 	leastCPU    = 0.001
 	leastMemory = 10 << 20
-	// A node uses ownCPU and ownMemory, besides its pods.
+	// ownCPU and ownMemory are the usage of a node without its pods.
 	ownCPU    = 0.1
 	ownMemory = 500 << 20
 )
@@ -35,7 +35,7 @@ const (
 // usage is an amount of CPU, in cores, and memory, in bytes.
 type usage struct{ cpu, memory float64 }
 
-// containerUsage is the usage of a running container, and its start.
+// containerUsage is the usage of a running container, and its start time.
 type containerUsage struct {
 	usage
 	name    string
@@ -76,7 +76,7 @@ func usageOf(pod *corev1.Pod) ([]containerUsage, error) {
 	return running, nil
 }
 
-// quantity reads an annotation, and reports whether the pod has it.
+// quantity parses an annotation, and reports whether the pod has it.
 func quantity(pod *corev1.Pod, annotation string) (float64, bool, error) {
 	text, told := pod.Annotations[annotation]
 	if !told {
@@ -98,14 +98,14 @@ func requests(pod *corev1.Pod, container string) corev1.ResourceList {
 	return nil
 }
 
-// meter adds up the CPU time of a node and of its containers between readings.
+// meter accumulates the CPU time of a node and its containers over readings.
 type meter struct {
 	at         time.Time
 	node       float64
 	containers map[containerKey]counter
 }
 
-// containerKey is a run of a container.
+// containerKey identifies a run of a container.
 type containerKey struct {
 	pod     types.UID
 	name    string
@@ -118,8 +118,8 @@ type counter struct {
 	seconds float64
 }
 
-// read adds the CPU time since the last reading at the present rate; at the first reading, since
-// the container started. It forgets containers that do not run any more.
+// read adds the CPU time since the last reading, or since the start of a container at its first reading, at
+// the present usage. It drops containers that no longer run.
 func (m *meter) read(now, started time.Time, running map[containerKey]containerUsage) (node counter, containers map[containerKey]counter) {
 	node.usage = containerUsage{started: started, usage: usage{ownCPU, ownMemory}}
 	if m.at.IsZero() {

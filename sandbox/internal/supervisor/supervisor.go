@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervisor runs child processes that never outlive it.
+// Package supervisor runs child processes, which end together with this process.
 package supervisor
 
 import (
@@ -25,52 +25,52 @@ import (
 // State is the state of a process.
 type State string
 
-// The states of a process.
+// States of a process.
 const (
-	// Running processes run.
+	// Running means that the process runs.
 	Running State = "running"
-	// Paused processes are stopped by SIGSTOP and can be resumed.
+	// Paused means that the process was stopped by SIGSTOP and can be resumed.
 	Paused State = "paused"
-	// Stopped processes ended because they were asked to.
+	// Stopped means that the process ended because it was asked to.
 	Stopped State = "stopped"
-	// Killed processes were killed on purpose.
+	// Killed means that the process was killed on purpose.
 	Killed State = "killed"
-	// Crashed processes ended on their own.
+	// Crashed means that the process ended unexpectedly.
 	Crashed State = "crashed"
 )
 
 // Spec describes a process.
 type Spec struct {
-	// Name identifies the process; it is also its argv[0], unless Program is given.
+	// Name identifies the process. It is also its argv[0], unless Program is set.
 	Name string
 	// Program is the argv[0] of the process.
 	Program string
-	// Path is the executable; by default that of this process.
+	// Path is the executable. Defaults to the executable of this process.
 	Path string
-	// Namespaces are the namespaces that the process has of its own, as flags of clone(2).
+	// Namespaces are the new namespaces of the process, as flags of clone(2).
 	Namespaces uintptr
-	// Args follow the name on the command line.
+	// Args are the arguments after argv[0].
 	Args []string
-	// Log is the file that standard output and error are appended to.
+	// Log is the file to which standard output and error are appended.
 	Log string
-	// Port is where the process listens, if it does.
+	// Port is the port on which the process listens, if any.
 	Port int
-	// StopTimeout is how long the process may take to stop after SIGTERM.
+	// StopTimeout is the time limit for the process to end after SIGTERM.
 	StopTimeout time.Duration
 }
 
-// Status is a snapshot of a process.
+// Status is the present state of a process.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is zero if the process does not exist.
+	// PID is the process ID, zero if the process does not run.
 	PID  int `json:"pid,omitempty"`
 	Port int `json:"port,omitempty"`
-	// Restarts counts how often the process was started again.
+	// Restarts is the number of restarts.
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// Exit says how the process ended: an exit code or a signal.
+	// Exit describes how the process ended: an exit code or a signal.
 	Exit string `json:"exit,omitempty"`
 	Log  string `json:"log"`
 }
@@ -78,7 +78,7 @@ type Status struct {
 // Exit reports the end of a process.
 type Exit struct {
 	Status
-	// Tail holds the last lines that the process logged.
+	// Tail has the last lines of the log.
 	Tail []string
 }
 
@@ -91,11 +91,10 @@ type process struct {
 
 // Supervisor starts and watches processes.
 type Supervisor struct {
-	// OnExit is called whenever a process has crashed.
+	// OnExit is called when a process has crashed.
 	OnExit func(Exit)
 
-	// launching is held while a process is being started, so that none is started
-	// twice, and none after Stop.
+	// launching is held while a process is started, so that none is started twice, and none after Stop.
 	launching sync.Mutex
 	stopped   bool
 
@@ -106,7 +105,7 @@ type Supervisor struct {
 // New returns a supervisor without processes.
 func New() *Supervisor { return &Supervisor{} }
 
-// Start starts a process that was not started before.
+// Start starts a new process.
 func (s *Supervisor) Start(spec Spec) error {
 	s.launching.Lock()
 	defer s.launching.Unlock()
@@ -120,7 +119,7 @@ func (s *Supervisor) Start(spec Spec) error {
 	return nil
 }
 
-// launch starts the process and the goroutine that waits for its end.
+// launch starts the process, and a goroutine that waits until it ends.
 func (s *Supervisor) launch(p *process) error {
 	if s.stopped {
 		return fmt.Errorf("%s is not started any more: all components are being stopped", p.spec.Name)
@@ -131,17 +130,15 @@ func (s *Supervisor) launch(p *process) error {
 	}
 	defer log.Close()
 	cmd := &exec.Cmd{
-		// The file this process was started from, even if another was put in
-		// its place since.
+		// The executable of this process, even if the file has been replaced since.
 		Path:   cmp.Or(p.spec.Path, "/proc/self/exe"),
 		Args:   append([]string{cmp.Or(p.spec.Program, p.spec.Name)}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,
-		// Ctrl-C in the terminal must reach the supervisor only, which stops the
-		// children in order.
+		// Ctrl-C in the terminal must reach only the supervisor, which stops its children in order.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Cloneflags: p.spec.Namespaces},
 	}
-	// Children never outlive the supervisor, however it ends.
+	// Children end together with the supervisor, however it ends.
 	if err := child.Start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}
@@ -202,7 +199,7 @@ func (s *Supervisor) names() []string {
 	return names
 }
 
-// Status lists the processes in the order they were first started.
+// Status returns the processes in the order in which they were first started.
 func (s *Supervisor) Status() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +210,7 @@ func (s *Supervisor) Status() []Status {
 	return list
 }
 
-// Kill ends a process with SIGKILL and waits until it is gone.
+// Kill ends a process with SIGKILL and waits until it has ended.
 func (s *Supervisor) Kill(name string) error {
 	done, err := s.signal(name, syscall.SIGKILL, Killed, Running, Paused)
 	if err != nil {
@@ -223,19 +220,19 @@ func (s *Supervisor) Kill(name string) error {
 	return nil
 }
 
-// Pause stops a process with SIGSTOP, so that it stays but does nothing.
+// Pause suspends a process with SIGSTOP.
 func (s *Supervisor) Pause(name string) error {
 	_, err := s.signal(name, syscall.SIGSTOP, Paused, Running)
 	return err
 }
 
-// Resume continues a paused process.
+// Resume resumes a paused process.
 func (s *Supervisor) Resume(name string) error {
 	_, err := s.signal(name, syscall.SIGCONT, Running, Paused)
 	return err
 }
 
-// signal sends a signal to a process in any of the wanted states, and sets its next state.
+// signal sends a signal to a process in one of the wanted states, and sets its next state.
 func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +250,7 @@ func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted 
 	return p.done, nil
 }
 
-// Restart starts a process again that has ended.
+// Restart restarts a process that has ended.
 func (s *Supervisor) Restart(name string) error {
 	s.launching.Lock()
 	defer s.launching.Unlock()
@@ -275,8 +272,8 @@ func (s *Supervisor) Restart(name string) error {
 	return nil
 }
 
-// Stop ends all processes and waits for each. The named processes end first, all at a time, the
-// others after them, the last started first. A process that does not end in time is killed.
+// Stop ends all processes and waits for each. The processes named in first end concurrently, then the others
+// in the reverse order of their starts. A process that does not end in time is killed.
 func (s *Supervisor) Stop(first ...string) {
 	s.launching.Lock()
 	s.stopped = true
@@ -305,7 +302,7 @@ func (s *Supervisor) stop(p *process) {
 	p.status.State = Stopped
 	process, done := p.cmd.Process, p.done
 	s.mu.Unlock()
-	// A paused process takes the signal once it is continued.
+	// A paused process receives the signal when it is resumed.
 	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = process.Kill()
 	}

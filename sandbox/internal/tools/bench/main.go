@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// idle is how long the sandbox is left alone before its memory is measured.
+// idle is the time for which the sandbox is left idle before its memory is measured.
 const idle = 20 * time.Second
 
 func main() {
@@ -85,7 +85,7 @@ func row(what, got, target string, ok bool) {
 	fmt.Printf("%-40s %10s %10s  %s\n", what, got, target, verdict)
 }
 
-// deploy makes a Deployment of six pods and waits until all are ready.
+// deploy creates a Deployment of six pods and waits until all are ready.
 func deploy(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause is the first process of each pod on a real node: it holds the namespaces
-// of the pod and does nothing until it is asked to end.
+// Command pause is the first process of each pod on a real node: it keeps the namespaces of the pod alive
+// until it receives a signal.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 		if s != syscall.SIGCHLD {
 			return
 		}
-		// In a pod whose containers share their processes, the orphans are its children.
+		// In a pod with a shared process namespace, orphaned processes become its children.
 		for {
 			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
 				break

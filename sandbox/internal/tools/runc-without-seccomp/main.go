@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command runc-without-seccomp wraps a runc that was built without libseccomp: it removes the
-// filter of system calls from the configuration of a container, which that runc would refuse.
+// Command runc-without-seccomp wraps a runc that was built without libseccomp: it removes the seccomp filter,
+// which such a runc would refuse, from the configuration of a container.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// run becomes runc.
+// run replaces this process by runc.
 func run(args []string) error {
 	if i := slices.Index(args, "--bundle"); i >= 0 && i+1 < len(args) {
 		if err := dropFilter(filepath.Join(args[i+1], "config.json")); err != nil {
@@ -32,7 +32,7 @@ func run(args []string) error {
 	return syscall.Exec(runc, append([]string{runc}, args[1:]...), os.Environ())
 }
 
-// dropFilter removes the filter from the specification of a container in a file.
+// dropFilter removes the seccomp filter from the specification of a container in a file.
 func dropFilter(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

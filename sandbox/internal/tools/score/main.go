@@ -32,10 +32,10 @@ import (
 //go:embed *.yaml
 var workloads embed.FS
 
-// row is an operator that is explored.
+// row is an operator to explore.
 type row struct {
 	name string
-	// module is compiled, if it is not empty, and the manifests in its folder crds are installed.
+	// module is the module to compile, unless it is empty, and crds its folder of manifests to install.
 	module, version, crds string
 	workload              string
 	command               []string
@@ -45,8 +45,8 @@ type row struct {
 // mistake is a known mistake of an operator.
 type mistake struct {
 	name string
-	// fault is the kind of fault that shows it, empty for any; says are parts of a line of such a
-	// finding.
+	// fault is the kind of fault that shows the mistake, empty for any kind; says has parts of a line of such
+	// a finding.
 	fault string
 	says  []string
 }
@@ -66,7 +66,7 @@ var rows = []row{
 		},
 	},
 	{
-		// Two of the three are fixed there, and the third is not.
+		// Two of the three mistakes are fixed in this version.
 		name: "rabbitmq-1.10.0", workload: "rabbitmq.yaml", module: rabbitmq, version: "v1.10.0", crds: "config/crd/bases", command: rabbitmqCommand("--metrics-bind-address"),
 		known: []mistake{scaleDown},
 	},
@@ -170,7 +170,7 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	return r.line(found, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
 
-// source copies the source of the module, which is read-only where Go keeps it.
+// source copies the source of the module, which is read-only in the module cache.
 func (r row) source(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
 	if err != nil {
@@ -192,7 +192,7 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// finding has the fields of the file of a finding that the table needs.
+// finding has the fields of a finding file that the table needs.
 type finding struct {
 	file  string
 	After float64 `json:"after"`
@@ -204,7 +204,7 @@ type finding struct {
 	} `json:"problems"`
 }
 
-// readFindings reads the findings, in the order of time.
+// readFindings reads the findings in chronological order.
 func readFindings(dir string) ([]finding, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
 	if err != nil {
@@ -241,7 +241,7 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings that a report lists: a finding for each group.
+// shown returns the files of the findings in a report, which lists a finding for each group.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {
@@ -252,8 +252,8 @@ func shown(report string) []string {
 	return files
 }
 
-// line is that of the table: which known mistakes were found, and after how long, and how
-// much else was.
+// line returns a line of the table: the known mistakes that were found, after how long, and the number of
+// other findings.
 func (r row) line(findings []finding, shown []string, played int, took time.Duration) string {
 	var known, found []string
 	for _, m := range r.known {

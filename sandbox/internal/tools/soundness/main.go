@@ -50,7 +50,7 @@ func main() {
 func run(ctx context.Context) error {
 	flags := flag.NewFlagSet("soundness", flag.ExitOnError)
 	jobs := flags.Int("jobs", cli.Side(), "how many pairs play side by side; by default two for each processor, if there is 1 GiB of memory for each")
-	_ = flags.Parse(os.Args[1:]) // It exits.
+	_ = flags.Parse(os.Args[1:]) // Parse exits on an error.
 	if flags.NArg() == 0 || *jobs < 1 {
 		return errors.New("want [--jobs N] DIR [PAIR...]")
 	}
@@ -71,7 +71,7 @@ func run(ctx context.Context) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the operators: %w", err)
 	}
-	// More sandboxes than jobs, for pairs that begin in other states.
+	// Keep more sandboxes than jobs, for pairs that begin in other states.
 	labs, err := lab.NewLabs(dir, 1+*jobs/2)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// play plays pairs side by side, and returns the result of each.
+// play plays pairs side by side, and returns their results.
 func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs int) []soundness.Result {
 	results := make([]soundness.Result, len(pairs))
 	var playing errgroup.Group
@@ -120,7 +120,7 @@ func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs
 	return results
 }
 
-// chosen returns the pairs with these names, all if there is none.
+// chosen returns the pairs with these names, or all pairs without names.
 func chosen(names []string) ([]soundness.Pair, error) {
 	all := soundness.Pairs()
 	if len(names) == 0 {
