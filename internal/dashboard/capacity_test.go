@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// A pool that excludes a pod lacks nothing: it is no warning that no copy fits.
+// A pool that excludes a pod lacks nothing: there is no warning when no copy fits.
 func TestAPoolThatExcludesAPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fit  capacity.Fit

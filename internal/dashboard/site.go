@@ -58,7 +58,7 @@ type Options struct {
 	Token string
 	Now   func() time.Time
 	Local *time.Location
-	// OnGuess is called when so many wrong codes were tried that the link is void; nil for nothing.
+	// OnGuess is called when the link is void after too many wrong codes; nil for nothing.
 	OnGuess func()
 }
 
