@@ -221,6 +221,13 @@ func pageWaitsForItsAnswer(t *testing.T) {
 		first <- e.HTML
 	}()
 	synctest.Wait()
+	if lock := &memberOf(s).models.mu; lock.TryLock() {
+		lock.Unlock()
+	} else {
+		close(hold)
+		<-first
+		t.Fatal("the lock of the pages is held while the API server is waited for")
+	}
 	began := time.Now()
 	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil || time.Since(began) > 0 {
 		t.Errorf("another page takes %s, %v", time.Since(began), err)
