@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,6 +62,44 @@ const visitPage = `(async () => {
 	});
 	return performance.now() - from;
 })()`
+
+// changesPerSecond is how often the cluster changes while its page is measured.
+const changesPerSecond = 10
+
+// change changes the cluster until it is stopped, a node and a ScheduledRestart in turn. It returns how
+// many changes there were, and how long that took.
+func change(t *testing.T, c *framework.Cluster, w large) (stop func() (changes int, took time.Duration)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	began, made, ended := time.Now(), 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second / changesPerSecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			var object client.Object = framework.Node(seed.NodeName(made / 2 % w.nodes))
+			if made%2 == 1 {
+				object = nightlyRestart(made / 2 % w.restarts)
+			}
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"example.com/change":"%d"}}}`, made)
+			if err := c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+				if ctx.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			made++
+		}
+	}()
+	end := sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(end)
+	return func() (int, time.Duration) { end(); return made, time.Since(began) }
+}
 
 // cordonIsShown is a promise that is kept when a cordoned node is painted in the map.
 const cordonIsShown = `(longTasks.length = 0, window.shown = new Promise(done =>
