@@ -16,7 +16,7 @@ const longestName = 40
 
 // shownName is the name of an object as pages show it.
 type shownName struct {
-	// Before is the part that says where it is, such as shop/, and Name the rest.
+	// Before is the part that says where it is, such as shop/ or shop/Deployment/, and Name the rest.
 	Before, Name string
 	// Whole is the whole name, if a part of it is left out.
 	Whole string
@@ -26,13 +26,10 @@ type shownName struct {
 // end of a name often tells it from others.
 func nameOf(whole string) shownName {
 	var n shownName
-	where, name, found := strings.Cut(whole, "/")
-	if !found {
-		where, name = "", whole
-	}
-	n.Name = cutMiddle(name)
-	if found {
-		n.Before = cutMiddle(where) + "/"
+	at := strings.LastIndex(whole, "/")
+	n.Name = cutMiddle(whole[at+1:])
+	if at >= 0 {
+		n.Before = cutMiddle(whole[:at]) + "/"
 	}
 	if n.Before+n.Name != whole {
 		n.Whole = whole

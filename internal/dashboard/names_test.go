@@ -18,6 +18,7 @@ func TestNames(t *testing.T) {
 		"web":            {"", "web", ""},
 		"shop/web":       {"shop/", "web", ""},
 		"prod: shop/web": {"prod: shop/", "web", ""},
+		"a/b: shop/web":  {"a/b: shop/", "web", ""},
 		"shop/" + long:   {"shop/", strings.Repeat("a", 26) + "…" + strings.Repeat("a", 8) + "-tail", "shop/" + long},
 	} {
 		if diff := cmp.Diff(want, nameOf(whole)); diff != "" {

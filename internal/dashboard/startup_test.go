@@ -59,11 +59,14 @@ func TestStartUpPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"2 of 5 pods are ready: half within <strong>1s</strong>, the slowest after <strong>16s</strong>", "Not ready yet: 3",
-		`<span class="ns">shop/</span>Deployment/huge`, "ImagePullBackOff", ">32m</td>", "kubectl tide pods slow -A --since 1h --ready=false",
+		`<span class="ns">shop/Deployment/</span>huge`, "ImagePullBackOff", ">32m</td>", "kubectl tide pods slow -A --since 1h --ready=false",
 	} {
 		if !strings.Contains(waiting, want) {
 			t.Errorf("above the list there is no %q:\n%s", want, waiting)
 		}
+	}
+	if strings.Contains(ready, `id="pod-shop/huge`) {
+		t.Errorf("pods that are not ready are among the slowest that became ready:\n%s", ready)
 	}
 	if strings.Index(ready, "pod-shop/slow") > strings.Index(ready, "pod-shop/again") || strings.Contains(ready, "40m") {
 		t.Errorf("a pod that became ready again is slow:\n%s", ready)
