@@ -158,6 +158,9 @@ func (d *overview) command() []string {
 		for _, row := range d.Pools {
 			command = append(command, row.Name)
 		}
+		if len(d.Pools) == 0 {
+			command = append(command, d.Filter) // There is none of that name either.
+		}
 	}
 	return append(command, "-o", "wide")
 }

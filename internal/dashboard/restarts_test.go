@@ -108,6 +108,7 @@ func TestFilterIsThatOfTheCommand(t *testing.T) {
 		commands                 []string
 	}{
 		{"/", "WORK", `id="pool-worker"`, `id="pool-gpu"`, []string{"kubectl tide pools worker -o wide"}},
+		{"/", "nowhere", "No pool matches the filter.", `id="pool-gpu"`, []string{"kubectl tide pools nowhere -o wide"}},
 		{"/restarts", "Broken", `id="restart-shop/broken"`, `id="restart-shop/web"`, []string{"kubectl tide restarts -A --name Broken", "kubectl tide restarts forecast --for 24h -A"}},
 		{"/pods", "WEB", `id="pod-shop/web-1"`, `id="pod-shop/db-1"`, []string{"kubectl tide pods slow -A --name WEB --since 1h --ready", "kubectl tide pods slow -A --name WEB --since 1h"}},
 	} {
