@@ -74,8 +74,6 @@ var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
 }
 
-// CauseText describes a cause of lost resources.
-func CauseText(cause tidekeeperv1.LostCause) string { return causeTexts[cause] }
 
 // LostText describes lost resources and their cause.
 func LostText(l tidekeeperv1.Lost) string {
