@@ -74,7 +74,6 @@ var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
 }
 
-
 // LostText describes lost resources and their cause.
 func LostText(l tidekeeperv1.Lost) string {
 	return fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], plural(int(l.Nodes), "node"), resources.Text(l.Resources))
