@@ -1,0 +1,164 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// pool is what a user of the release applies.
+const pool = `apiVersion: tidekeeper.dev/v1
+kind: NodePool
+metadata: {name: worker}
+spec:
+  labels: {example.com/pool: worker}
+  selector: {matchLabels: {kubernetes.io/os: linux}}
+`
+
+// world is a control plane, the manager and the plugin, all of the archives.
+type world struct{ dir, data, sandbox, tidekeeper, plugin string }
+
+// command returns a command whose kubectl and plugin are those of the archives.
+func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "SANDBOX_DATA_DIR="+w.data, "KUBECONFIG="+filepath.Join(w.data, "admin.kubeconfig"), "HOME="+w.dir)
+	return cmd
+}
+
+func (w *world) must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := w.command(t, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (w *world) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	return w.must(t, w.sandbox, append([]string{"kubectl"}, args...)...)
+}
+
+// passing are kinds whose objects come and go by themselves.
+var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "componentstatuses"}
+
+// objects returns the names of all objects that do not come and go by themselves.
+func (w *world) objects(t *testing.T) map[string]bool {
+	t.Helper()
+	kinds := slices.DeleteFunc(strings.Fields(w.kubectl(t, "api-resources", "--verbs=list", "--output=name")), func(kind string) bool { return slices.Contains(passing, kind) })
+	found := map[string]bool{}
+	for name := range strings.FieldsSeq(w.kubectl(t, "get", strings.Join(kinds, ","), "--all-namespaces", "--output=jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}")) {
+		found[name] = true
+	}
+	return found
+}
+
+// TestFolderIsEnough: the packed chart and install.yaml install, the manager of the archive keeps a pool
+// that the plugin of the archive shows, and an uninstall leaves nothing behind. No file is from the source.
+func TestFolderIsEnough(t *testing.T) {
+	t.Parallel()
+	w := &world{dir: t.TempDir(), data: filepath.Join(t.TempDir(), "data")}
+	for program, path := range map[string]*string{"sandbox": &w.sandbox, "tidekeeper": &w.tidekeeper, "kubectl-tide": &w.plugin} {
+		*path = filepath.Join(unpack(t, program), program)
+	}
+	w.must(t, w.sandbox, "up", "--detach", "--nodes=2", fmt.Sprintf("--owner=%d", os.Getpid()), "--kubeconfig="+filepath.Join(w.dir, "kubeconfig"))
+	t.Cleanup(func() {
+		cmd := exec.Command(w.sandbox, "down", "--data-dir="+w.data)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("sandbox down: %v\n%s", err, out)
+		}
+	})
+	kubeconfig := "--kubeconfig=" + filepath.Join(w.dir, "kubeconfig")
+	for _, way := range []struct {
+		name    string
+		install func(*testing.T)
+		remove  func(*testing.T)
+	}{
+		{
+			"install.yaml",
+			func(t *testing.T) { w.kubectl(t, "apply", "--filename="+in(t, "install.yaml")) },
+			func(t *testing.T) { w.kubectl(t, "delete", "--filename="+in(t, "install.yaml")) },
+		},
+		{
+			"chart",
+			func(t *testing.T) {
+				w.must(t, os.Getenv("HELM_BIN"), "install", "tidekeeper", in(t, "tidekeeper-0.1.0.tgz"), "--namespace=tidekeeper-system", "--create-namespace", kubeconfig)
+			},
+			func(t *testing.T) {
+				w.must(t, os.Getenv("HELM_BIN"), "uninstall", "tidekeeper", "--namespace=tidekeeper-system", "--wait", kubeconfig)
+				w.kubectl(t, "delete", "namespace", "tidekeeper-system")
+			},
+		},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			before := w.objects(t)
+			way.install(t)
+			w.use(t, kubeconfig)
+			way.remove(t)
+			framework.Eventually(t, "all objects of the installation are gone", func() error {
+				after := w.objects(t)
+				maps.DeleteFunc(after, func(name string, _ bool) bool { return before[name] })
+				if len(after) > 0 {
+					return fmt.Errorf("left behind: %s", strings.Join(slices.Sorted(maps.Keys(after)), ", "))
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// use runs the manager with the account and the arguments of its Deployment, and a pool.
+func (w *world) use(t *testing.T, kubeconfig string) {
+	t.Helper()
+	manager := w.command(t, w.sandbox, "run", "--from=deployment/tidekeeper-system/tidekeeper", "--", w.tidekeeper)
+	var said strings.Builder
+	manager.Stdout, manager.Stderr = &said, &said
+	if err := manager.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Wait() }()
+	file := filepath.Join(w.dir, "pool.yaml")
+	if err := os.WriteFile(file, []byte(pool), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl(t, "apply", "--filename="+file)
+	labeled := func(want int) func() error {
+		return func() error {
+			if got := strings.Fields(w.kubectl(t, "get", "nodes", "--selector=example.com/pool=worker", "--output=name")); len(got) != want {
+				return fmt.Errorf("%d nodes have the label of the pool, want %d", len(got), want)
+			}
+			return nil
+		}
+	}
+	framework.Eventually(t, "the nodes have the label of the pool", labeled(2))
+	framework.Eventually(t, "the plugin shows the pool", func() error {
+		out, err := w.command(t, w.plugin, "pools", kubeconfig).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "2/2") {
+			return errors.Join(err, errors.New(string(out)))
+		}
+		return nil
+	})
+	w.kubectl(t, "delete", "nodepools", "--all")
+	framework.Eventually(t, "the nodes are clean", labeled(0))
+	if err := manager.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the manager ended with %v:\n%s", err, said.String())
+	}
+}
