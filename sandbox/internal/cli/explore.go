@@ -76,7 +76,7 @@ a finding first.`,
   - apply: sample.yaml
   - wait: {resource: deployments, namespace: default, name: sample, for: 'object.status.readyReplicas == 3'}
   - patch: {resource: apps.example.com, namespace: default, name: sample, merge: {spec: {replicas: 5}}}`,
-		Args: needsProgram,
+		Args: atLeastOne("a program, after --"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runExplore(cmd, f, args) },
 	}
 	flags := cmd.Flags()
@@ -157,7 +157,7 @@ func (f exploreFlags) limits() testbed.Limits {
 
 // testbeds makes the maker of testbeds of the flags, for a workload and an operator.
 func (f exploreFlags) testbeds(w *workload.Workload, program []string) (*testbed.Maker, error) {
-	m := &testbed.Maker{Workload: w, Command: program, Labs: f.labs}
+	m := &testbed.Maker{Setup: lab.Setup{Workload: w, Command: program}, Labs: f.labs}
 	if err := f.checkTimes(); err != nil {
 		return nil, err
 	}
@@ -309,12 +309,7 @@ and of the installed manifests, are relative to the working directory.
 It ends with exit code 0 if the finding does not come again, and 2 if it does.`,
 		Example: `  sandbox replay explore/finding-1a2b3c4d.yaml
   sandbox replay explore/finding-1a2b3c4d.yaml -- ./my-operator-fixed`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("requires the file of a finding: see '%s --help'", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: atLeastOne("the file of a finding"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilHangup(cmd.Context())
 			defer stop()
@@ -369,12 +364,7 @@ func newReport(tool string) *cobra.Command {
 		Use:     "report DIR...",
 		Short:   "Report the findings of one or several directories",
 		Example: "  sandbox " + tool + " report results-*/ --html report.html",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("requires a directory of sandbox explore or sandbox fuzz: see '%s --help'", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    atLeastOne("a directory of sandbox explore or sandbox fuzz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case fuzz.Tool.Is(args[0]):

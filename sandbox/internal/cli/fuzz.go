@@ -59,7 +59,7 @@ finding first.`,
   # Only one property; what is found again, with the operator fixed.
   sandbox fuzz --install config/crd --object sample.yaml --only spec.replicas -- ./my-operator
   sandbox replay fuzz/finding-1a2b3c4d.yaml -- ./my-operator`,
-		Args: needsProgram,
+		Args: atLeastOne("a program, after --"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runFuzz(cmd, f, args) },
 	}
 	flags := cmd.Flags()

@@ -48,12 +48,7 @@ user namespaces.`,
 
   # With an account, serving the webhooks of a Service.
   sandbox run --service-account shop/operator --webhooks shop/webhook -- ./operator`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: atLeastOne("a program, after --"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), s, args) },
 	}
 	flags := cmd.Flags()

@@ -16,7 +16,6 @@
 //	inject/      injects a fault
 //	testbed/     an operator in a sandbox, with all of the above
 //	judge/       finds the problems of a run
-//	words/       text for people
 //	explore.go   learns the baseline, plays faults
 //	finding.go   a finding, and the file that replays it
 //	learn.go     plays the baseline runs

@@ -15,6 +15,7 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
@@ -45,7 +46,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	defer book.Close()
 	turn, runs := 0, 0
 	q := &queue{
-		explorer: &Explorer{Testbeds: &testbed.Maker{Command: []string{"true"}}, Workload: w}, plan: Plan{Plan: results.Plan{Progress: io.Discard}}, book: book, over: t.Context(), history: faults.NewHistory(),
+		explorer: &Explorer{Testbeds: &testbed.Maker{Setup: lab.Setup{Command: []string{"true"}}}, Workload: w}, plan: Plan{Plan: results.Plan{Progress: io.Discard}}, book: book, over: t.Context(), history: faults.NewHistory(),
 		play: func(_ context.Context, _ string, f *faults.Fault, in setting) (*judge.Outcome, error) {
 			if runs++; !in.new {
 				turn++

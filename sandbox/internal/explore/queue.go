@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // queue plays faults, several side by side. Faults that wait for minutes have sandboxes of
@@ -225,14 +225,5 @@ func (q *queue) timeFor(run time.Duration) bool {
 
 // progress prints the result of a fault, and an estimate of the remaining time.
 func (q *queue) progress(played results.Played, found *Finding) {
-	came := "ok"
-	switch {
-	case found != nil:
-		came = results.Verdict(found)
-	case played.Error != "":
-		came = "error: " + words.OneLine(played.Error)
-	case played.Outcome == results.NotReached:
-		came = played.Outcome
-	}
-	q.book.Progress(q.over, q.plan.Progress, played, came, len(q.short)+len(q.long))
+	q.book.Progress(q.over, q.plan.Progress, played, found, played.Outcome != results.NotReached, len(q.short)+len(q.long))
 }

@@ -11,8 +11,8 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // learn waits, in a baseline run, until the cluster is quiet, and records in at.Gap the longest

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/settle"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // run is a run of the workload, in a sandbox of its own.

@@ -17,10 +17,10 @@ import (
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fuzz/edits"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // Finding is an edit, an edit with a fault, or a sequence of edits, with the problem that
@@ -161,7 +161,7 @@ func IsFinding(file string) bool {
 func parseFinding(text []byte) (*Finding, error) {
 	f := &Finding{}
 	if err := yaml.UnmarshalStrict(text, f); err != nil {
-		return nil, errors.New(oneLine(err.Error()))
+		return nil, errors.New(words.OneLine(err.Error()))
 	}
 	switch {
 	case len(f.Command) == 0 || len(f.Object) == 0 || len(f.Edits) == 0:
@@ -178,5 +178,3 @@ func parseFinding(text []byte) (*Finding, error) {
 	}
 	return f, nil
 }
-
-func oneLine(text string) string { return words.OneLine(text) }

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/judge"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // baseline is the behavior of the operator without an edit.

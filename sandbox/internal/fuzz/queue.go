@@ -299,16 +299,8 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	if err := errors.Join(kept, l.book.Note(played)); err != nil && l.err == nil {
 		l.err = err
 	}
-	came := "ok"
-	switch {
-	case found != nil:
-		came = results.Verdict(found)
-	case played.Error != "":
-		came = "error: " + oneLine(played.Error)
-	case played.Outcome != string(accepted) && played.Outcome != string(disturbed):
-		came = played.Outcome
-	}
-	l.book.Progress(l.over, l.plan.Progress, played, came, l.left())
+	wanted := played.Outcome == string(accepted) || played.Outcome == string(disturbed)
+	l.book.Progress(l.over, l.plan.Progress, played, found, wanted, l.left())
 	return then
 }
 

@@ -70,7 +70,7 @@ func (f *Finding) Made() []string {
 		}
 	}
 	if f.Fault != nil {
-		lines = append(lines, fmt.Sprintf("then %s: %s", f.Fault.Call, f.Fault.Means()))
+		lines = append(lines, fmt.Sprintf("then %s: %s", f.Fault.Call, f.Fault.Entry().Text))
 	}
 	return lines
 }

@@ -28,6 +28,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/kubectl/pkg/cmd/util/podcmd"
 	deploymentutil "k8s.io/kubectl/pkg/util/deployment"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
@@ -233,7 +234,7 @@ func (s podStarter) awaitReady(ctx context.Context, key types.NamespacedName) (p
 		if apierrors.IsNotFound(err) {
 			return false, fmt.Errorf("the Pod %s was deleted before it was ready", key)
 		}
-		return err == nil && ready(pod), nil
+		return err == nil && podutil.IsPodReady(pod), nil
 	})
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

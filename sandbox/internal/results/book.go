@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // Played is a case that was played.
@@ -98,8 +100,18 @@ func (b *Book[F]) Elapsed() time.Duration { return time.Since(b.began) }
 func (b *Book[F]) Close() { _ = b.file.Close() }
 
 // Progress prints the outcome of a case, the number of cases left and an estimate of their time, at
-// most until the context ends.
-func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, came string, left int) {
+// most until the context ends. f is the finding of the case, if it has found one, and wanted is set for
+// an outcome that says the most about the operator.
+func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, f F, wanted bool, left int) {
+	came := "ok"
+	switch {
+	case p.Found:
+		came = verdict(f)
+	case p.Error != "":
+		came = "error: " + words.OneLine(p.Error)
+	case !wanted:
+		came = p.Outcome
+	}
 	done := len(b.Played)
 	rest := time.Duration(float64(time.Since(b.began)) / float64(max(done, 1)) * float64(left)).Round(time.Second)
 	if end, limited := over.Deadline(); limited {

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // want is a difference between baseline runs in desired state, that is, neither in metadata nor

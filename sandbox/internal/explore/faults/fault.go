@@ -9,8 +9,8 @@ import (
 	"hash/fnv"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // Fault is a fault, and where in a run it is injected.
@@ -133,9 +133,6 @@ func (f Fault) CheckWrite() error {
 func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
-
-// Means returns the effect of the fault, for users.
-func (f Fault) Means() string { return f.Entry().Text }
 
 // Disturbed is the step number of all faults in fuzz, which has no steps.
 const Disturbed = 1

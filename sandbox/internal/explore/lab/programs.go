@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // Programs are the programs that run beside the operator.

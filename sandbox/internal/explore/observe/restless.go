@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // RestlessFor is the period over which changes are counted to see which change recurs.

@@ -10,10 +10,7 @@ import (
 	"regexp"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -30,15 +27,11 @@ type Limits struct {
 
 // Maker makes the testbeds of an operator. All of them begin in the same state.
 type Maker struct {
-	// Workload has the nodes, the manifests and the programs of the testbeds.
-	Workload *workload.Workload
-	Command  []string
+	// Setup has the operator, and the nodes, the manifests and the programs of the testbeds.
+	lab.Setup
 	// Dir is the directory for results, and for sandboxes while they run.
 	Dir       string
 	FailOnLog *regexp.Regexp
-	// Installed, unless it is nil, checks the installed objects. An error from Installed ends
-	// Prepare.
-	Installed func(context.Context, dynamic.Interface) error
 	// Labs are sandboxes shared with other makers; nil: this maker creates its own.
 	Labs *lab.Labs
 
@@ -66,11 +59,10 @@ func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 	if m.sweep, err = incluster.StartSweeper(dir); err != nil {
 		return err
 	}
-	setup := &lab.Setup{Workload: m.Workload, Command: m.Command, Installed: m.Installed}
 	if m.Labs != nil {
-		m.lab, err = m.Labs.Lab(ctx, setup, progress)
+		m.lab, err = m.Labs.Lab(ctx, &m.Setup, progress)
 	} else {
-		m.lab, err = setup.MakeLab(ctx, dir, progress)
+		m.lab, err = m.MakeLab(ctx, dir, progress)
 	}
 	if err != nil {
 		return err

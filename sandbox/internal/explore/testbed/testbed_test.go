@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
@@ -23,7 +24,7 @@ func TestInputs(t *testing.T) {
 		if err := os.WriteFile(crd, []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m := &Maker{Workload: &workload.Workload{Install: []string{crd}}, Command: []string{"true"}}
+		m := &Maker{Setup: lab.Setup{Workload: &workload.Workload{Install: []string{crd}}, Command: []string{"true"}}}
 		if fail != "" {
 			m.FailOnLog = regexp.MustCompile(fail)
 		}

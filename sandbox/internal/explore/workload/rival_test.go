@@ -6,7 +6,7 @@ package workload
 import (
 	"testing"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/words"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
 // Only a command, and a patch of annotations, may remove what another client has written there: the
