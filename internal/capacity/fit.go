@@ -44,7 +44,7 @@ const tooSmall = "larger than the node: "
 // TooSmall reports whether the nodes are too small, and may be excluded by more than that.
 func (c Count) TooSmall() bool { return strings.Contains(c.What, tooSmall) }
 
-// Fit returns how many copies of the pod the nodes take.
+// Fit returns the number of copies of the pod that fit on the nodes.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
 	f := Fit{AtMost: m.classes.unevaluated(class)}

@@ -47,7 +47,7 @@ func ShapeOf(pod *corev1.Pod) Shape {
 	return s
 }
 
-// attached reports whether a volume matters to the scheduler: a claim, or a disk that the pod names directly.
+// attached reports whether a volume matters to the scheduler: a PersistentVolumeClaim, or a disk that the pod names directly.
 func attached(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil

@@ -159,8 +159,8 @@ func severityOfNone(fit *view.PoolFit) view.Severity {
 	return view.Neutral
 }
 
-// ask returns the pod whose copies the form asks for, nil if it asks for none, and the same question
-// as a command. podLike reads a copy of the pods of a workload.
+// ask returns the pod that the form describes, nil if the form is empty, and the equivalent command. podLike
+// reads a copy of the pods of a workload.
 func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
 		return d.askLike(a.namespace, podLike)

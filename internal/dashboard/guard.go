@@ -79,8 +79,7 @@ func isShell(path string) bool {
 	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
 
-// guard refuses everything but requests of our own page to this machine, before anything else is
-// looked at.
+// guard refuses all requests except those of our own page to this machine, before anything else is examined.
 func guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

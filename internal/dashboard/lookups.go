@@ -21,7 +21,7 @@ const (
 	eventsAge  = 10 * time.Second
 	// outdatedAge is how much older an answer may be than its age while the question is asked again.
 	outdatedAge = 30 * time.Second
-	// mostAnswers is how many answers of a kind are kept.
+	// mostAnswers is the maximum number of cached answers per kind of lookup.
 	mostAnswers = 500
 	// askLimit is how long the API server is waited for.
 	askLimit = 10 * time.Second
@@ -104,7 +104,7 @@ func (m *memo[K, V]) ask(a *answer[V], now time.Time, ask func() V, onLate func(
 	}
 }
 
-// last returns the last answer to a question, however old.
+// last returns the last answer to a question, of any age.
 func (m *memo[K, V]) last(question K) (value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,13 +176,13 @@ func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func
 	return value, lacks == nil
 }
 
-// nodeMetrics returns how much the nodes use.
+// nodeMetrics returns the usage of the nodes.
 func (q *questions) nodeMetrics() view.NodeMetrics {
 	metrics, _ := look(q, &q.metrics, struct{}{}, q.cluster.Metrics)
 	return metrics
 }
 
-// eventsAbout returns the events about an object; none if they may not be read.
+// eventsAbout returns the events about an object; none if the user may not read them.
 func (q *questions) eventsAbout(ref ObjectRef) []corev1.Event {
 	events, _ := look(q, &q.events, ref, func(ctx context.Context) []corev1.Event {
 		list, err := q.cluster.Events(ctx, ref)
@@ -194,8 +194,7 @@ func (q *questions) eventsAbout(ref ObjectRef) []corev1.Event {
 	return events
 }
 
-// manager returns the state of the manager, as it was last known while the API server cannot be
-// reached.
+// manager returns the state of the manager, or its last known state while the API server is unreachable.
 func (q *questions) manager(reachable bool) view.Manager {
 	if !reachable {
 		return q.managers.last(struct{}{})
@@ -222,7 +221,7 @@ func (q *questions) podLike(name likeName) podOfLike {
 	return pod
 }
 
-// may reports whether actions are allowed, and the user has the right.
+// may reports whether actions are enabled and the user has the right.
 func (q *questions) may(right Right) bool {
 	actions := q.cluster.Actions
 	if actions == nil {

@@ -65,7 +65,7 @@ func (m *Member) make(b builder, r *request) (*page, error) {
 	}
 }
 
-// part returns the part of the cluster in a page about several.
+// part returns the contribution of the cluster to a page about all clusters.
 func (m *Member) part(ctx context.Context, b builder, query url.Values) part {
 	bounded, cancel := context.WithTimeout(ctx, fleetRead)
 	defer cancel()

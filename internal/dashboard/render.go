@@ -54,7 +54,7 @@ func dash(text string) string {
 	return text
 }
 
-// sign is the glyph of a severity, so that no color is needed to see it.
+// sign returns the glyph of a severity, so that severities are recognizable without colors.
 func sign(severity any) string {
 	switch view.Severity(fmt.Sprint(severity)) {
 	case view.Good:

@@ -24,7 +24,7 @@ type request struct {
 	models   *models
 	// asks are the questions of the page to the API server.
 	asks *questions
-	// readOnly hides the buttons, on a page about several clusters.
+	// readOnly hides the buttons, on a page about all clusters.
 	readOnly bool
 	// played is the forecast, on pages that have one.
 	played shownForecast

@@ -69,8 +69,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, e.NoteOutdated(ctx, c, unobserved(read.list.Items, e.Now()))
 }
 
-// showsUsed reports whether the usage of nodes is shown. Lines that follow could not be
-// kept up to date.
+// showsUsed reports whether the usage of nodes is shown. With -w it is not, as no event reports its changes.
 func (o *listOptions) showsUsed() bool { return !o.Watch && (o.Output.Wide() || !o.Output.IsTable()) }
 
 // fields returns the pool for -o json and -o yaml.
@@ -82,7 +81,7 @@ func (p *usedPool) fields() (map[string]any, error) {
 	return fields, addUsedField(fields, p.used)
 }
 
-// contextsTable is the list of several clusters for people.
+// contextsTable returns the table of the pools of several clusters.
 func (o *listOptions) contextsTable(_ []cmdutil.Answer[clusterPools], rows []cmdutil.Located[usedPool], now time.Time) *term.Table {
 	items, used := make([]tidekeeperv1.NodePool, len(rows)), make([]*capacity.Used, len(rows))
 	for i := range rows {

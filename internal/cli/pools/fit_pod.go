@@ -133,12 +133,12 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	if len(pod.Spec.Containers) == 0 {
 		return nil, errors.New("the pod has no containers")
 	}
-	addClaims(pod, object)
+	addVolumeClaims(pod, object)
 	return pod, nil
 }
 
-// addClaims adds the volumes for the volumeClaimTemplates of a StatefulSet.
-func addClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
+// addVolumeClaims adds the volumes for the volumeClaimTemplates of a StatefulSet.
+func addVolumeClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
 	for _, claim := range claims {
 		fields, _ := claim.(map[string]any)

@@ -15,8 +15,8 @@ import (
 // annotationsLimit is the maximum total size of an object's annotations, in bytes.
 const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
 
-// NoRoomReason explains why a pool sets nothing on a node whose annotations are full.
-var NoRoomReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
+// AnnotationsFullReason explains why a pool sets nothing on a node whose annotations are full.
+var AnnotationsFullReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
 
 // planWithinLimit plans for a node whose annotations would exceed the limit after the plan
 // tooLarge. It leaves out all pools that set something, then adds each of them, oldest first,
@@ -42,7 +42,7 @@ func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[stri
 			leftOut.Insert(on.Pool.Name)
 		}
 	}
-	best.NoRoom = sets.List(leftOut)
+	best.AnnotationsFull = sets.List(leftOut)
 	return best
 }
 

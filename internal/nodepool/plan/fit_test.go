@@ -39,11 +39,11 @@ func TestPlansFit(t *testing.T) {
 		if errs := validation.ValidateAnnotations(after.Annotations, field.NewPath("annotations")); len(errs) > 0 {
 			t.Fatalf("the API server would refuse it: %v", errs)
 		}
-		out := sets.New(nodePlan.NoRoom...)
+		out := sets.New(nodePlan.AnnotationsFull...)
 		for _, c := range pools {
 			has := after.Labels["l-"+c.Pool.Name] == "1"
 			if has == out.Has(c.Pool.Name) {
-				t.Fatalf("%s is on the node: %v; without room: %v", c.Pool.Name, has, nodePlan.NoRoom)
+				t.Fatalf("%s is on the node: %v; with annotations full: %v", c.Pool.Name, has, nodePlan.AnnotationsFull)
 			}
 			if out.Has(c.Pool.Name) {
 				rest := slices.DeleteFunc(slices.Clone(pools), func(other plan.PoolOnNode) bool { return other.Pool != c.Pool && out.Has(other.Pool.Name) })

@@ -40,9 +40,9 @@ type NodePlan struct {
 	// EvictionPending are the member pools with a NoExecute taint that waits for its turn,
 	// Evicting the member pools whose NoExecute taint this plan adds.
 	EvictionPending, Evicting []string
-	// NoRoom are the member pools that are left out because the annotations of the node
+	// AnnotationsFull are the member pools that are left out because the annotations of the node
 	// would exceed the API server's limit.
-	NoRoom []string
+	AnnotationsFull []string
 
 	// Affected are the pools for which a setting or the record changes, the oldest first.
 	Affected []string
@@ -124,14 +124,14 @@ type Summary struct {
 	// NeedsWrite reports whether the plan changes the node.
 	NeedsWrite bool
 	// The other fields are as in [NodePlan].
-	Conflicts                                             []Conflict
-	Outdated, EvictionPending, Evicting, NoRoom, Affected []string
+	Conflicts                                                      []Conflict
+	Outdated, EvictionPending, Evicting, AnnotationsFull, Affected []string
 }
 
 // Summary returns the summary of the plan.
 func (p *NodePlan) Summary() Summary {
 	return Summary{
 		NeedsWrite: !p.Empty(), Conflicts: p.Conflicts,
-		Outdated: p.Outdated, EvictionPending: p.EvictionPending, Evicting: p.Evicting, NoRoom: p.NoRoom, Affected: p.Affected,
+		Outdated: p.Outdated, EvictionPending: p.EvictionPending, Evicting: p.Evicting, AnnotationsFull: p.AnnotationsFull, Affected: p.Affected,
 	}
 }

@@ -81,7 +81,7 @@ func (n *node) named(before, now *plan.Summary) []string {
 		add(s.Outdated)
 		add(s.EvictionPending)
 		add(s.Evicting)
-		add(s.NoRoom)
+		add(s.AnnotationsFull)
 		for _, c := range s.Conflicts {
 			if !slices.Contains(names, c.Pool) {
 				names = append(names, c.Pool)

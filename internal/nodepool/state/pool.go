@@ -48,16 +48,16 @@ type ahead struct {
 func newPool() *pool {
 	return &pool{
 		members: sets.New[string](), turns: newTurns(),
-		plans:  plans{outdated: sets.New[string](), noRoom: sets.New[string](), conflicts: map[string][]plan.Conflict{}},
+		plans:  plans{outdated: sets.New[string](), annotationsFull: sets.New[string](), conflicts: map[string][]plan.Conflict{}},
 		writes: writes{refused: map[string]string{}, cleanups: map[string]int{}},
 	}
 }
 
 // plans are the results for a pool from the latest plans of nodes.
 type plans struct {
-	// outdated are members that do not match the pool's spec yet, and noRoom members whose
+	// outdated are members that do not match the pool's spec yet, and annotationsFull members whose
 	// annotations have no space left for the pool's annotations.
-	outdated, noRoom sets.Set[string]
+	outdated, annotationsFull sets.Set[string]
 	// conflicts are the conflicts of the pool with older pools, by node.
 	conflicts map[string][]plan.Conflict
 }
@@ -72,7 +72,7 @@ func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	}{
 		{p.plans.outdated, before.Outdated, now.Outdated},
 		{p.turns.pending, before.EvictionPending, now.EvictionPending},
-		{p.plans.noRoom, before.NoRoom, now.NoRoom},
+		{p.plans.annotationsFull, before.AnnotationsFull, now.AnnotationsFull},
 	} {
 		was, is := slices.Contains(s.before, name), slices.Contains(s.now, name)
 		if is {
@@ -132,9 +132,9 @@ func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanup
 
 // report sets the fields of a snapshot about nodes that cannot be written.
 func (p *pool) report(v *PoolSnapshot) {
-	v.Refused = len(p.plans.noRoom) + len(p.writes.refused)
-	if len(p.plans.noRoom) > 0 {
-		v.RefusedNode, v.RefusedReason = slices.Min(p.plans.noRoom.UnsortedList()), plan.NoRoomReason
+	v.Refused = len(p.plans.annotationsFull) + len(p.writes.refused)
+	if len(p.plans.annotationsFull) > 0 {
+		v.RefusedNode, v.RefusedReason = slices.Min(p.plans.annotationsFull.UnsortedList()), plan.AnnotationsFullReason
 	}
 	if len(p.writes.refused) > 0 {
 		v.RefusedNode = slices.Min(slices.Collect(maps.Keys(p.writes.refused)))

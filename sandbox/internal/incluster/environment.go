@@ -61,7 +61,7 @@ func splitServer(server string) (host, port string, err error) {
 	return net.SplitHostPort(address.Host)
 }
 
-// serviceVariables are the variables by which a program finds the API server.
+// serviceVariables returns the variables with which a program in a pod finds the API server.
 func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }

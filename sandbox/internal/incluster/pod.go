@@ -30,8 +30,8 @@ import (
 	deploymentutil "k8s.io/kubectl/pkg/util/deployment"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/namelock"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
@@ -195,7 +195,7 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	// The kubelet finds out by this name that the program has ended, and removes the Pod if this process
 	// cannot.
 	name := "program-" + string(uuid.NewUUID())
-	if _, err := claim.Take(name); err != nil {
+	if _, err := namelock.Take(name); err != nil {
 		return nil, fmt.Errorf("name the program: %w", err)
 	}
 	pod.Annotations[kubelet.ProgramAnnotation] = name

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/namelock"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
@@ -234,7 +234,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 		return 0, ignoreNotFound(err)
 	}
 	program, isProgram := pod.Annotations[ProgramAnnotation]
-	if isProgram && !claim.Taken(program) {
+	if isProgram && !namelock.Held(program) {
 		return 0, k.remove(ctx, pod)
 	}
 	plan, mistake := planOf(pod, k.delays)

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/claim"
+	"tidekeeper.dev/tidekeeper/sandbox/internal/namelock"
 )
 
 // Loopback is the only address on which a sandbox listens.
@@ -24,9 +24,9 @@ const Loopback = "127.0.0.1"
 type Port struct {
 	fd     int
 	number int
-	// claim keeps the port from other sandboxes of the same user, with which the kernel would let it be
+	// lock keeps the port from other sandboxes of the same user, with which the kernel would let it be
 	// shared.
-	claim claim.Claim
+	lock namelock.Lock
 }
 
 // Reserve reserves the preferred port if it is free, else any free port.
@@ -38,7 +38,7 @@ func Reserve(preferred int) (*Port, error) {
 	}
 	var p *Port
 	var err error
-	for range 10 { // Another process may have claimed the port without having bound it yet.
+	for range 10 { // Another process may have locked the name of the port without having bound it.
 		if p, err = reserve(0); err == nil {
 			break
 		}
@@ -56,7 +56,7 @@ func reserve(number int) (*Port, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
-	if p.claim, err = claim.Take(fmt.Sprintf("port-%d", p.number)); err != nil {
+	if p.lock, err = namelock.Take(fmt.Sprintf("port-%d", p.number)); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("reserve port %d: %w", p.number, err)
 	}
@@ -94,4 +94,4 @@ func free(number int) bool {
 func (p *Port) Number() int { return p.number }
 
 // Release gives the port back.
-func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), p.claim.Release()) }
+func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), p.lock.Release()) }

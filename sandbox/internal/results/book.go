@@ -90,7 +90,7 @@ func (b *Book[F]) Like(f F) string {
 	return ""
 }
 
-// Save writes a finding that has changed.
+// Save writes a changed finding.
 func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 
 // Elapsed returns the time since the run began.

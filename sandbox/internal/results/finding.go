@@ -50,7 +50,7 @@ type Evidence struct {
 	// Like is the case of a confirmed finding that probably has the same cause. A finding with Like
 	// was not played a second time.
 	Like string `json:"like,omitempty"`
-	// Timeline are the events of the run, and Output is the end of the operator's output.
+	// Timeline has the events of the run, and Output the end of the operator's output.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`
 
