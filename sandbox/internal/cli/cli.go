@@ -159,6 +159,16 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// atLeastOne requires an argument, and describes it otherwise.
+func atLeastOne(argument string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("requires %s: see '%s --help'", argument, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // arguments requires exactly these arguments.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

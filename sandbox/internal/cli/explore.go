@@ -101,14 +101,6 @@ func addFresh(cmd *cobra.Command, f *exploreFlags) {
 	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "remove the results in --dir, and begin from the start")
 }
 
-// needsProgram refuses arguments without a program.
-func needsProgram(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("requires a program, after --: see '%s --help'", cmd.CommandPath())
-	}
-	return nil
-}
-
 // addJudging adds the flags for the verdict on a run.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)

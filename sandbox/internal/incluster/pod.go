@@ -242,15 +242,6 @@ func (s podStarter) awaitReady(ctx context.Context, key types.NamespacedName) (p
 	return pod, err
 }
 
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. A named account must exist
 // already; otherwise it creates and returns a new account without rights.
 func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {

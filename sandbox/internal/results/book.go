@@ -106,7 +106,7 @@ func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, f F, wan
 	came := "ok"
 	switch {
 	case p.Found:
-		came = verdict(f)
+		came = Verdict(f)
 	case p.Error != "":
 		came = "error: " + words.OneLine(p.Error)
 	case !wanted:
