@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,10 @@ import (
 )
 
 // A list of several clusters is sorted together, names the clusters that have nothing or do not answer, and
-// fails if any of these does not.
-func TestListingOfClusters(t *testing.T) {
+// fails if any of these does not. Time is that of a bubble: no answer comes too late.
+func TestListingOfClusters(t *testing.T) { synctest.Test(t, testListingOfClusters) }
+
+func testListingOfClusters(t *testing.T) {
 	found := map[string]*tidekeeperv1.NodePoolList{"a": poolsOf(map[string]int32{"x": 3, "y": 1}, "x", "y"), "b": poolsOf(map[string]int32{"z": 2}, "z"), "empty": poolsOf(nil)}
 	for _, tt := range []struct{ args, want, err string }{
 		{"--contexts a,b", "CONTEXT   NAME\na         x\na         y\nb         z\n", ""},
