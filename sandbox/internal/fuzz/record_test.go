@@ -78,8 +78,13 @@ func (r *record) wrote(verb, resource string, status int) {
 // A mark forgets the requests, versions and actions before it, and not the present objects.
 func TestMark(t *testing.T) {
 	r := recorded(objects.Version(t, "configmaps", "metadata: {name: a, namespace: default, uid: a, managedFields: [{manager: operator}]}\ndata: {size: '1'}"))
+	gone := objects.Version(t, "configmaps", "metadata: {name: b, namespace: default, uid: b, managedFields: [{manager: curl}]}")
+	r.settler.Recorder.Versions = append(r.settler.Recorder.Versions, gone)
 	r.wrote("create", "configmaps", 201)
 	r.act("an object is made")
+	if m := r.managers(); !m["operator"] || !m["curl"] {
+		t.Errorf("the managers are %v", m)
+	}
 	texts := func() string {
 		var all []string
 		for _, m := range r.timeline() {
@@ -97,7 +102,7 @@ func TestMark(t *testing.T) {
 	if got := texts(); got != "" || len(r.reactions()) > 0 || len(r.requests()) > 0 {
 		t.Errorf("after a mark, the timeline is %q, with the faults %v", got, r.reactions())
 	}
-	if len(r.state()) != 1 || !r.managers()["operator"] || r.settler.Began.Before(r.began) {
+	if m := r.managers(); len(r.state()) != 1 || !m["operator"] || m["curl"] || r.settler.Began.Before(r.began) {
 		t.Errorf("after a mark, the state is %v, of %v", r.state(), r.managers())
 	}
 	if a := r.activity(time.Hour); a.requests != 0 || a.quiet >= time.Hour {
