@@ -1,0 +1,180 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/test/framework"
+)
+
+// upgraded is how many Deployments are restarted during an upgrade. Every second has slow pods, and every
+// third restarts in a window only.
+const upgraded = 6
+
+// upgrade is a cluster whose manager and kinds are replaced.
+type upgrade struct {
+	*framework.Cluster
+	clock       framework.Clock
+	deployments []*appsv1.Deployment
+	restarts    []*tidekeeperv1.ScheduledRestart
+	pool        *tidekeeperv1.NodePool
+}
+
+// TestUpgradeAndBack goes from the kinds of the latest version in test/compat to those of the tree and back. Each
+// time restarts are due, windows are open, a pool is being changed, and the manager is killed in the
+// middle: nothing is restarted twice, lost or undone. OLD_CLOCK_BIN names the manager of that version, built
+// as make build-clock does; by default it is that of the tree.
+func TestUpgradeAndBack(t *testing.T) {
+	t.Parallel()
+	u := newUpgrade(t)
+	older := u.Cluster
+	if program := os.Getenv("OLD_CLOCK_BIN"); program != "" {
+		older = u.WithManager(program)
+	}
+	versions, err := filepath.Glob(filepath.Join(framework.Root(), "test", "compat", "v*", "crds"))
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("no version is kept: %v", err)
+	}
+	oldKinds, newKinds := versions[len(versions)-1], filepath.Join(framework.Root(), "config", "crd", "bases")
+
+	u.install(t, oldKinds)
+	manager := older.StartManager(t, u.clock.Flag())
+	u.resume(t)
+	u.eventuallyLabelled(t, "first")
+	u.interrupt(t, manager, hour, "second")
+
+	u.install(t, newKinds)
+	manager = u.StartManager(t, u.clock.Flag())
+	u.eventuallyDone(t, hour)
+	u.eventuallyLabelled(t, "second")
+	u.interrupt(t, manager, hour.Add(time.Hour), "third")
+
+	u.install(t, oldKinds)
+	older.StartManager(t, u.clock.Flag())
+	u.eventuallyDone(t, hour, hour.Add(time.Hour))
+	u.eventuallyLabelled(t, "third")
+}
+
+func newUpgrade(t *testing.T) *upgrade {
+	t.Helper()
+	u := &upgrade{
+		Cluster: framework.Start(t, "--nodes=2").WithClocks(t), clock: framework.NewStandingClock(t, hour.Add(-10*time.Minute)),
+		pool: framework.Pool("upgrade"),
+	}
+	u.pool.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/os": "linux"}}
+	u.pool.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/upgrade": "first"}
+	u.Apply(t, u.pool)
+	for i := range upgraded {
+		d, r := framework.Deployment(fmt.Sprintf("upgrade-%d", i), 2, framework.App), framework.ScheduledRestart(fmt.Sprintf("upgrade-%d", i))
+		r.Spec = tidekeeperv1.ScheduledRestartSpec{
+			TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: d.Name}, Schedule: "0 * * * *", Suspend: true,
+			StartingDeadlineSeconds: 60, ProgressDeadlineSeconds: 24 * 60 * 60,
+		}
+		if i%2 == 0 {
+			d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/containers-ready-after": "3s"}
+		}
+		if i%3 == 0 {
+			r.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "30 * * * *", DurationSeconds: 2 * 60 * 60}}
+		}
+		u.Apply(t, d)
+		u.Apply(t, r)
+		u.deployments, u.restarts = append(u.deployments, d), append(u.restarts, r)
+	}
+	return u
+}
+
+// install replaces the kinds.
+func (u *upgrade) install(t *testing.T, dir string) {
+	t.Helper()
+	u.MustKubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", dir)
+}
+
+// resume resumes all schedules, from now on by the manager's clock.
+func (u *upgrade) resume(t *testing.T) {
+	t.Helper()
+	for _, reason := range []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonScheduled} {
+		framework.Eventually(t, "all are "+reason, func() error {
+			for _, r := range u.restarts {
+				u.Refresh(t, r)
+				if err := framework.ReadyIs(r.Status.Conditions, r.Generation, reason); err != nil {
+					return fmt.Errorf("%s: %w", r.Name, err)
+				}
+			}
+			return nil
+		})
+		for _, r := range u.restarts {
+			u.Change(t, r, func() { r.Spec.Suspend = false })
+		}
+	}
+}
+
+// interrupt lets a tick come, changes the pool once restarts have started, and kills the manager.
+func (u *upgrade) interrupt(t *testing.T, manager *framework.Manager, tick time.Time, label string) {
+	t.Helper()
+	u.clock.Set(t, tick)
+	framework.Eventually(t, "a restart has started", func() error {
+		for _, d := range u.deployments {
+			if slices.Contains(u.RestartedAt(t, d), tick.UTC().Format(time.RFC3339)) {
+				return nil
+			}
+		}
+		return errors.New("no Deployment has a template of this tick")
+	})
+	u.Change(t, u.pool, func() { u.pool.Spec.Labels["example.com/upgrade"] = tidekeeperv1.LabelValue(label) })
+	manager.Kill(t)
+}
+
+// eventuallyDone waits until each of the ticks, and no other, was restarted once and has succeeded.
+func (u *upgrade) eventuallyDone(t *testing.T, ticks ...time.Time) {
+	t.Helper()
+	var templates, records []string
+	for _, tick := range ticks {
+		templates = append(templates, tick.UTC().Format(time.RFC3339))
+		records = append([]string{succeeded(tick)}, records...)
+	}
+	for i, r := range u.restarts {
+		framework.Eventually(t, r.Name+" has restarted for each tick", func() error {
+			u.Refresh(t, r)
+			var got []string
+			for _, record := range r.Status.History {
+				got = append(got, outcomeOf(record.ScheduledTime.Time, record.Outcome, record.Reason, record.EarlierTicks))
+			}
+			if diff := cmp.Diff(records, got); diff != "" || r.Status.Active != nil {
+				return fmt.Errorf("active: %v, history (-want +got):\n%s", r.Status.Active, diff)
+			}
+			return nil
+		})
+		if got := u.RestartedAt(t, u.deployments[i]); !slices.Equal(got, templates) {
+			t.Errorf("%s was restarted at %q, want %q", r.Name, got, templates)
+		}
+	}
+}
+
+// eventuallyLabelled waits until the nodes have the label that the pool has now.
+func (u *upgrade) eventuallyLabelled(t *testing.T, want string) {
+	t.Helper()
+	framework.Eventually(t, "all nodes have the label "+want, func() error {
+		nodes := &corev1.NodeList{}
+		if err := u.List(t.Context(), nodes, client.MatchingLabels{"example.com/upgrade": want}); err != nil {
+			return err
+		}
+		if len(nodes.Items) != 2 {
+			return fmt.Errorf("%d nodes have it", len(nodes.Items))
+		}
+		return nil
+	})
+}
