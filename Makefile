@@ -340,6 +340,11 @@ vulncheck: ## Look for known vulnerabilities that our code can reach. VULNDB=URL
 	cd test && $(TOOL) govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 	$(KIT) vulncheck
 
+.PHONY: findings
+findings: ## Write what 'make release FINDINGS=bin/findings.json' says of vulnerabilities. VULNDB=URL for another database.
+	@mkdir -p $(BIN)
+	$(TOOL) govulncheck -format=json $(if $(VULNDB),-db $(VULNDB)) ./cmd/... >$(BIN)/findings.json
+
 .PHONY: reproducible
 reproducible: ## Build the binaries twice, elsewhere and from an empty cache the second time, and compare.
 	GO=$(GO) VERSION=$(VERSION) LDFLAGS='$(LDFLAGS)' hack/reproducible

@@ -29,6 +29,8 @@ type release struct {
 	// managers are the binaries for the image, in the order of platforms.
 	managers  map[platform][]byte
 	platforms []platform
+	// hasKit: there are archives of the kit.
+	hasKit bool
 	// digest is that of the image.
 	digest string
 }
@@ -124,13 +126,16 @@ func (r *release) forImage() error {
 
 // forModule adds the module for Go, which is read from the commit.
 func (r *release) forModule() error {
-	if r.commit == "" {
+	if r.commit == "" || !r.hasOperator() {
 		return nil
 	}
 	data, err := proxyOf(".", r.commit, r.version, r.at)
 	r.files["tidekeeper-"+r.version+"-goproxy.tar.gz"] = data
 	return err
 }
+
+// hasOperator: the release has more than the kit.
+func (r *release) hasOperator() bool { return len(r.plugins)+len(r.platforms) > 0 }
 
 // vex adds the VEX document, which takes findings.
 func (r *release) vex() error {
@@ -145,9 +150,16 @@ func (r *release) vex() error {
 	return err
 }
 
-// notes adds the notes of the release, the operator's and the kit's.
+// notes adds the notes of the release, of the operator and of the kit.
 func (r *release) notes() error {
-	for name, changelog := range map[string]string{"NOTES.md": "CHANGELOG.md", "NOTES-sandbox.md": "sandbox/CHANGELOG.md"} {
+	changelogs := map[string]string{}
+	if r.hasOperator() {
+		changelogs["NOTES.md"] = "CHANGELOG.md"
+	}
+	if r.hasKit {
+		changelogs["NOTES-sandbox.md"] = "sandbox/CHANGELOG.md"
+	}
+	for name, changelog := range changelogs {
 		text, err := os.ReadFile(changelog)
 		if err != nil {
 			return err
@@ -204,6 +216,8 @@ func (r *release) program(build string) error {
 		return err
 	}
 	switch program {
+	case "sandbox":
+		r.hasKit = true
 	case "kubectl-tide":
 		r.plugins = append(r.plugins, packed{platform: p, name: base + ".tar.gz", sha256: sha(data)})
 		if p.OS == "linux" {

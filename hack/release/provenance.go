@@ -47,8 +47,8 @@ const (
 // buildType names the page that says how to build the release again, which the parameters below are for.
 const buildType = "https://tidekeeper.dev/docs/tasks/verify-a-release#build-the-release-again"
 
-// provenanceOf says from which commit, by which Go and with which parameters the files were made. The holder of
-// the signing key vouches for it: a machine that runs make release is no isolated builder.
+// provenanceOf says from which commit, by which Go and with which parameters the files were made. The
+// owner of the key that signs it vouches for that: make release runs on any machine.
 func provenanceOf(r *release, builds []string) ([]byte, error) {
 	s := statement{Type: statementType, PredicateType: provenanceType}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
