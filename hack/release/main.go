@@ -4,7 +4,6 @@
 package main
 
 import (
-	"debug/buildinfo"
 	"errors"
 	"flag"
 	"fmt"
@@ -175,35 +174,28 @@ func (r *release) notes() error {
 
 // program adds the archive of a program for a platform, and the list of its modules.
 func (r *release) program(build string) error {
-	parts := strings.Split(build, "/")
-	if len(parts) != 3 {
+	names := strings.Split(build, "/")
+	if len(names) != 3 {
 		return errors.New("want PROGRAM/OS/ARCHITECTURE")
 	}
-	program, p := parts[0], platform{OS: parts[1], Architecture: parts[2]}
-	source := "."
-	if program == "sandbox" {
-		source = "sandbox"
-	}
-	bin := executable(program, p.OS)
-	path := filepath.Join(r.built, filepath.FromSlash(build), bin)
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	folder, err := folders(source)
-	if err != nil {
-		return err
-	}
-	thirdParty, err := licences(modulesOf(info), folder)
+	program, p := names[0], platform{OS: names[1], Architecture: names[2]}
+	parts := partsOf(program, p.OS)
+	files, info, thirdParty, err := r.programs(parts, p)
 	if err != nil {
 		return err
 	}
 	r.goVersion = info.GoVersion
-	files := []file{{name: bin, mode: 0o755}, {name: "LICENSE", mode: 0o644}, {name: "README.md", mode: 0o644}}
-	for i, from := range []string{path, filepath.Join(source, "LICENSE"), filepath.Join(source, "README.md")} {
-		if files[i].content, err = os.ReadFile(from); err != nil {
+	// The demo shows the operator, and has no pages of its own.
+	pages := parts[0].module
+	if program == demoArchive {
+		pages = "."
+	}
+	for _, name := range []string{"LICENSE", "README.md"} {
+		text, err := os.ReadFile(filepath.Join(pages, name))
+		if err != nil {
 			return err
 		}
+		files = append(files, file{name: name, mode: 0o644, content: text})
 	}
 	files = append(files, file{name: "THIRD-PARTY-LICENSES", mode: 0o644, content: thirdParty})
 	data, err := archive(files, r.at)
@@ -212,7 +204,7 @@ func (r *release) program(build string) error {
 	}
 	base := strings.Join([]string{program, r.version, p.OS, p.Architecture}, "-")
 	r.files[base+".tar.gz"] = data
-	if r.files[base+".cdx.json"], err = sbomOf(program, r.version, info); err != nil {
+	if r.files[base+".cdx.json"], err = sbomOf(strings.TrimSuffix(parts[0].bin, ".exe"), r.version, info); err != nil {
 		return err
 	}
 	switch program {

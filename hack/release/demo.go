@@ -1,0 +1,74 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// demoArchive is the archive with the demo: sandbox-demo, which 'sandbox demo' runs, and the
+// programs that it starts.
+const demoArchive = "tidekeeper-demo"
+
+// part is a program of an archive: the build that it is from, its name, and the folder of its Go module.
+type part struct{ build, bin, module string }
+
+// partsOf returns the programs of an archive; the archive's own is the first.
+func partsOf(program, os string) []part {
+	own := part{program, executable(program, os), "."}
+	kit := part{"sandbox", "sandbox", "sandbox"}
+	switch program {
+	case "sandbox":
+		return []part{kit}
+	case demoArchive:
+		return []part{{demoArchive, "sandbox-demo", "hack/demo"}, kit, {"tidekeeper", "tidekeeper", "."}, {"kubectl-tide", "kubectl-tide", "."}}
+	}
+	return []part{own}
+}
+
+// programs returns the programs of an archive as files, the build information of the first, and the
+// licences of all that is linked into them.
+func (r *release) programs(parts []part, p platform) (files []file, info *buildinfo.BuildInfo, thirdParty []byte, err error) {
+	var dirs []string
+	linked := map[string][]module{}
+	for _, part := range parts {
+		path := filepath.Join(r.built, part.build, p.OS, p.Architecture, part.bin)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		of, err := buildinfo.Read(bytes.NewReader(content))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if info == nil {
+			info = of
+		}
+		files = append(files, file{name: part.bin, mode: 0o755, content: content})
+		if !slices.Contains(dirs, part.module) {
+			dirs = append(dirs, part.module)
+		}
+		for _, m := range modulesOf(of) {
+			if !slices.Contains(linked[part.module], m) {
+				linked[part.module] = append(linked[part.module], m)
+			}
+		}
+	}
+	for _, dir := range dirs {
+		folder, err := folders(dir)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		texts, err := licences(linked[dir], folder)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		thirdParty = append(thirdParty, texts...)
+	}
+	return files, info, thirdParty, nil
+}
