@@ -30,7 +30,7 @@ type shared struct {
 func (s *shared) list(ctx context.Context, reader client.Reader, notBefore time.Time, c clock.PassiveClock) ([]tidekeeperv1.Freeze, error) {
 	return s.reads.Get(ctx, struct{}{}, c.Now(), notBefore, func(ctx context.Context) ([]tidekeeperv1.Freeze, error) {
 		list := &tidekeeperv1.FreezeList{}
-		if err := reader.List(ctx, list); err != nil && !apierrors.IsNotFound(err) { // Without their CRD there are none.
+		if err := reader.List(ctx, list); err != nil && !apierrors.IsNotFound(err) { // If the CRD is not installed, there are no Freezes.
 			return nil, fmt.Errorf("list freezes: %w", err)
 		}
 		return list.Items, nil

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// mostLearning is how many times as long as asked for the quiet time of baseline runs may become.
+// mostLearning is the maximum factor by which the quiet time of baseline runs may exceed the requested one.
 const mostLearning = 4
 
 // learnBaseline plays the workload twice without a fault, and with a quiet time twice as long if the two

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loop is what the small operators of these tests have in common: they look at
-// each object when it changes, and again when that has failed.
+// Package loop has the control loop that the small operators of these tests share: it handles each object at
+// each change, and retries after an error.
 package loop
 
 import (

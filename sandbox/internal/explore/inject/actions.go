@@ -89,7 +89,7 @@ func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
 	i.Rules.Remove(FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
-	// On a slow machine it takes longer to see whether the operator backs off.
+	// Wait longer on a slow machine, until the pace of retries shows whether the operator backs off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
