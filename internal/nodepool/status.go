@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
@@ -199,12 +201,13 @@ func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time
 }
 
 func managesMore(before, after *tidekeeperv1.NodePoolStatus) bool {
-	more := func(a, b []string) bool {
-		return slices.ContainsFunc(b, func(key string) bool { return !slices.Contains(a, key) })
+	known := sets.New(slices.Collect(setting.KeysOf(&before.Managed))...)
+	for key := range setting.KeysOf(&after.Managed) {
+		if !known.Has(key) {
+			return true
+		}
 	}
-	return more(before.Managed.Labels, after.Managed.Labels) ||
-		more(before.Managed.Annotations, after.Managed.Annotations) ||
-		more(before.Managed.Taints, after.Managed.Taints)
+	return false
 }
 
 func withoutUtilization(status *tidekeeperv1.NodePoolStatus) *tidekeeperv1.NodePoolStatus {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/nodepool/ownership"
@@ -205,17 +206,8 @@ func (m *PoolBuilder) Taint(key, value string, effect corev1.TaintEffect) *PoolB
 
 // Managing adds managed keys to the keys of the spec.
 func (m *PoolBuilder) Managing(keys ...setting.Key) *PoolBuilder {
-	managed := &m.pool.Status.Managed
-	for _, key := range keys {
-		switch key.Kind {
-		case setting.Label:
-			managed.Labels = append(managed.Labels, key.Name)
-		case setting.Annotation:
-			managed.Annotations = append(managed.Annotations, key.Name)
-		default:
-			managed.Taints = append(managed.Taints, key.Name)
-		}
-	}
+	all := sets.New(slices.Collect(setting.KeysOf(&m.pool.Status.Managed))...)
+	m.pool.Status.Managed = setting.ManagedKeys(all.Insert(keys...))
 	return m
 }
 
