@@ -4,8 +4,10 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -121,7 +123,7 @@ func capacityPage(r *request) (*page, error) {
 	}
 	p := &page{title: "What if", template: "capacity", data: d, json: []view.PoolFit{}, command: command, unknown: s.unknown(capacityKinds...)}
 	if pod != nil {
-		d.Requests = resources.Text(capacity.RequestsOf(pod))
+		d.Requests = resources.TextOfRequests(capacity.RequestsOf(pod))
 	}
 	room := r.room()
 	if room == nil {
@@ -194,11 +196,20 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 			mistake = err
 		}
 	}
+	if mistake == nil && len(command) == 2 {
+		mistake = errNothingAsked
+	}
 	if mistake != nil {
 		return nil, command, mistake
 	}
 	return requests, command, nil
 }
+
+// errNothingAsked is the error for a form without amounts, as for its command without flags.
+var errNothingAsked = errors.New("write an amount that a copy requests, or a workload")
+
+// anExponent is the end of an amount with a power of ten. Powers of more digits take too long to parse.
+var anExponent = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{1,2}$`)
 
 // longestAmount is the maximum length of an amount: longer texts take too long to parse.
 const longestAmount = 40
@@ -213,7 +224,7 @@ func (f *field) addTo(requests corev1.ResourceList) error {
 		}
 		name, text = corev1.ResourceName(left), right
 	}
-	if len(text) > longestAmount || strings.ContainsAny(text, "eE") && !strings.HasSuffix(text, "E") && !strings.HasSuffix(text, "Ei") {
+	if len(text) > longestAmount || strings.ContainsAny(text, "eE") && !strings.HasSuffix(text, "E") && !strings.HasSuffix(text, "Ei") && !anExponent.MatchString(text) {
 		return fmt.Errorf("%s: write an amount such as %s", f.Label, f.Example)
 	}
 	amount, err := resource.ParseQuantity(text)

@@ -20,7 +20,9 @@ func TestForm(t *testing.T) {
 	}{
 		{"", "1 CPU, 2Gi memory", "pools fit --cpu 1 --memory 2Gi", ""},
 		{"cpu=500m&memory=", "0.5 CPU", "pools fit --cpu 500m", ""},
-		{"cpu=&gpu=2&request=ephemeral-storage%3D10Gi", "2 nvidia.com/gpu", "pools fit --gpu 2 --request ephemeral-storage=10Gi", ""},
+		{"cpu=&gpu=2&request=ephemeral-storage%3D10Gi", "10Gi ephemeral-storage, 2 nvidia.com/gpu", "pools fit --gpu 2 --request ephemeral-storage=10Gi", ""},
+		{"cpu=&memory=1e5", "97.7Ki memory", "pools fit --memory 1e5", ""},
+		{"cpu=&memory=", "nothing", "pools fit", "write an amount that a copy requests, or a workload"},
 		{"cpu=x", "nothing", "pools fit --cpu x", "CPU: write an amount such as 500m"},
 		{"cpu=-1", "nothing", "pools fit --cpu -1", "CPU: write an amount such as 500m"},
 		{"memory=1e2000000000", "nothing", "pools fit --memory 1e2000000000", "Memory: write an amount such as 2Gi"},
@@ -37,7 +39,7 @@ func TestForm(t *testing.T) {
 		if mistake != nil {
 			said = mistake.Error()
 		}
-		if diff := cmp.Diff([]string{tc.requests, tc.command, tc.mistake}, []string{resources.Text(requests), strings.Join(command, " "), said}); diff != "" {
+		if diff := cmp.Diff([]string{tc.requests, tc.command, tc.mistake}, []string{resources.TextOfRequests(requests), strings.Join(command, " "), said}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.query, diff)
 		}
 	}

@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -13,10 +14,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
 // siteOf returns the site of a cluster with a restart and a Freeze, to a user who reads all kinds but
@@ -134,5 +137,48 @@ func TestFleetIsNotZero(t *testing.T) {
 	w := send(s, "GET", "/overview.json", ourHost, bearer(testToken), "")
 	if !strings.Contains(w.Body.String(), `"context": "blind"`) {
 		t.Errorf("the data does not name the cluster that is not known: %s", w.Body)
+	}
+}
+
+// A manager without leader election that has ended is noticed by a tick that is overdue.
+func TestOverdueTickShowsThatNoManagerRuns(t *testing.T) {
+	due := metav1.NewTime(noon.Add(-time.Hour))
+	for _, tc := range []struct {
+		name   string
+		change func(*tidekeeperv1.ScheduledRestart)
+		want   bool
+	}{
+		{"its tick is to come", func(*tidekeeperv1.ScheduledRestart) {}, false},
+		{"its tick is overdue", func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = &due }, true},
+		{"the start of its spread is overdue", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime, r.Status.NextStartTime = &due, &due
+		}, true},
+		{"it has failed before", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime, r.Status.ConsecutiveFailures = &due, 1
+		}, true},
+		{"it waits, and its deadline is past", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime, r.Status.Conditions[0].Reason = &due, tidekeeperv1.ReasonTargetUnhealthy
+		}, true},
+		{"it waits, and its deadline is to come", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime, r.Status.Conditions[0].Reason, r.Spec.StartingDeadlineSeconds = &due, tidekeeperv1.ReasonTargetUnhealthy, 7200
+		}, false},
+		{"it is stalled", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime = &due
+			r.Status.Conditions[0].Reason = tidekeeperv1.ReasonOrphaned
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: tidekeeperv1.ConditionStalled, Status: metav1.ConditionTrue})
+		}, false},
+		{"it is suspended", func(r *tidekeeperv1.ScheduledRestart) {
+			r.Status.NextScheduleTime, r.Spec.Suspend = &due, true
+		}, false},
+	} {
+		restart := restartOfWeb()
+		restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: tidekeeperv1.ReasonScheduled}}
+		tc.change(&restart)
+		m := aMember(t, "prod", nil, answers, nil, []tidekeeperv1.ScheduledRestart{restart})
+		m.models.lookups.cluster.Manager = func(context.Context) view.Manager { return view.ManagerOf(nil, noon) }
+		e, _ := pageOf(t, NewSite(m, Options{Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC}), "/")
+		if got := strings.Contains(strings.ToLower(e.HTML), "no manager"); got != tc.want {
+			t.Errorf("%s: it is said that no manager runs: %v, want %v", tc.name, got, tc.want)
+		}
 	}
 }

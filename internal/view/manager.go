@@ -102,7 +102,22 @@ func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time)
 		if next := RestartOf(r, nil).NextStart; next != nil && next.Before(now) {
 			u.add(kind, r, *next, now)
 		}
+	default:
+		if expired := expiry(r); !expired.IsZero() && expired.Before(now) {
+			u.add(kind, r, expired, now)
+		}
 	}
+}
+
+// expiry returns the deadline of the next tick, after which a running manager has recorded the tick,
+// whatever holds it back. It is zero for a restart that is suspended, stalled or active.
+func expiry(r *tidekeeperv1.ScheduledRestart) time.Time {
+	shown := RestartOf(r, nil)
+	stalled := meta.IsStatusConditionTrue(r.Status.Conditions, tidekeeperv1.ConditionStalled)
+	if stalled || r.Spec.Suspend || r.Status.Active != nil || !shown.ByTick || r.Spec.StartingDeadlineSeconds <= 0 {
+		return time.Time{}
+	}
+	return shown.NextStart.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 }
 
 // NoticesRequest reports whether the status of a ScheduledRestart shows the request in its annotation, if

@@ -110,7 +110,9 @@ func (c *cluster) kinds() []dashboard.Kind {
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
 		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return cmdutil.NewList(k) })
-		kind.Optional = k.Optional
+		if kind.Optional = k.Optional; k.Optional {
+			kind.Source = unlessUnserved(kind.Source, c.config, k.GroupVersion().WithResource(k.Resource))
+		}
 		kinds = append(kinds, kind)
 	}
 	return kinds

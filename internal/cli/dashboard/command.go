@@ -8,6 +8,7 @@
 //   - pods.go, keep.go: pods, of which there are many, and the fields that are kept of objects
 //   - browser.go: opening a browser
 //   - terminal.go, input_unix.go, input_other.go: the Enter key, and the end of the terminal
+//   - unserved.go: kinds that the cluster does not serve
 //   - header.go: the header for programs
 package dashboard
 

@@ -153,7 +153,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		o.Console.NothingFound("node pools", "", false)
 		return nil
 	}
-	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.Text(capacity.RequestsOf(pod))))
+	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.TextOfRequests(capacity.RequestsOf(pod))))
 	if what := fits[0].AtMost; len(what) > 0 {
 		fmt.Fprintf(o.Console.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
 	}

@@ -23,6 +23,10 @@ import (
 // during its start, it does not know all rights and kinds yet.
 const maxRefusal = 30 * time.Second
 
+// longestPause is the longest time between two attempts, but for its jitter: an API server that is back is
+// noticed after that.
+const longestPause = 2 * time.Second
+
 // Connection lists and watches, and retries while the API server is unreachable. An informer
 // does so, too, but waits up to a minute between two attempts, and reports nothing.
 type Connection struct {
@@ -53,7 +57,7 @@ func (c *Connection) ListerWatcher() *cache.ListWatch {
 
 // retry calls ask until the informer can handle the result.
 func retry[T any](ctx context.Context, c *Connection, ask func() (T, error)) (T, error) {
-	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 5 * time.Second}
+	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: longestPause}
 	for {
 		answer, err := ask()
 		if err == nil {

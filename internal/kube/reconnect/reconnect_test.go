@@ -124,3 +124,22 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 }
+
+// However long an outage was, an API server that is back is noticed within the longest pause and its jitter.
+func TestConnectionNoticesTheEndOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Now().Add(time.Hour)
+		c := &Connection{Source: &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			if time.Now().Before(back) {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+			}
+			return &corev1.PodList{}, nil
+		}}}
+		if _, err := c.ListerWatcher().ListWithContextFunc(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(back); late > 2400*time.Millisecond {
+			t.Errorf("the API server is noticed %s after it is back", late)
+		}
+	})
+}
