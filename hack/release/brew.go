@@ -10,6 +10,8 @@ import (
 )
 
 // formula is the Homebrew formula of the plugin, without what Homebrew says of its platforms.
+//
+//nolint:dupword // Ruby ends its blocks so.
 var formula = template.Must(template.New("formula").Parse(`class KubectlTide < Formula
   desc "Show node pools and scheduled restarts"
   homepage "https://tidekeeper.dev"

@@ -68,6 +68,7 @@ func TestInstallNamesTheImage(t *testing.T) {
 	}
 }
 
+//nolint:dupword // Ruby ends its blocks so.
 func TestFormulaHasItsSystems(t *testing.T) {
 	text, err := brewOf("v0.1.0", "https://example.dev/v0.1.0", []packed{
 		{platform{"linux", "amd64"}, "a.tar.gz", "1"}, {platform{"darwin", "arm64"}, "b.tar.gz", "2"}, {platform{"windows", "amd64"}, "c.tar.gz", "3"},

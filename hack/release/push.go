@@ -221,7 +221,7 @@ func (b blob) descriptor() descriptor {
 	return descriptor{MediaType: b.mediaType, Digest: "sha256:" + sha(b.content), Size: len(b.content)}
 }
 
-// RawManifest and MediaType make a manifest one that remote can push.
+// RawManifest makes a manifest one that remote can push.
 func (b blob) RawManifest() ([]byte, error)        { return b.content, nil }
 func (b blob) MediaType() (types.MediaType, error) { return types.MediaType(b.mediaType), nil }
 
