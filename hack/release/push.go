@@ -222,8 +222,12 @@ func (b blob) descriptor() descriptor {
 }
 
 // RawManifest makes a manifest one that remote can push.
-func (b blob) RawManifest() ([]byte, error)        { return b.content, nil }
-func (b blob) MediaType() (types.MediaType, error) { return types.MediaType(b.mediaType), nil }
+func (b blob) RawManifest() ([]byte, error) { return b.content, nil }
+
+// MediaType completes the interface of RawManifest.
+func (b blob) MediaType() (types.MediaType, error) { //nolint:unparam // the interface asks for the error
+	return types.MediaType(b.mediaType), nil
+}
 
 // pushArtifact pushes a manifest with a configuration and one layer, and returns its digest.
 func pushArtifact(to name.Repository, tag string, config, layer blob, annotations map[string]string) (string, error) {
