@@ -107,6 +107,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 	}
 	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
 	freezes.Optional = true // The installed CRDs may be older than the plugin.
+	freezes.Source = unlessUnserved(freezes.Source, c.config, tidekeeperv1.SchemeGroupVersion.WithResource(freezes.Name))
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
 		kind := c.kind(k.Resource, k.New(), c.about.Namespace, func() client.ObjectList { return cmdutil.NewList(k) })
