@@ -124,7 +124,7 @@ func TestCommands(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^  (\S+)`).FindAllStringSubmatch(list, -1) {
 		names = append(names, m[1])
 	}
-	want := "component down explore fuzz help kubeconfig kubectl nodes proxy replay run snapshot status up"
+	want := "component demo down explore fuzz help kubeconfig kubectl nodes proxy replay run snapshot status up"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the commands are\n%s, want\n%s", got, want)
 	}
