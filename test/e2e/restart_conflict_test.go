@@ -52,6 +52,9 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 			name := name + "-alone"
 			workload(t, "Deployment", name)
 			r := suspendedRestart(t, name)
+			// When the manager knows a later object, it has had the events of this one so far.
+			workload(t, "Deployment", name+"-later")
+			suspendedRestart(t, name+"-later")
 			// Of the events, the one of the request comes, and those of the manager's own writes do not.
 			proxy.Add(t, fmt.Sprintf(`rules:
 - {name: conflict, match: {verbs: [patch], resources: [%s], names: [%s]}, count: {times: 1}, fault: {kind: Error, code: 409, reason: Conflict}}
