@@ -6,10 +6,12 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
@@ -56,4 +58,84 @@ func TestSettingsOfAnOlderManager(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The plugin takes the settings of the restart budget from the manager that leads: not those of a
+// standby, nor those of a leader that is gone. Nonsense, and settings that its user may not read, it
+// assumes, and says so.
+func TestSettingsAreThoseOfTheLeader(t *testing.T) {
+	elect := cluster.ElectUntilReleased(t)
+	const (
+		ofFirst  = "of 6 slots, and 0 of the 3 that this namespace may have\n"
+		ofSecond = "of 8 slots, and 0 of the 2 that this namespace may have\n"
+		assumed  = " (assumed: --max-concurrent-restarts 20, --restart-namespace-share 50)\n"
+	)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}}
+	cluster.AddNodes(t, "settings", 1)
+	first := cluster.StartManager(t, append(elect, "--max-concurrent-restarts=6", "--restart-slot-age=7m")...)
+	w := aTruthWorld(t, "settings", time.Now().Add(12*time.Hour), 3600, nil, nil)
+	gates := func(kubeconfig string) string {
+		t.Helper()
+		r := command{kubeconfig: kubeconfig, args: []string{"restarts", "gates", "web", "-n", w.namespace}}.run(t)
+		if r.code != 0 {
+			t.Errorf("gates: %+v", r)
+		}
+		return r.stdout + r.stderr
+	}
+	eventuallySays := func(what, kubeconfig, want string) {
+		t.Helper()
+		framework.Eventually(t, what, func() error {
+			if said := gates(kubeconfig); !strings.Contains(said, want) {
+				return fmt.Errorf("it says:\n%s", said)
+			}
+			return nil
+		})
+	}
+	eventuallySays("the settings are those of the leader", cluster.Kubeconfig, ofFirst)
+	cluster.Refresh(t, lease)
+	leader := *lease.Spec.HolderIdentity
+	cluster.StartManager(t, append(elect, "--max-concurrent-restarts=8", "--restart-namespace-share=25", "--restart-slot-age=9m")...)
+	if said := gates(cluster.Kubeconfig); !strings.Contains(said, ofFirst) {
+		t.Errorf("beside a standby it says:\n%s", said)
+	}
+
+	first.Kill(t)
+	cluster.ExpireLease(t)
+	framework.Eventually(t, "the settings are those of the next leader", func() error {
+		cluster.Refresh(t, lease)
+		said := gates(cluster.Kubeconfig)
+		if *lease.Spec.HolderIdentity != leader && strings.Contains(said, ofFirst) {
+			t.Errorf("%s leads, and the plugin takes the settings of %s:\n%s", *lease.Spec.HolderIdentity, leader, said)
+		}
+		if !strings.Contains(said, ofSecond) {
+			return fmt.Errorf("it says:\n%s", said)
+		}
+		return nil
+	})
+	if said := w.says(t, "forecast", 0); strings.Contains(said, "--max-concurrent-restarts") || strings.Contains(said, "--restart-slot-age") {
+		t.Errorf("the forecast assumes what the manager has published:\n%s", said)
+	}
+
+	cluster.Apply(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "settings-reader", Namespace: w.namespace},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "settings-reader"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+	})
+	reader := cluster.UserKubeconfig(t, "settings-reader")
+	framework.Eventually(t, "the reader may read ScheduledRestarts", func() error {
+		out, err := cluster.Kubectl("", "auth", "can-i", "list", "scheduledrestarts", "-n", w.namespace, "--as=settings-reader")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	eventuallySays("a user who may not read the lease reads what is assumed", reader, assumed)
+
+	for _, nonsense := range []string{"lots", "0", "99999999999999999999"} {
+		cluster.Refresh(t, lease)
+		cluster.Change(t, lease, func() { lease.Labels["settings.tidekeeper.dev/max-concurrent-restarts"] = nonsense })
+		if said := gates(cluster.Kubeconfig); strings.Contains(said, "of "+nonsense+" slots") {
+			t.Errorf("the plugin believes %q:\n%s", nonsense, said)
+		}
+	}
 }

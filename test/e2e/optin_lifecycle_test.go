@@ -131,26 +131,38 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	eventuallyGone(t, restart)
 }
 
+// orphan deletes a workload that has opted in, and keeps its dependents. The garbage collector keeps those
+// dependents only that it knows, so it is made to collect a later ScheduledRestart before.
+func orphan(t *testing.T, w client.Object) {
+	t.Helper()
+	collectorKnows(t, w.GetName()+"-known")
+	if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyGone(t, w)
+}
+
+// collectorKnows waits until the garbage collector knows all ScheduledRestarts of now: it has collected one
+// that is made later, for a workload of the given name.
+func collectorKnows(t *testing.T, name string) {
+	t.Helper()
+	collected := optInWorkload("Deployment", name, optInKey, "true")
+	cluster.Apply(t, collected)
+	later := eventuallyOptIn(t, name, wanted{Suspend: true})
+	cluster.Delete(t, collected)
+	eventuallyGone(t, later)
+}
+
 // If a workload is deleted with its dependents orphaned, and created again, it adopts its
 // ScheduledRestart, as it adopts its pods.
 func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 	cluster.StartManager(t)
-	// While the garbage collector does not know the kind, it orphans nothing.
-	collected := optInWorkload("Deployment", "s46-collected", optInKey, "true")
-	cluster.Apply(t, collected)
-	restart := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
-	cluster.Delete(t, collected)
-	eventuallyGone(t, restart)
-
 	forEachKind(t, func(t *testing.T, kind, name string) {
 		w := optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 3 * * *")
 		cluster.Apply(t, w)
 		before := eventuallyOptIn(t, name, wanted{Schedule: "0 3 * * *"})
 		cluster.Change(t, before, func() { before.Spec.Suspend = true })
-		if err := cluster.Client.Delete(t.Context(), w, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-			t.Fatal(err)
-		}
-		eventuallyGone(t, w)
+		orphan(t, w)
 		w = optInWorkload(kind, name, optInKey, "true", scheduleKey, "0 4 * * *")
 		cluster.Apply(t, w)
 		after := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *", Suspend: true})
@@ -166,13 +178,6 @@ func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s46-orphan"
 	cluster.AddNodes(t, name, 1)
-	// While the garbage collector does not know the kind, it orphans nothing.
-	collected := optInWorkload("Deployment", "s46-known", optInKey, "true")
-	cluster.Apply(t, collected)
-	known := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
-	cluster.Delete(t, collected)
-	eventuallyGone(t, known)
-
 	optedIn := workload(t, "Deployment", name)
 	// No tick is due while the test runs.
 	schedule := fmt.Sprintf("0 %d * * *", time.Now().Add(12*time.Hour).UTC().Hour())
@@ -185,10 +190,7 @@ func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if err := cluster.Client.Delete(t.Context(), optedIn, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
-	}
-	eventuallyGone(t, optedIn)
+	orphan(t, optedIn)
 	w := workload(t, "Deployment", name)
 	eventuallyRestart(t, r, framework.Patience, "is stopped", func() error {
 		if next := r.Status.NextScheduleTime; next != nil {
@@ -210,4 +212,5 @@ func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 		}
 		return nil
 	})
+	cluster.Delete(t, r)
 }

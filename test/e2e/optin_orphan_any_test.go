@@ -76,13 +76,6 @@ func orphanRestartsNothing(t *testing.T, name string, replace func(*testing.T, c
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.WithClocks(t).StartManager(t, append(withConfig, "--kubeconfig", proxy.Kubeconfig, clock.Flag(), "--max-concurrent-restarts=4000", "--restart-namespace-share=100")...)
 	cluster.AddNodes(t, name, 1)
-	// While the garbage collector does not know the kind, it orphans nothing.
-	collected := optInWorkload("Deployment", name+"-known", optInKey, "true")
-	cluster.Apply(t, collected)
-	known := eventuallyOptIn(t, collected.GetName(), wanted{Suspend: true})
-	cluster.Delete(t, collected)
-	eventuallyGone(t, known)
-
 	// A workload beside it, with a ScheduledRestart that a user wrote, shows what the manager has seen.
 	c := configMap(t, name, map[string]string{"a": "1"})
 	beside := configured(t, workload(t, "Deployment", name+"-beside"), "Deployment", name+"-beside", allOf(name))
@@ -114,6 +107,7 @@ func orphanRestartsNothing(t *testing.T, name string, replace func(*testing.T, c
 			return nil
 		})
 	}
+	collectorKnows(t, name+"-known")
 	clock.Set(t, tick.Add(-time.Second))
 	eventuallyRestart(t, r, framework.Patience, "has claimed its tick", func() error {
 		if r.Status.Active == nil {
