@@ -110,8 +110,8 @@ func TestFit(t *testing.T) {
 	pod := aPod("new", "", "", "", "cpu", "1", "memory", "2Gi")
 	equal(t, "fit", Fit{
 		Copies: 7, Nodes: 2, OnEmptyNode: 7,
-		LimitedBy: []Count{{"memory", 1}, {"pods", 1}},
-		Refused:   []Count{{"cordoned", 1}, {"not enough cpu", 1}, {"taint gpu:NoSchedule", 1}},
+		LimitedBy: []Count{{"memory", 1, false}, {"pods", 1, false}},
+		Refused:   []Count{{"cordoned", 1, false}, {"not enough cpu", 1, false}, {"taint gpu:NoSchedule", 1, false}},
 	}, c.Members(names).Fit(&pod))
 
 	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -119,15 +119,15 @@ func TestFit(t *testing.T) {
 	pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
 	equal(t, "fit", Fit{
 		Copies: 8, Nodes: 1, OnEmptyNode: 8, AtMost: []string{"persistent volumes"},
-		LimitedBy: []Count{{"cpu", 1}}, Refused: []Count{{"node selector or affinity", 4}},
+		LimitedBy: []Count{{"cpu", 1, false}}, Refused: []Count{{"node selector or affinity", 4, false}},
 	}, c.Members(names).Fit(&pod))
 
 	pod = aPod("huge", "", "", "", "cpu", "64")
-	equal(t, "fit", Fit{Refused: []Count{{"larger than the node: cpu", 3}, {"cordoned and larger than the node: cpu", 1}, {"taint gpu:NoSchedule and larger than the node: cpu", 1}}}, c.Members(names).Fit(&pod))
+	equal(t, "fit", Fit{Refused: []Count{{"larger than the node: cpu", 3, true}, {"cordoned and larger than the node: cpu", 1, true}, {"taint gpu:NoSchedule and larger than the node: cpu", 1, true}}}, c.Members(names).Fit(&pod))
 
 	pod = aPod("gpu", "", "", "", "nvidia.com/gpu", "1")
 	equal(t, "fit", Fit{Refused: []Count{
-		{"no node has nvidia.com/gpu", 3}, {"cordoned and no node has nvidia.com/gpu", 1}, {"taint gpu:NoSchedule and no node has nvidia.com/gpu", 1},
+		{"no node has nvidia.com/gpu", 3, false}, {"cordoned and no node has nvidia.com/gpu", 1, false}, {"taint gpu:NoSchedule and no node has nvidia.com/gpu", 1, false},
 	}}, c.Members(names).Fit(&pod))
 }
 

@@ -36,42 +36,39 @@ type Fit struct {
 type Count struct {
 	What  string `json:"what"`
 	Nodes int    `json:"nodes"`
+	// TooSmall is set for nodes that are smaller than the pod, and may be excluded for more reasons.
+	TooSmall bool `json:"-"`
 }
-
-// tooSmall begins what is said of a node that is smaller than a pod.
-const tooSmall = "larger than the node: "
-
-// TooSmall reports whether the nodes are too small, and may be excluded by more than that.
-func (c Count) TooSmall() bool { return strings.Contains(c.What, tooSmall) }
 
 // Fit returns the number of copies of the pod that fit on the nodes.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
 	f := Fit{AtMost: m.classes.unevaluated(class)}
-	limits, refusals := map[string]int{}, map[string]int{}
+	limits, refusals := map[Count]int{}, map[Count]int{}
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
 		reasons := class.refusals(n.object)
+		tooSmall := class.unknown == "" && most == 0
 		switch {
 		case class.unknown != "":
 			reasons = append(reasons, "no node has "+string(class.unknown))
-		case most == 0:
-			reasons = append(reasons, tooSmall+lacking)
+		case tooSmall:
+			reasons = append(reasons, "larger than the node: "+lacking)
 		}
 		if len(reasons) > 0 {
-			refusals[strings.Join(reasons, " and ")]++
+			refusals[Count{What: strings.Join(reasons, " and "), TooSmall: tooSmall}]++
 			continue
 		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
 		copies, limit := m.axes.copies(n.free, class.request)
 		if copies == 0 {
-			refusals["not enough "+limit]++
+			refusals[Count{What: "not enough " + limit}]++
 			continue
 		}
 		f.Nodes++
 		f.Copies += copies
-		limits[limit]++
+		limits[Count{What: limit}]++
 	}
 	f.LimitedBy, f.Refused = counts(limits), counts(refusals)
 	return f
@@ -84,11 +81,12 @@ func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return sums.List()
 }
 
-// counts returns the counts in descending order.
-func counts(of map[string]int) []Count {
+// counts returns properties with their numbers of nodes, in descending order.
+func counts(of map[Count]int) []Count {
 	list := []Count{}
-	for what, nodes := range of {
-		list = append(list, Count{what, nodes})
+	for c, nodes := range of {
+		c.Nodes = nodes
+		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.What, b.What)) })
 	return list

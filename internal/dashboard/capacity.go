@@ -153,9 +153,10 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// severityOfNone is how bad it is that a pool takes no copy: a pool that excludes the pod lacks nothing.
+// severityOfNone is the severity of a pool that takes no copy: a full pool, or one with smaller nodes, lacks
+// something, and a pool that excludes the pod does not.
 func severityOfNone(fit *view.PoolFit) view.Severity {
-	if len(fit.LimitedBy) > 0 || slices.ContainsFunc(fit.Refused, capacity.Count.TooSmall) {
+	if fit.OnEmptyNode > 0 || slices.ContainsFunc(fit.Refused, func(c capacity.Count) bool { return c.TooSmall }) {
 		return view.Warning
 	}
 	return view.Neutral

@@ -18,9 +18,9 @@ func TestAPoolThatExcludesAPod(t *testing.T) {
 	}{
 		"without nodes":      {capacity.Fit{}, view.Neutral},
 		"by a taint":         {capacity.Fit{Refused: []capacity.Count{{What: "taint gpu:NoSchedule", Nodes: 3}}}, view.Neutral},
-		"too small":          {capacity.Fit{Refused: []capacity.Count{{What: "larger than the node: cpu", Nodes: 3}}}, view.Warning},
-		"a taint, too small": {capacity.Fit{Refused: []capacity.Count{{What: "taint gpu:NoSchedule and larger than the node: cpu", Nodes: 3}}}, view.Warning},
-		"full":               {capacity.Fit{LimitedBy: []capacity.Count{{What: "cpu", Nodes: 3}}}, view.Warning},
+		"too small":          {capacity.Fit{Refused: []capacity.Count{{What: "larger than the node: cpu", Nodes: 3, TooSmall: true}}}, view.Warning},
+		"a taint, too small": {capacity.Fit{Refused: []capacity.Count{{What: "taint gpu:NoSchedule and larger than the node: cpu", Nodes: 3, TooSmall: true}}}, view.Warning},
+		"full":               {capacity.Fit{OnEmptyNode: 2, Refused: []capacity.Count{{What: "not enough cpu", Nodes: 3}}}, view.Warning},
 	} {
 		if got := severityOfNone(&view.PoolFit{Fit: tc.fit}); got != tc.want {
 			t.Errorf("%s: no copy fits is %q, want %q", name, got, tc.want)
