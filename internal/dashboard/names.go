@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tidekeeper.dev/tidekeeper/internal/schedule"
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
@@ -96,7 +97,7 @@ func wordedTimes(message string, now time.Time, local *time.Location) []shownTim
 
 // zoneBeside returns the time zone of a schedule if its clock is another than that of the page now.
 func zoneBeside(zone string, now time.Time, local *time.Location) string {
-	in, err := time.LoadLocation(zone)
+	in, err := schedule.Zone(zone)
 	if err != nil {
 		return zone
 	}

@@ -52,10 +52,11 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	for _, object := range list {
 		shown := view.RestartOf(object, shared)
 		shown.AddFreezes(object, t.freezes[object.Namespace], t.now)
-		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Of: shown.Target, Zone: zoneBeside(shown.TimeZone, t.now, t.local), Next: shownTime{Text: "–"}}
+		row := restartRow{Restart: shown, object: object, Key: object.Namespace + "/" + object.Name, Of: shown.Target, Next: shownTime{Text: "–"}}
 		if !t.address.shows(row.Namespace) || !t.address.matches(row.Key+" "+row.Target) {
 			continue
 		}
+		row.Zone = zoneBeside(shown.TimeZone, t.now, t.local)
 		row.Href, row.Chosen = "/restarts"+t.address.with("restart", row.Key), t.address.get("restart") == row.Key
 		if object.Spec.TargetRef.Name == object.Name {
 			row.Of = object.Spec.TargetRef.Kind

@@ -45,7 +45,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schedule %.64q: %w", expression, err)
 	}
-	location, err := loadZone(zone)
+	location, err := Zone(zone)
 	if err != nil {
 		return nil, err
 	}

@@ -247,7 +247,7 @@ func TestMonotonicClock(t *testing.T) {
 // A walk from stretch to stretch must make progress, in both directions.
 func TestStretches(t *testing.T) {
 	for _, zone := range testZones {
-		location, err := loadZone(zone)
+		location, err := Zone(zone)
 		if err != nil {
 			t.Fatal(err)
 		}

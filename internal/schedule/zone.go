@@ -26,8 +26,8 @@ var zoneName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_
 // clock does not.
 var notZones = regexp.MustCompile(`(?i)^(local|localtime|posixrules|factory|posix/.*|right/.*)$`)
 
-// loadZone returns the zone with that name; UTC for "".
-func loadZone(name string) (*time.Location, error) {
+// Zone returns the time zone with a name of the IANA database; UTC for "". The error is for users.
+func Zone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
 	}
