@@ -6,10 +6,7 @@ package main
 import (
 	"go/parser"
 	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -36,16 +33,11 @@ var ceilings = []struct {
 var judges = []string{"sandbox/internal/explore/", "sandbox/internal/fuzz/"}
 
 func TestCommentsNameTheirThing(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files, err := listFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range ceilings {
-		ours := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-			return !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || !hasPrefix(file, c.folders) || hasPrefix(file, c.but)
-		})
-		words, density := densityOf(t, root, ours, func(file string, source []byte) []byte {
+		ours := func(file string) bool {
+			return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && hasPrefix(file, c.folders) && !hasPrefix(file, c.but)
+		}
+		words, density := densityOf(t, ours, func(file string, source []byte) []byte {
 			set := token.NewFileSet()
 			parsed, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
@@ -64,21 +56,11 @@ func TestCommentsNameTheirThing(t *testing.T) {
 	}
 }
 
-// densityOf counts the words in the prose of files, and how many of 1,000 are in place of nouns.
-func densityOf(t *testing.T, root string, files []string, prose func(file string, source []byte) []byte) (words int, density float64) {
+// densityOf counts the words in the prose of the wanted files, and how many of 1,000 are in place of nouns.
+func densityOf(t *testing.T, wanted func(file string) bool, prose func(file string, source []byte) []byte) (words int, density float64) {
 	t.Helper()
 	found := 0
-	for _, file := range files {
-		if isExempt(file) {
-			continue
-		}
-		source, err := os.ReadFile(filepath.Join(root, file))
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, source := range contents(t, func(file string) bool { return wanted(file) && !isExempt(file) }) {
 		text := prose(file, source)
 		words += len(word.FindAll(text, -1))
 		found += len(inPlaceOfNouns.FindAll(text, -1))

@@ -4,8 +4,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,16 +43,9 @@ var pageCeilings = []struct {
 }
 
 func TestPagesNameTheirThing(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files, err := listFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range pageCeilings {
-		pages := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-			return !strings.HasSuffix(file, ".md") || !hasPrefix(file, c.folders)
-		})
-		words, density := densityOf(t, root, pages, func(_ string, source []byte) []byte { return proseOfMarkdown(source) })
+		pages := func(file string) bool { return strings.HasSuffix(file, ".md") && hasPrefix(file, c.folders) }
+		words, density := densityOf(t, pages, func(_ string, source []byte) []byte { return proseOfMarkdown(source) })
 		if words < 5_000 || density > c.most {
 			t.Errorf("%v: %.1f of 1,000 words (%d) are in place of nouns (%s), want at most %.1f: name the thing", c.folders, density, words, inPlaceOfNouns, c.most)
 		}
@@ -84,23 +75,10 @@ func wordsOf(text string) int {
 
 // All pages together are read in a few hours, and one page in a few minutes. Generated pages are not counted.
 func TestPagesAreFew(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files, err := listFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
 	words := 0
-	for _, file := range files {
-		if !strings.HasSuffix(file, ".md") || !hasPrefix(file, wholePages) || isExempt(file) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, text := range contents(t, func(file string) bool {
+		return strings.HasSuffix(file, ".md") && hasPrefix(file, wholePages) && !isExempt(file)
+	}) {
 		n := wordsOf(string(text))
 		if n > maxPageWords && !slices.Contains(tables, file) {
 			t.Errorf("%s has %d words, want at most %d: split it by task or concept", file, n, maxPageWords)

@@ -43,21 +43,8 @@ func mixes(file, pkg string) string {
 
 // Both products are apart in each Go file of each module, whatever its build tags.
 func TestProductsAreApart(t *testing.T) {
-	files, err := listFiles("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	used := map[string]bool{}
-	for _, file := range files {
-		if filepath.Ext(file) != ".go" {
-			continue
-		}
-		source, err := os.ReadFile(filepath.Join("../..", file))
-		if os.IsNotExist(err) {
-			continue
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for file, source := range contents(t, func(file string) bool { return filepath.Ext(file) == ".go" }) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly)
 		if err != nil {
 			t.Fatal(err)
@@ -85,21 +72,10 @@ func TestProductsAreApart(t *testing.T) {
 // Go.mod files require and replace no more than the imports: a module of the kit none of the
 // operator's, by name or by folder, and the operator's the client, in tests and the demo.
 func TestModulesAreApart(t *testing.T) {
-	files, err := listFiles("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	named := regexp.MustCompile(`(?m)^(?:require|replace)?\s*(` + regexp.QuoteMeta(strings.TrimSuffix(module, "/")) + `\S*) (?:v|=> (\S+))`)
 	modules := 0
-	for _, file := range files {
-		if filepath.Base(file) != "go.mod" {
-			continue
-		}
+	for file, source := range contents(t, func(file string) bool { return filepath.Base(file) == "go.mod" }) {
 		modules++
-		source, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, match := range named.FindAllStringSubmatch(string(source), -1) {
 			if why := mixes(file, match[1]); why != "" {
 				t.Errorf("%s: %s: %s", file, why, match[1])
@@ -153,16 +129,8 @@ var kitShares = map[string][]string{
 
 // The files of the kit name no files outside of it, which would not be there in a repository of its own.
 func TestKitStandsAlone(t *testing.T) {
-	files, err := listFiles("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	looked := 0
-	for _, file := range files {
-		source, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil || !strings.HasPrefix(file, kitFolder) || filepath.Base(file) == "go.sum" {
-			continue
-		}
+	for file, source := range contents(t, func(file string) bool { return strings.HasPrefix(file, kitFolder) && filepath.Base(file) != "go.sum" }) {
 		looked++
 		for _, name := range leaves(file, string(source)) {
 			t.Errorf("%s names %s, which is outside of %s", file, name, kitFolder)

@@ -26,7 +26,7 @@ type size struct{ methods, files int }
 
 // The methods of a type fit in one's head, and are read in one place.
 func TestTypesAreSmall(t *testing.T) {
-	sizes := sizesOfTypes(t, filepath.Join("..", ".."), "api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/")
+	sizes := sizesOfTypes(t, root, "api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/")
 	if len(sizes) < 300 {
 		t.Fatalf("%d types have methods: the tree is not found", len(sizes))
 	}
