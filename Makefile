@@ -358,14 +358,18 @@ export GOOS=$(word 2,$(2)) GOARCH=$(word 3,$(2)); $(if $(filter sandbox/%,$(1)),
 
 endef
 
+# pack FLAG runs the packer.
+pack = $(BIN)/packer $(1) --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) --commit=$$(git rev-parse HEAD) \
+	--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(if $(FINDINGS),--findings=$(FINDINGS)) $(ARCHIVES)
+
 # KEY signs the files: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.
 .PHONY: release
 release: OUT = $(BIN)/release-$(VERSION)
 release: URL ?= https://tidekeeper.dev/releases/$(VERSION)
 release: build-packer ## Make all files of a release, the same each time, and publish nothing. VERSION=v0.1.0 OUT=folder KEY=file.pem URL=https://… IMAGE=registry/name FINDINGS=file; ARCHIVES='sandbox/linux/amd64' for some.
+	@$(call pack,--check)
 	$(foreach build,$(ARCHIVES),$(call build-for,$(build),$(subst /, ,$(build))))
-	$(BIN)/packer --version=$(VERSION) --built=$(BIN)/packing --out=$(abspath $(OUT)) --time=$$(git log -1 --format=%ct) --commit=$$(git rev-parse HEAD) \
-		--image=$(IMAGE) --url=$(URL) $(if $(KEY),--key=$(KEY)) $(if $(FINDINGS),--findings=$(FINDINGS)) $(ARCHIVES)
+	$(call pack)
 
 # Prints the names of both by digest. It authenticates as 'helm registry login' has set up.
 .PHONY: push-release

@@ -145,8 +145,8 @@ func kinds(dir string) (map[string]*crd, error) {
 
 // record keeps this tree as a version.
 func record(name string) error {
-	if _, err := version.ParseSemantic(name); err != nil || !strings.HasPrefix(name, "v") {
-		return fmt.Errorf("%q is no version such as v0.1.0", name)
+	if v, err := version.ParseSemantic(name); err != nil || !strings.HasPrefix(name, "v") || v.PreRelease() != "" || v.BuildMetadata() != "" {
+		return fmt.Errorf("VERSION=%s: want a version that is to be released, such as v0.1.0", name)
 	}
 	changelog, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {

@@ -11,8 +11,9 @@
 // The files:
 //
 //	main.go         the command line, and the order in which the folder is made
+//	check.go        wrong inputs, before anything is built
 //	archive.go      archives with fixed times and owners
-//	demo.go      the programs of an archive, also of that with the demo
+//	demo.go         the programs of an archive, also of that with the demo
 //	modules.go      the modules of a binary, and their licences
 //	sbom.go         the list of the modules, as CycloneDX
 //	packages.go     packages of the plugin for Debian and RPM

@@ -51,6 +51,7 @@ func run() error {
 	r := &release{files: map[string][]byte{}, managers: map[platform][]byte{}}
 	var seconds int64
 	var out, key string
+	var only bool
 	flag.StringVar(&r.version, "version", "", "the version, such as v0.1.0")
 	flag.StringVar(&r.built, "built", "", "the folder with PROGRAM/OS/ARCHITECTURE/PROGRAM")
 	flag.StringVar(&r.image, "image", "", "the repository of the published image, for the chart and install.yaml")
@@ -60,6 +61,7 @@ func run() error {
 	flag.Int64Var(&seconds, "time", 0, "the time of all files, in seconds since 1970")
 	flag.StringVar(&out, "out", "", "the folder to write, which is replaced")
 	flag.StringVar(&key, "key", "", "a private key of ECDSA in PEM (PKCS #8) that signs the files")
+	flag.BoolVar(&only, "check", false, "only check the other flags, as before the programs are built")
 	flag.Parse()
 	if r.version == "" || r.built == "" || out == "" || flag.NArg() == 0 {
 		return errors.New("want --version, --built, --out and some PROGRAM/OS/ARCHITECTURE")
@@ -68,6 +70,9 @@ func run() error {
 		r.image = defaultImage
 	}
 	r.at = time.Unix(seconds, 0).UTC()
+	if err := r.check(flag.Args(), out, key); err != nil || only {
+		return err
+	}
 	if err := r.pack(flag.Args()); err != nil {
 		return err
 	}
@@ -175,9 +180,6 @@ func (r *release) notes() error {
 // program adds the archive of a program for a platform, and the list of its modules.
 func (r *release) program(build string) error {
 	names := strings.Split(build, "/")
-	if len(names) != 3 {
-		return errors.New("want PROGRAM/OS/ARCHITECTURE")
-	}
 	program, p := names[0], platform{OS: names[1], Architecture: names[2]}
 	parts := partsOf(program, p.OS)
 	files, info, thirdParty, err := r.programs(parts, p)
@@ -246,7 +248,10 @@ func (r *release) write(out, key string) error {
 			return err
 		}
 	}
-	if err := clearFolder(out); err != nil {
+	if err := replaceable(out); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(out); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
@@ -258,19 +263,4 @@ func (r *release) write(out, key string) error {
 		}
 	}
 	return nil
-}
-
-// clearFolder removes a folder that an earlier run wrote, and no other.
-func clearFolder(out string) error {
-	entries, err := os.ReadDir(out)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(out, "checksums.txt")); err != nil {
-		return fmt.Errorf("%s has files, but no release: name an empty folder", out)
-	}
-	return os.RemoveAll(out)
 }

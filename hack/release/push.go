@@ -70,7 +70,7 @@ func push(args []string) error {
 			return pushChart(filepath.Join(*folder, "tidekeeper-"+number+".tgz"), to, number)
 		}},
 	} {
-		repository, err := name.NewRepository(one.repository)
+		repository, err := name.NewRepository(one.repository, name.StrictValidation)
 		if err != nil {
 			return err
 		}

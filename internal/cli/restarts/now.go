@@ -91,9 +91,14 @@ func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 }
 
 // requestTime returns the tick to request: now in whole seconds, but later than the last request. The
-// manager takes a request with the same time for the last request.
+// manager takes a request with the same time for the last request. With method Evict, it is the end of the
+// second: creation times of pods have whole seconds, so a pod that was created a moment ago would not be older
+// than its beginning, and would stay.
 func requestTime(r *tidekeeperv1.ScheduledRestart, now time.Time) time.Time {
 	tick := now.Truncate(time.Second).UTC()
+	if r.Spec.Method == tidekeeperv1.MethodEvict && tick.Before(now) {
+		tick = tick.Add(time.Second)
+	}
 	if last := r.Status.LastRequestTime; last != nil && !tick.After(last.Time) {
 		tick = last.Add(time.Second).UTC()
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 	"tidekeeper.dev/tidekeeper/internal/term"
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
@@ -136,6 +137,21 @@ func TestRequestTime(t *testing.T) {
 	r.Status.LastRequestTime = at(noon)
 	if got := requestTime(&r, now); !got.Equal(noon.Add(time.Second)) {
 		t.Errorf("%s, want a second after the last request", got)
+	}
+}
+
+// A pod that was created earlier in the same second has the second's beginning as its creation time.
+func TestRequestTimeIsAfterThePodsToEvict(t *testing.T) {
+	r := aRestart("web", "@daily")
+	r.Spec.Method = tidekeeperv1.MethodEvict
+	for _, now := range []time.Time{noon.Add(time.Nanosecond), noon.Add(300 * time.Millisecond), noon.Add(time.Second)} {
+		got := requestTime(&r, now)
+		if want := noon.Add(time.Second); !got.Equal(want) {
+			t.Errorf("at %s: %s, want %s", now, got, want)
+		}
+		if !evict.IsOld(evict.Pod{Created: noon}, got) {
+			t.Errorf("at %s: a pod that exists is not old at %s", now, got)
+		}
 	}
 }
 
