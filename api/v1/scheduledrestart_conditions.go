@@ -52,7 +52,8 @@ const (
 	ReasonTargetPaused = "TargetPaused"
 	// ReasonTargetRolling means that another rollout of the workload is in progress.
 	ReasonTargetRolling = "TargetRolling"
-	// ReasonTargetUnhealthy means that not all pods of the workload are available.
+	// ReasonTargetUnhealthy means that not all pods of the workload are available, or that new pods
+	// would not start, as a ConfigMap, a Secret or a key of theirs is gone.
 	ReasonTargetUnhealthy = "TargetUnhealthy"
 	// ReasonOutOfOrder means that a ScheduledRestart in spec.after has not finished yet.
 	ReasonOutOfOrder = "OutOfOrder"

@@ -135,12 +135,16 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 		}
 	}
 	content := podconfig.ContentOf(restart.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return records[id] })
-	c := &decision.Config{Hash: content.Hash, Changed: changedAt(content, now), Live: true}
+	c := &decision.Config{Hash: content.Hash, Changed: changedAt(content, now), Missing: content.Missing, Live: true}
 	if known == nil {
 		return c, nil
 	}
-	if c.Source = known.Source; known.Hash == c.Hash {
+	switch c.Source = known.Source; {
+	case known.Hash == c.Hash:
 		c.Changed = known.Changed
+	case !c.Changed.After(known.Changed):
+		// The last edit has left no time, as one that only removes keys.
+		c.Changed = now
 	}
 	if c.Changed.Sub(known.Changed) <= r.settle {
 		c.Restless = known.Restless

@@ -121,7 +121,7 @@ func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string,
 	if r := c.records[use.latest]; r != nil {
 		source.Writers = r.Writers()
 	}
-	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source}
+	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source, Missing: content.Missing}
 }
 
 // use begins a use by a ScheduledRestart.

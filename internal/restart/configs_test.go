@@ -80,6 +80,16 @@ func TestConfigs(t *testing.T) {
 		t.Errorf("it was deleted at %s", since)
 	}
 
+	// managedFields have no time of an edit that removes a key.
+	later := now.Add(2 * time.Hour)
+	c.set(configRecord(t, "shop", "one", "3", now))
+	content(later)
+	c.set(configRecord(t, "shop", "one", "4", now))
+	if _, since := content(later.Add(time.Second)); !since.Equal(later.Add(time.Second)) {
+		t.Errorf("it changed without a time, at %s", since)
+	}
+	told = nil
+
 	c.content(web, "c/other", false, now)
 	c.set(configRecord(t, "shop", "two", "5", now))
 	expect("it is used by one only", api)

@@ -28,12 +28,12 @@ func TestConfigIsKept(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"Deployment":  {Deployment, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: template}}, "c/web"},
-		"StatefulSet": {StatefulSet, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: template}}, "c/web"},
-		"DaemonSet":   {DaemonSet, &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: template}}, "c/web"},
+		"Deployment":  {Deployment, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: template}}, "C/web"},
+		"StatefulSet": {StatefulSet, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: template}}, "C/web"},
+		"DaemonSet":   {DaemonSet, &appsv1.DaemonSet{Spec: appsv1.DaemonSetSpec{Template: template}}, "C/web"},
 		"Rollout": {Rollout, rollout(map[string]any{"spec": map[string]any{"containers": []any{
 			map[string]any{"name": "c", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "web"}}}},
-		}}}), "c/web"},
+		}}}), "C/web"},
 		"Rollout of another shape":   {Rollout, rollout(map[string]any{"spec": map[string]any{"containers": "none"}}), ""},
 		"Rollout without a template": {Rollout, rollout(nil), ""},
 	} {

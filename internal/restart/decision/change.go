@@ -27,6 +27,8 @@ type Config struct {
 	// Problem is the reason for which the content is unknown, and Message explains it; "" if the content is
 	// known.
 	Problem, Message string
+	// Missing says which object or key does not exist without which new pods do not start; "" if all exist.
+	Missing string
 	// Live is set if the content was read from the API server and not from the cache.
 	Live bool
 }

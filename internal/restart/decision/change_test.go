@@ -89,6 +89,10 @@ func TestChange(t *testing.T) {
 			ready: "True/TargetPaused",
 		},
 		{
+			name: "it is gone, and new pods would not start", in: makeInputs(changed("02:59:00"), func(in *Input) { in.Config.Missing = "ConfigMap web does not exist" }),
+			ready: "True/TargetUnhealthy",
+		},
+		{
 			name: "OnDelete replaces no pods", in: makeInputs(changed("02:59:00"), withTarget(func(t *workload.State) { t.OnDelete = true })),
 			ready: "False/StrategyOnDelete",
 		},
@@ -217,6 +221,19 @@ func TestChangeIsLive(t *testing.T) {
 		step.answer()
 	}
 	if d := Decide(in); !d.Send.Equal(at("02:59:10")) {
+		t.Errorf("it sends %s", d.Send)
+	}
+}
+
+// An object that the watch has not seen deleted yet holds the restart, too.
+func TestChangeIsHeldByWhatTheAPIServerMisses(t *testing.T) {
+	in := makeInputs(changed("02:59:00"))
+	in.Config.Live = false
+	if d := Decide(in); d.Needs != NeedLiveConfig {
+		t.Fatalf("it needs %v", d.Needs)
+	}
+	in.Config.Live, in.Config.Missing = true, "Secret web does not exist"
+	if d := Decide(in); !d.Send.IsZero() || d.Status.Active != nil {
 		t.Errorf("it sends %s", d.Send)
 	}
 }

@@ -63,6 +63,9 @@ func (g *gateSet) open(in *Input, past *history) {
 	g.window = windowGate{windows: in.Windows, wanted: len(spec.Windows) > 0, invalid: in.Invalid, history: past}
 	g.order = orderGate{names: spec.After, predecessors: in.After, cycle: in.Cycle, now: in.Now}
 	g.health = healthGate{target: in.Target, evicts: evicts(spec), precondition: spec.Precondition}
+	if in.Config != nil {
+		g.health.missing = in.Config.Missing
+	}
 	g.query = queryGate{queried: in.Queried, answer: in.Answer, now: in.Now}
 	g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
 }

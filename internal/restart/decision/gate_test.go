@@ -85,6 +85,8 @@ func TestEachGate(t *testing.T) {
 		{"health: rolling", &healthGate{target: state(func(s *workload.State) { s.Rollout.Updating = true }), precondition: tidekeeperv1.PreconditionNone}, "03:00:00", tidekeeperv1.ReasonTargetRolling},
 		{"health: unavailable", &healthGate{target: state(func(s *workload.State) { s.Rollout.Available = false })}, "03:00:00", tidekeeperv1.ReasonTargetUnhealthy},
 		{"health: unavailable, which does not matter", &healthGate{target: state(func(s *workload.State) { s.Rollout.Available = false }), precondition: tidekeeperv1.PreconditionNone}, "03:00:00", ""},
+		{"health: new pods would not start", &healthGate{target: &healthy, missing: "Secret a does not exist"}, "03:00:00", tidekeeperv1.ReasonTargetUnhealthy},
+		{"health: new pods would not start, which does not matter", &healthGate{target: &healthy, missing: "Secret a does not exist", precondition: tidekeeperv1.PreconditionNone}, "03:00:00", ""},
 		{"health: old pods of OnDelete", &healthGate{target: state(func(s *workload.State) { s.OnDelete, s.Rollout.Updating = true, true })}, "03:00:00", tidekeeperv1.ReasonTargetRolling},
 		{"health: old pods of OnDelete, evicted", &healthGate{target: state(func(s *workload.State) { s.OnDelete, s.Rollout.Updating = true, true }), evicts: true}, "03:00:00", ""},
 

@@ -17,6 +17,8 @@ type healthGate struct {
 	target       *workload.State
 	evicts       bool
 	precondition tidekeeperv1.Precondition
+	// missing is Config.Missing.
+	missing string
 }
 
 func (g *healthGate) blocks(_, _ time.Time) *blocker {
@@ -34,6 +36,8 @@ func (g *healthGate) blocks(_, _ time.Time) *blocker {
 	case needed && t.Stalled && !g.evicts:
 		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf(
 			"%s has pods on %d nodes that are not Ready; its maxUnavailable or maxSurge allows no more, so that no other pod would be replaced", t, t.Excluded)}
+	case needed && g.missing != "":
+		return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: g.missing + ", and new pods of " + t.String() + " need it to start"}
 	default:
 		return nil
 	}

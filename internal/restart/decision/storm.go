@@ -30,13 +30,10 @@ type Source struct {
 
 // Object returns the kind and the name, or "" if unknown.
 func (s Source) Object() string {
-	switch s.Kind {
-	case podconfig.ConfigMap:
-		return "ConfigMap " + s.Name
-	case podconfig.Secret:
-		return "Secret " + s.Name
+	if s.Kind == 0 {
+		return ""
 	}
-	return ""
+	return s.Kind.String() + " " + s.Name
 }
 
 // Writer returns the names of the writers, or "" if unknown.

@@ -4,6 +4,7 @@
 package podconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -39,6 +40,8 @@ type Content struct {
 	// Parts are hashes of the content of each object, in the order of the uses that count, to
 	// find the object that changed.
 	Parts []uint64
+	// Missing says which object or key is missing without which new pods do not start; "" if none is.
+	Missing string
 }
 
 // ContentOf returns the content of the objects used in a namespace. get returns the record of
@@ -55,6 +58,7 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 	for i, use := range scope {
 		r := get(ID{use.Kind, namespace, use.Name})
 		fmt.Fprintf(h, "%c %s\n", use.Kind, use.Name)
+		c.Missing = cmp.Or(c.Missing, use.missing(r))
 		if r == nil {
 			known = false
 			continue
@@ -72,6 +76,25 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 	}
 	c.Hash += hex.EncodeToString(h.Sum(nil)[:sumSize])
 	return c
+}
+
+// missing says what pods need to start and the record does not have; "" for nothing. The record is nil if the
+// object does not exist.
+func (u Use) missing(r *Record) string {
+	switch {
+	case !u.Required:
+		return ""
+	case r == nil:
+		return fmt.Sprintf("%s %s does not exist", u.Kind, u.Name)
+	case r.whole || r.opaque:
+		return ""
+	}
+	for _, key := range u.RequiredKeys {
+		if !r.has(key) {
+			return fmt.Sprintf("%s %s has no key %s", u.Kind, u.Name, key)
+		}
+	}
+	return ""
 }
 
 // addTo adds the given keys to a hash; nil means all keys.

@@ -205,3 +205,36 @@ func TestWriters(t *testing.T) {
 		}
 	}
 }
+
+// Pods do not start without objects and keys that are not optional.
+func TestMissing(t *testing.T) {
+	many := map[string]string{}
+	for i := range 2000 {
+		many[fmt.Sprint("key-", i)] = ""
+	}
+	release := secret("", "1")
+	release.Type, release.Data = releaseType, map[string][]byte{"release": nil}
+	for _, tt := range []struct {
+		uses    string
+		secrets bool
+		objects []any
+		want    string
+	}{
+		{uses: "c/web"},
+		{uses: "C/web", want: "ConfigMap web does not exist"},
+		{uses: "C/web S/web", secrets: true, objects: []any{configMap(nil)}, want: "Secret web does not exist"},
+		{uses: "C/web S/web", objects: []any{configMap(nil)}},
+		{uses: "S/web/a!", secrets: true, objects: []any{secret("", "1")}},
+		{uses: "S/web/a!,b!", secrets: true, objects: []any{secret("", "1")}, want: "Secret web has no key b"},
+		{uses: "S/web/a!,b", secrets: true, objects: []any{secret("", "1")}},
+		{uses: "S/web/*,b!", secrets: true, objects: []any{secret("", "1")}, want: "Secret web has no key b"},
+		{uses: "C/web/a! C/web2", objects: []any{configMap(nil)}, want: "ConfigMap web has no key a"},
+		// Not known of: too many keys, and a release of Helm.
+		{uses: "C/web/a!", objects: []any{configMap(many)}},
+		{uses: "S/web/a!", secrets: true, objects: []any{release}},
+	} {
+		if got := contentOf(t, tt.uses, tt.secrets, tt.objects...).Missing; got != tt.want {
+			t.Errorf("%s, Secrets count: %v: got %q, want %q", tt.uses, tt.secrets, got, tt.want)
+		}
+	}
+}

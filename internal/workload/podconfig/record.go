@@ -41,6 +41,8 @@ type Record struct {
 	// object with many keys it is a single hash of all entries, and whole is set.
 	sums  string
 	whole bool
+	// opaque is set for a Secret of a Helm release, whose keys are not recorded.
+	opaque bool
 }
 
 // maxSums bounds the length of sums: an object may have a hundred thousand keys of a few bytes, each of
@@ -77,11 +79,13 @@ func RecordOf(in any) (*Record, error) {
 		}
 		// The UID is random, and known only to clients that may read the Secret: it keeps
 		// others from finding a value by hashing guesses.
-		return newRecord(Secret, &o.ObjectMeta, values, func(value []byte) []byte {
+		r := newRecord(Secret, &o.ObjectMeta, values, func(value []byte) []byte {
 			mac := hmac.New(sha256.New, []byte(o.UID))
 			mac.Write(value)
 			return mac.Sum(nil)
-		}), nil
+		})
+		r.opaque = o.Type == releaseType
+		return r, nil
 	default:
 		return nil, fmt.Errorf("%T in the cache of ConfigMaps and Secrets", in)
 	}
@@ -152,11 +156,15 @@ func (r *Record) Modified() time.Time {
 }
 
 // Follow takes over data from the previous record that the object itself does not contain. A
-// record with the same content keeps the earlier time of modification.
+// record with the same content keeps the earlier time of modification. That of a record with other content is
+// unknown if it is not a later one: managedFields have no time of an edit that only removes keys.
 func (r *Record) Follow(earlier *Record) {
 	if r.SameContent(earlier) {
 		r.modified, r.writer, r.before = earlier.modified, earlier.writer, earlier.before
 		return
+	}
+	if r.modified <= earlier.modified {
+		r.modified = 0
 	}
 	r.before = earlier.writer
 	if r.before == r.writer {
@@ -179,6 +187,15 @@ func (r *Record) GetObjectMeta() metav1.Object {
 
 // SameContent reports whether two records have the same content.
 func (r *Record) SameContent(other *Record) bool { return r.sums == other.sums }
+
+// has reports whether the object has a key.
+func (r *Record) has(key string) (found bool) {
+	r.each(func(k, _ string) bool {
+		found = k == key
+		return !found
+	})
+	return found
+}
 
 // each calls do with each key and the hash of its value, until do returns false.
 func (r *Record) each(do func(key, sum string) bool) {

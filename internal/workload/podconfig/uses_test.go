@@ -30,6 +30,7 @@ func volume(source corev1.VolumeSource) []corev1.Volume {
 
 func TestUses(t *testing.T) {
 	local := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+	yes := new(true)
 	items := []corev1.KeyToPath{{Key: "b", Path: "x"}, {Key: "a", Path: "y"}}
 	for _, tt := range []struct {
 		name string
@@ -37,31 +38,57 @@ func TestUses(t *testing.T) {
 		want string
 	}{
 		{name: "nothing", spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "V", Value: "v"}}}}}},
-		{name: "all of a ConfigMap", spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{fromConfigMap("web")}}}}, want: "c/web"},
+		{name: "all of a ConfigMap", spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{fromConfigMap("web")}}}}, want: "C/web"},
 		{
-			name: "all of a Secret", want: "s/web",
+			name: "all of a Secret", want: "S/web",
 			spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local("web")}}}}}},
 		},
 		{
-			name: "single keys", want: "c/web/a,b s/web/c",
+			name: "single keys", want: "C/web/a!,b! S/web/c!",
 			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{keyOfConfigMap("web", "b"), keyOfConfigMap("web", "a"), keyOfSecret("web", "c")}}}},
 		},
 		{
-			name: "a key of what is used as a whole, before and after", want: "c/web",
+			name: "a key of an object that is used as a whole, before and after", want: "C/web/*,a!",
 			spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Env: []corev1.EnvVar{keyOfConfigMap("web", "a")}}},
 				Containers:     []corev1.Container{{EnvFrom: []corev1.EnvFromSource{fromConfigMap("web")}, Env: []corev1.EnvVar{keyOfConfigMap("web", "a")}}},
 			},
 		},
-		{name: "a volume", spec: corev1.PodSpec{Volumes: volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("web")}})}, want: "c/web"},
-		{name: "files of it", spec: corev1.PodSpec{Volumes: volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "web", Items: items}})}, want: "s/web/a,b"},
+		{name: "a volume", spec: corev1.PodSpec{Volumes: volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("web")}})}, want: "C/web"},
+		{name: "files of it", spec: corev1.PodSpec{Volumes: volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "web", Items: items}})}, want: "S/web/a!,b!"},
 		{
-			name: "projected", want: "c/web/a,b s/web",
+			name: "projected", want: "C/web/a!,b! S/web",
 			spec: corev1.PodSpec{Volumes: volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("web"), Items: items}},
 				{Secret: &corev1.SecretProjection{LocalObjectReference: local("web")}},
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}},
 			}}})},
+		},
+		{
+			name: "optional", want: "c/web c/whole s/db s/keys/k,l",
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{{
+					EnvFrom: []corev1.EnvFromSource{
+						{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: local("web"), Optional: yes}},
+						{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local("db"), Optional: yes}},
+					},
+					Env: []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local("keys"), Key: "k", Optional: yes}}}},
+				}},
+				Volumes: []corev1.Volume{
+					{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys", Items: []corev1.KeyToPath{{Key: "l"}}, Optional: yes}}},
+					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("whole"), Optional: yes}}},
+				},
+			},
+		},
+		{
+			name: "optional in one place and needed in another", want: "C/web/a,b! S/db/*,b!",
+			spec: corev1.PodSpec{Containers: []corev1.Container{{
+				EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local("db"), Optional: yes}}},
+				Env: []corev1.EnvVar{
+					{Name: "V", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local("web"), Key: "a", Optional: yes}}},
+					keyOfConfigMap("web", "b"), keyOfSecret("db", "b"),
+				},
+			}}},
 		},
 		{
 			name: "names that no object has",
