@@ -80,6 +80,12 @@ func TestTasks(t *testing.T) {
 	started := false
 	for _, name := range tasks {
 		ok := t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					lines, _ := sh.Run(t, "kubectl get srestart,pod,event -A -o wide; tail -n 40 tidekeeper.log")
+					t.Log("the cluster is now:\n" + strings.Join(lines, "\n"))
+				}
+			})
 			page := path.Join("docs", "tasks", name+".md")
 			for file, text := range manifests(t, page) {
 				write(t, dir, file, text)
