@@ -382,13 +382,20 @@ build-packer:
 	@mkdir -p $(BIN)
 	@$(GO) build -C hack/release -o $(BIN)/packer .
 
-# What test/release reads: the archives for this machine, signed by a key of its own.
+# 'helm install tidekeeper bin/image/tidekeeper-*.tgz' runs it then: that chart names it by its digest.
+.PHONY: image
+image: build-sandbox ## Build the image of this tree, and its chart, into bin/image, and load the image into the real nodes of the sandbox.
+	$(MAKE) --no-print-directory release VERSION=$(VERSION) OUT=$(BIN)/image ARCHIVES=tidekeeper/linux/$(shell $(GO) env GOARCH)
+	$(BIN)/sandbox nodes load-image tidekeeper:$(VERSION) $(BIN)/image/tidekeeper-$(VERSION)-image.tar
+
+# What test/release and test/node read: the archives for this machine, and the arm64 ones that qemu runs, signed
+# by a key of their own.
 .PHONY: build-release
 build-release:
 	mkdir -p $(BIN)
 	openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out $(BIN)/release-test.key 2>/dev/null
 	openssl pkey -in $(BIN)/release-test.key -pubout -out $(BIN)/release-test.pub
-	$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY=$(BIN)/release-test.key ARCHIVES='$(foreach program,kubectl-tide tidekeeper sandbox tidekeeper-demo,$(program)/linux/$(shell $(GO) env GOARCH))'
+	$(MAKE) --no-print-directory release VERSION=v0.1.0 OUT=$(BIN)/release-test KEY=$(BIN)/release-test.key ARCHIVES='$(sort $(foreach program,kubectl-tide tidekeeper sandbox tidekeeper-demo,$(program)/linux/$(shell $(GO) env GOARCH)) kubectl-tide/linux/arm64 tidekeeper/linux/arm64)'
 
 # The version of the chart is that of what it installs, without the v. IMAGE and
 # DIGEST name a published image.

@@ -4,12 +4,22 @@
 package test
 
 import (
+	"archive/tar"
 	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,103 +29,210 @@ import (
 // expression is how a workflow names a value.
 var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
 
-// The steps of the action put the program into the PATH, as a runner would run them: compiled
-// if it is not cached, and not compiled if it is.
-func TestAction(t *testing.T) {
+// action is the part of action.yml that is run.
+type action struct {
+	Runs struct {
+		Using string
+		Steps []actionStep
+	}
+}
+
+type actionStep struct {
+	ID, If, Uses, Shell, Run string
+	Env                      map[string]string
+	With                     map[string]any
+}
+
+func readAction(t *testing.T) action {
+	t.Helper()
 	text, err := os.ReadFile("../action.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var action struct {
-		Runs struct {
-			Using string
-			Steps []struct {
-				ID, If, Uses, Shell, Run string
-				Env                      map[string]string
-				With                     map[string]any
-			}
-		}
-	}
-	if err := yaml.UnmarshalStrict(dropDescriptions(text), &action); err != nil {
+	var a action
+	if err := yaml.UnmarshalStrict(dropDescriptions(text), &a); err != nil {
 		t.Fatal(err)
 	}
-	if action.Runs.Using != "composite" {
-		t.Errorf("it is %q, want a composite action", action.Runs.Using)
+	if a.Runs.Using != "composite" {
+		t.Errorf("it is %q, want a composite action", a.Runs.Using)
 	}
-	for _, cached := range []bool{false, true} {
-		dir := t.TempDir()
-		// In the place of make, which takes minutes: the program is there already.
-		tools := filepath.Join(dir, "tools")
-		if err := os.Mkdir(tools, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		script := "#!/bin/sh\necho \"$@\" >>" + dir + "/made\nmkdir -p " + dir + "/tidekeeper-sandbox && ln -sf " + binary + " " + dir + "/tidekeeper-sandbox/sandbox\n"
-		if err := os.WriteFile(filepath.Join(tools, "make"), []byte(script), 0o700); err != nil { //nolint:gosec // A program.
-			t.Fatal(err)
-		}
-		root, err := filepath.Abs("..")
-		if err != nil {
-			t.Fatal(err)
-		}
-		known := map[string]string{"github.action_path": root, "runner.temp": dir, "inputs.go-version": "1", "inputs.user-namespaces": "false"}
-		if cached {
-			known["steps.cache.outputs.cache-hit"] = "true"
-			if err := os.Mkdir(filepath.Join(dir, "tidekeeper-sandbox"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(binary, filepath.Join(dir, "tidekeeper-sandbox", "sandbox")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		value := func(text string) string {
-			return expression.ReplaceAllStringFunc(text, func(e string) string {
-				name := expression.FindStringSubmatch(e)[1]
-				if _, ok := known[name]; !ok {
-					t.Errorf("nothing sets %q", name)
+	return a
+}
+
+// The steps of the action put the program into the PATH, as a runner would run them: that of a release, or
+// compiled if it is not cached.
+func TestAction(t *testing.T) {
+	script := []byte("#!/bin/sh\nexec " + binary + " \"$@\"\n")
+	archive := archiveOf(t, "sandbox", script)
+	sum := fmt.Sprintf("%x", sha256.Sum256(archive))
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		_, _ = w.Write(archive)
+	}))
+	defer server.Close()
+	architecture := runtime.GOARCH
+	for _, tt := range []struct {
+		name, version, checksum string
+		cached                  bool
+		// made and asked are the calls of make, and the archives that were downloaded.
+		made  bool
+		asked []string
+		// fails is the error of a step.
+		fails string
+	}{
+		{name: "compiled", made: true},
+		{name: "compiled, and cached", cached: true},
+		{name: "of a release", version: "v0.1.0", checksum: sum, asked: []string{"/sandbox-v0.1.0-linux-" + architecture + ".tar.gz"}},
+		{name: "of a release, and cached", version: "v0.1.0", checksum: sum, cached: true},
+		{
+			name: "of a release, with another checksum", version: "v0.1.0", checksum: strings.Repeat("0", 64), asked: []string{"/sandbox-v0.1.0-linux-" + architecture + ".tar.gz"},
+			fails: "has another SHA-256 than the input checksum",
+		},
+		{name: "of a release, without a checksum", version: "v0.1.0", fails: "checksum must be the SHA-256 of its archive"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked = nil
+			r := newRunner(t, map[string]string{"inputs.version": tt.version, "inputs.checksum": tt.checksum, "inputs.url": server.URL})
+			if tt.cached {
+				r.known["steps.cache.outputs.cache-hit"] = "true"
+				if err := errors.Join(os.Mkdir(r.program(), 0o700), os.Symlink(binary, filepath.Join(r.program(), "sandbox"))); err != nil {
+					t.Fatal(err)
 				}
-				return known[name]
-			})
+			}
+			failed := r.play(t, readAction(t))
+			if (failed == "") != (tt.fails == "") || !strings.Contains(failed, tt.fails) {
+				t.Fatalf("it fails with %q, want %q", failed, tt.fails)
+			}
+			if !slices.Equal(asked, tt.asked) {
+				t.Errorf("downloaded were %q, want %q", asked, tt.asked)
+			}
+			if key := r.known["steps.source.outputs.key"]; tt.fails == "" && !regexp.MustCompile(`^sandbox-Linux-\w+-[0-9a-f]{16}$`).MatchString(key) {
+				t.Errorf("the key of the cache is %q", key)
+			}
+			made, _ := os.ReadFile(filepath.Join(r.dir, "made"))
+			if want := "-C " + r.known["github.action_path"] + " build OUT=" + r.program() + "\n"; tt.made && string(made) != want || !tt.made && len(made) > 0 {
+				t.Errorf("make was called with %q", made)
+			}
+			got, _ := os.ReadFile(filepath.Join(r.dir, "path"))
+			if want := r.program() + "\n"; (tt.fails == "") != (string(got) == want) {
+				t.Errorf("added to the PATH: %q", got)
+			}
+		})
+	}
+}
+
+// runner runs the steps of an action in a directory.
+type runner struct {
+	dir, tools string
+	// known are the values of expressions.
+	known map[string]string
+}
+
+func newRunner(t *testing.T, inputs map[string]string) *runner {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{dir: t.TempDir()}
+	r.tools = filepath.Join(r.dir, "tools")
+	r.known = map[string]string{
+		"github.action_path": root, "runner.temp": r.dir, "inputs.go-version": "1", "inputs.user-namespaces": "false", "steps.cache.outputs.cache-hit": "",
+	}
+	maps.Copy(r.known, inputs)
+	if err := os.Mkdir(r.tools, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// In the place of make, which takes minutes: the program is there already.
+	script := "#!/bin/sh\necho \"$@\" >>" + r.dir + "/made\nmkdir -p " + r.program() + " && ln -sf " + binary + " " + r.program() + "/sandbox\n"
+	if err := os.WriteFile(filepath.Join(r.tools, "make"), []byte(script), 0o700); err != nil { //nolint:gosec // A program.
+		t.Fatal(err)
+	}
+	return r
+}
+
+// program returns the directory of the program.
+func (r *runner) program() string { return filepath.Join(r.dir, "tidekeeper-sandbox") }
+
+// value replaces the expressions in a text.
+func (r *runner) value(t *testing.T, text string) string {
+	t.Helper()
+	return expression.ReplaceAllStringFunc(text, func(e string) string {
+		name := expression.FindStringSubmatch(e)[1]
+		if _, ok := r.known[name]; !ok {
+			t.Errorf("nothing sets %q", name)
 		}
-		output, path := filepath.Join(dir, "output"), filepath.Join(dir, "path")
-		for _, step := range action.Runs.Steps {
-			if step.If != "" && step.If != "steps.cache.outputs.cache-hit != 'true'" {
-				t.Errorf("a step has the condition %q", step.If)
-			}
-			if step.If != "" && cached {
-				continue
-			}
-			if step.Uses != "" {
-				if !regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`).MatchString(step.Uses) {
-					t.Errorf("%s is not named by commit", step.Uses)
-				}
-				for _, text := range step.With {
-					value(fmt.Sprint(text))
-				}
-				continue
-			}
-			cmd := exec.Command(step.Shell, "-e", "-o", "pipefail", "-c", step.Run)
-			cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+output, "GITHUB_PATH="+path, "PATH="+tools+":"+os.Getenv("PATH"))
-			for name, text := range step.Env {
-				cmd.Env = append(cmd.Env, name+"="+value(text))
-			}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", step.Run, err, out)
-			}
-			for name, text := range outputs(t, output) {
-				known["steps."+step.ID+"."+"outputs."+name] = text
-			}
+		return r.known[name]
+	})
+}
+
+// holds reports whether all comparisons of a condition hold.
+func (r *runner) holds(t *testing.T, condition string) bool {
+	t.Helper()
+	if condition == "" {
+		return true
+	}
+	for comparison := range strings.SplitSeq(condition, " && ") {
+		match := regexp.MustCompile(`^([\w.-]+) (==|!=) '(.*)'$`).FindStringSubmatch(comparison)
+		if match == nil {
+			t.Fatalf("a step has the condition %q", condition)
 		}
-		if key := known["steps.source.outputs.key"]; !regexp.MustCompile(`^sandbox-Linux-\w+-[0-9a-f]{16}$`).MatchString(key) {
-			t.Errorf("the key of the cache is %q", key)
-		}
-		made, _ := os.ReadFile(filepath.Join(dir, "made"))
-		if want := "-C " + root + " build OUT=" + dir + "/tidekeeper-sandbox\n"; !cached && string(made) != want || cached && len(made) > 0 {
-			t.Errorf("cached %t: make was called with %q", cached, made)
-		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != dir+"/tidekeeper-sandbox\n" {
-			t.Errorf("added to the PATH: %q, %v", got, err)
+		if (r.known[match[1]] == match[3]) != (match[2] == "==") {
+			return false
 		}
 	}
+	return true
+}
+
+// play runs the steps whose condition holds, until one fails, and returns what that one printed.
+func (r *runner) play(t *testing.T, a action) string {
+	t.Helper()
+	output := filepath.Join(r.dir, "output")
+	for _, step := range a.Runs.Steps {
+		if !r.holds(t, step.If) {
+			continue
+		}
+		if step.Uses != "" {
+			if !regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40}$`).MatchString(step.Uses) {
+				t.Errorf("%s is not named by commit", step.Uses)
+			}
+			for _, text := range step.With {
+				r.value(t, fmt.Sprint(text))
+			}
+			continue
+		}
+		cmd := exec.Command(step.Shell, "-e", "-o", "pipefail", "-c", step.Run)
+		cmd.Env = append(os.Environ(), "GITHUB_OUTPUT="+output, "GITHUB_PATH="+filepath.Join(r.dir, "path"), "PATH="+r.tools+":"+os.Getenv("PATH"))
+		for name, text := range step.Env {
+			cmd.Env = append(cmd.Env, name+"="+r.value(t, text))
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Sprintf("%v\n%s", err, out)
+		}
+		for name, text := range outputs(t, output) {
+			r.known["steps."+step.ID+"."+"outputs."+name] = text
+		}
+	}
+	return ""
+}
+
+// archiveOf returns a compressed tar of one file.
+func archiveOf(t *testing.T, name string, content []byte) []byte {
+	t.Helper()
+	var data bytes.Buffer
+	packed := gzip.NewWriter(&data)
+	w := tar.NewWriter(packed)
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), packed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return data.Bytes()
 }
 
 // outputs returns what steps have written to the file of outputs.

@@ -61,15 +61,16 @@ func (n *node) helm(t *testing.T, command string, args ...string) string {
 	return out
 }
 
-// installChart installs the chart into a namespace that enforces the profile restricted.
+// installChart installs the packed chart of the release, which names the image by its digest, into a namespace
+// that enforces the profile restricted.
 func (n *node) installChart(t *testing.T) {
-	n.load(t, "tidekeeper:first", "TIDEKEEPER_BIN", "tidekeeper")
+	n.loadRelease(t)
 	n.load(t, "tidekeeper:next", "TIDEKEEPER_BIN", "tidekeeper")
 	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
 	n.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: framework.ManagerNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}})
-	n.helm(t, "install", framework.Chart(), "--set=image.tag=first", "--wait")
+	n.helm(t, "install", released(t, "tidekeeper-"+strings.TrimPrefix(releaseVersion, "v")+".tgz"), "--wait")
 	// Helm waits until both are ready by their probes.
 	pods, err := n.managers(t)
 	if err != nil {

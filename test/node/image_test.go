@@ -138,7 +138,7 @@ func untar(t *testing.T, data []byte) map[string][]byte {
 }
 
 // image: two builds by the Dockerfile's recipe give the same image, of one program that does
-// not run as root. The node has it as the manager's.
+// not run as root.
 func (n *node) image(t *testing.T) {
 	r := readRecipe(t)
 	first, second := r.program(t), r.program(t)

@@ -39,7 +39,7 @@ func TestNode(t *testing.T) {
 	}{
 		{"a real kubelet reports the node", n.reported},
 		{"the image by the Dockerfile's recipe", n.image},
-		{"the manager, as kubectl installs it", n.install},
+		{"the manager, by install.yaml of the release", n.install},
 		{"the kernel confines the managers", n.confined},
 		{"logs, exec and port-forward of the manager", n.streams},
 		{"a standby leads when the leader is deleted", n.takeOver},
@@ -135,10 +135,11 @@ func (n *node) kubectl(t *testing.T, args ...string) string {
 	return n.MustKubectl(t, "", args...)
 }
 
-// install installs the manager as docs/tasks/install-with-helm.md says, of the image that is there.
+// install installs the manager by the one file of the release, of its image.
 func (n *node) install(t *testing.T) {
+	n.loadRelease(t)
 	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
-	n.kubectl(t, "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
+	n.kubectl(t, "apply", "--filename="+released(t, "install.yaml"))
 	framework.EventuallyWithin(t, startup, "two managers are ready by their probes", func() error {
 		pods, err := n.managers(t)
 		for _, pod := range pods {

@@ -153,6 +153,15 @@ func (w *world) use(t *testing.T, kubeconfig string) {
 		}
 		return nil
 	})
+	t.Run("the plugin for arm64", func(t *testing.T) {
+		qemu, dir := emulator(t), unpackFor(t, "kubectl-tide", "arm64")
+		for _, command := range [][]string{{"check"}, {"pools"}} {
+			out, err := w.command(t, qemu, append([]string{filepath.Join(dir, "kubectl-tide"), kubeconfig}, command...)...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "worker") && command[0] == "pools" {
+				t.Errorf("%q: %v\n%s", command, err, out)
+			}
+		}
+	})
 	w.kubectl(t, "delete", "nodepools", "--all")
 	framework.Eventually(t, "the nodes are clean", labeled(0))
 	if err := manager.Process.Signal(syscall.SIGTERM); err != nil {

@@ -39,10 +39,15 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// unpack unpacks the archive of a program, and returns the folder.
+// unpack unpacks the archive of a program for this machine, and returns the folder.
 func unpack(t *testing.T, program string) string {
 	t.Helper()
-	in, err := os.Open(filepath.Join(folder(t), program+target+runtime.GOARCH+".tar.gz"))
+	return unpackFor(t, program, runtime.GOARCH)
+}
+
+func unpackFor(t *testing.T, program, architecture string) string {
+	t.Helper()
+	in, err := os.Open(filepath.Join(folder(t), program+target+architecture+".tar.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +103,27 @@ func TestProgramsRunFromTheirArchives(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// emulator returns the program that runs programs for arm64 on this machine.
+func emulator(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("qemu-aarch64")
+	if err != nil {
+		t.Skip("programs for arm64 cannot be run: apt-get install qemu-user")
+	}
+	return path
+}
+
+func TestProgramsForArm64Run(t *testing.T) {
+	t.Parallel()
+	qemu := emulator(t)
+	for _, program := range []string{"kubectl-tide", "tidekeeper"} {
+		dir := unpackFor(t, program, "arm64")
+		if out, ok := run(t, dir, qemu, filepath.Join(dir, program), "--version"); !ok || !strings.Contains(out, version) {
+			t.Errorf("%s --version prints %q, want %s", program, out, version)
+		}
 	}
 }
 

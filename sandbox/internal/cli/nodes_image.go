@@ -13,16 +13,18 @@ import (
 
 func newNodesLoadImage(s *target) *cobra.Command {
 	return &cobra.Command{
-		Use:   "load-image NAME PROGRAM",
-		Short: "Make an image of a single program, and load it into the real nodes",
+		Use:   "load-image NAME PROGRAM|ARCHIVE.tar",
+		Short: "Load an image archive, or a program as an image, into the real nodes",
 		Long: `Make an image of one program, which must need nothing but itself, and give it to
 the real nodes. The program is the entry point of the image, and runs as user
-` + realnode.ImageUser + ` unless its pod says otherwise. An image of that name that is there is
-replaced. Nodes have no other images, and cannot pull any.`,
+` + realnode.ImageUser + ` unless its pod says otherwise. An archive is an OCI layout with one image,
+which pods can also name by its digest. An image of that name that is there is replaced.
+Nodes have no other images, and cannot pull any.`,
 		Example: `  CGO_ENABLED=0 go build -o /tmp/operator ./cmd/operator
   sandbox nodes load-image operator:dev /tmp/operator
-  sandbox kubectl create deployment operator --image=operator:dev`,
-		Args: arguments("NAME", "PROGRAM"),
+  sandbox kubectl create deployment operator --image=operator:dev
+  sandbox nodes load-image operator:v1 operator-v1-image.tar`,
+		Args: arguments("NAME", "PROGRAM|ARCHIVE.tar"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, status, err := s.running(cmd.Context())
 			if err != nil {

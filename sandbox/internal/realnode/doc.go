@@ -20,5 +20,5 @@
 //	gateway.go   connections to and from the API server
 //	dns.go       the names of the cluster
 //	reaper.go    children and orphans of the process
-//	images.go    images of a single program, and their import into nodes
+//	images.go    images of a single program or of an archive, and their import into nodes
 package realnode

@@ -97,8 +97,7 @@ func WriteImage(w io.Writer, name, program string) error {
 		return err
 	}
 	root := descriptor(ociv1.MediaTypeImageManifest, manifest)
-	// containerd reads the name from the first annotation, other programs from the second.
-	root.Annotations = map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
+	root.Annotations = nameAnnotations(name)
 	root.Platform = &ociv1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
 	index, err := json.Marshal(ociv1.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ociv1.MediaTypeImageIndex, Manifests: []ociv1.Descriptor{root},
@@ -141,12 +140,103 @@ func writeTar(w io.Writer, entries []entry) error {
 	return archive.Close()
 }
 
-// StoreImage writes an image archive for a program to a directory of images, and returns its path. It
-// replaces an existing image with that name.
-func StoreImage(dir, name, program string) (string, error) {
+// WriteLayout copies an image archive that is an OCI layout with one image, and gives that image the name, and
+// the same name by its digest, as pods of a pinned chart use it. The name must be a full name.
+func WriteLayout(w io.Writer, name, archive string) error {
+	in, err := os.Open(filepath.Clean(archive))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out := tar.NewWriter(w)
+	found := false
+	for r := tar.NewReader(in); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+		content := io.Reader(r)
+		if header.Name == ociv1.ImageIndexFile {
+			data, err := nameLayout(r, name)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", archive, header.Name, err)
+			}
+			found, header.Size, content = true, int64(len(data)), bytes.NewReader(data)
+		}
+		if err := out.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, content); err != nil {
+			return fmt.Errorf("%s: %w", archive, err)
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s has no %s: it is no OCI layout", archive, ociv1.ImageIndexFile)
+	}
+	return out.Close()
+}
+
+// maxIndex bounds the index of an image archive, in bytes.
+const maxIndex = 4 << 20
+
+// nameLayout returns the index of an OCI layout with these names of its one image.
+func nameLayout(r io.Reader, name string) ([]byte, error) {
+	var index ociv1.Index
+	if err := json.NewDecoder(io.LimitReader(r, maxIndex)).Decode(&index); err != nil {
+		return nil, err
+	}
+	if len(index.Manifests) != 1 {
+		return nil, fmt.Errorf("it has %d images, want one", len(index.Manifests))
+	}
+	named, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return nil, err
+	}
+	image := index.Manifests[0]
+	byDigest, err := reference.WithDigest(reference.TrimNamed(named), image.Digest)
+	if err != nil {
+		return nil, err
+	}
+	index.Manifests = nil
+	for _, full := range []string{named.String(), byDigest.String()} {
+		image.Annotations = nameAnnotations(full)
+		index.Manifests = append(index.Manifests, image)
+	}
+	return json.Marshal(index)
+}
+
+// nameAnnotations returns the annotations with the name of an image: containerd reads the first, other programs
+// the second.
+func nameAnnotations(name string) map[string]string {
+	return map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
+}
+
+// isProgram reports whether a file is in the format of programs for Linux.
+func isProgram(file string) bool {
+	f, err := os.Open(filepath.Clean(file))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == elf.ELFMAG
+}
+
+// StoreImage writes an image archive to a directory of images, and returns its path: of a program, or a copy of
+// an archive (a file whose name ends in .tar, and that is no program). It replaces an existing image with that
+// name.
+func StoreImage(dir, name, source string) (string, error) {
 	full, err := FullName(name)
 	if err != nil {
 		return "", err
+	}
+	write := WriteImage
+	if strings.HasSuffix(source, ".tar") && !isProgram(source) {
+		write = WriteLayout
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -156,7 +246,7 @@ func StoreImage(dir, name, program string) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, ArchiveName(full))
-	err = errors.Join(WriteImage(temporary, full, program), temporary.Close())
+	err = errors.Join(write(temporary, full, source), temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), file)
 	}

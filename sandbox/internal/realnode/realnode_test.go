@@ -180,6 +180,55 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// TestLayout: an archive gets the given name, and the same name by its digest, and is otherwise the same.
+func TestLayout(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "image.tar")
+	write := func(manifests string) {
+		var layout bytes.Buffer
+		if err := writeTar(&layout, []entry{
+			{name: "blobs/sha256/one", mode: 0o644, data: []byte("blob")}, {name: ociv1.ImageIndexFile, mode: 0o644, data: []byte(`{"schemaVersion":2,"manifests":[` + manifests + `]}`)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(source, layout.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := "sha256:" + strings.Repeat("ab", 32)
+	manifest := `{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"` + sum + `","size":7,"annotations":{"org.opencontainers.image.ref.name":"v1"}}`
+	write(manifest)
+	file, err := StoreImage(t.TempDir(), "app:v1", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := untar(t, data)
+	var index ociv1.Index
+	if err := json.Unmarshal(files[ociv1.ImageIndexFile], &index); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range index.Manifests {
+		if m.Digest.String() != sum || m.Size != 7 {
+			t.Errorf("%s has %s of %d bytes", m.Annotations["io.containerd.image.name"], m.Digest, m.Size)
+		}
+		names = append(names, m.Annotations["io.containerd.image.name"])
+	}
+	if want := []string{"docker.io/library/app:v1", "docker.io/library/app@" + sum}; !slices.Equal(names, want) || string(files["blobs/sha256/one"]) != "blob" {
+		t.Errorf("the names are %q, want %q, and the blob is %q", names, want, files["blobs/sha256/one"])
+	}
+
+	for _, manifests := range []string{"", manifest + "," + manifest, "{"} {
+		write(manifests)
+		if _, err := StoreImage(t.TempDir(), "app:v1", source); err == nil {
+			t.Errorf("an archive with the images [%s] is accepted", manifests)
+		}
+	}
+}
+
 func untar(t *testing.T, data []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -204,7 +253,11 @@ func TestStoreImage(t *testing.T) {
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]string{{"a:1", text}, {"a:1", text + ".missing"}, {"A B", text}, {"a:1", "/bin/sh"}} {
+	noLayout := filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(noLayout, make([]byte, 1024), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{{"a:1", noLayout}, {"a:1", text}, {"a:1", text + ".missing"}, {"A B", text}, {"a:1", "/bin/sh"}} {
 		if _, err := StoreImage(dir, c[0], c[1]); err == nil {
 			t.Errorf("StoreImage(%q, %q) succeeded", c[0], c[1])
 		}

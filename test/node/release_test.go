@@ -1,0 +1,30 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// releaseVersion is the version of the release that make build-release makes.
+const releaseVersion = "v0.1.0"
+
+// released returns a file of that release.
+func released(t *testing.T, name string) string {
+	t.Helper()
+	file := filepath.Join(os.Getenv("RELEASE"), name)
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("RELEASE names no folder of a release: run make suite SUITE=node: %v", err)
+	}
+	return file
+}
+
+// loadRelease gives the image of the release to the nodes, by its name and by its digest, as the chart and
+// install.yaml of the release use it.
+func (n *node) loadRelease(t *testing.T) {
+	t.Helper()
+	n.Sandbox(t, "nodes", "load-image", "tidekeeper:"+releaseVersion, released(t, "tidekeeper-"+releaseVersion+"-image.tar"))
+}
