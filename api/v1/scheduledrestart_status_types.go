@@ -56,6 +56,12 @@ type ScheduledRestartStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
 
+	// ConfigTime is a time at which the content was that of configHash. Other content that has
+	// not been modified since, as far as its objects say, was changed by an edit that leaves no
+	// time, such as the removal of a key.
+	// +optional
+	ConfigTime *metav1.Time `json:"configTime,omitempty"`
+
 	// nextChangeTime is the time at which the restart for a change of ConfigMaps or Secrets is
 	// due. A time in the past means that the restart is due and waits. Absent if the content
 	// has not changed.

@@ -728,6 +728,10 @@ func (in *ScheduledRestartStatus) DeepCopyInto(out *ScheduledRestartStatus) {
 		in, out := &in.LastAgeTime, &out.LastAgeTime
 		*out = (*in).DeepCopy()
 	}
+	if in.ConfigTime != nil {
+		in, out := &in.ConfigTime, &out.ConfigTime
+		*out = (*in).DeepCopy()
+	}
 	if in.NextChangeTime != nil {
 		in, out := &in.NextChangeTime, &out.NextChangeTime
 		*out = (*in).DeepCopy()

@@ -83,7 +83,7 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	if c.Problem, c.Message = r.problem(mode, t); c.Problem != "" || !r.isSynced() {
 		return c
 	}
-	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, now)
+	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, startedWithOf(&restart.Status), now)
 }
 
 // problem returns a reason and a message if the content is not known, and "" if it is.

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
@@ -45,6 +46,28 @@ type configUse struct {
 	restless time.Time
 	parts    []uint64
 	latest   podconfig.ID
+}
+
+// startedWith is the hash of the content that the pods were started with, according to the status, and a time at
+// which the content had that hash; zero if unknown.
+type startedWith struct {
+	hash string
+	at   time.Time
+}
+
+func startedWithOf(status *tidekeeperv1.ScheduledRestartStatus) startedWith {
+	s := startedWith{hash: status.ConfigHash}
+	if status.ConfigTime != nil {
+		s.at = status.ConfigTime.UTC()
+	}
+	return s
+}
+
+// changedSince reports whether content with this hash was changed after the time for which it is known, although
+// its objects were last modified at the given time: by an edit that only removes keys, of which managedFields
+// have no time.
+func (s startedWith) changedSince(hash string, modified time.Time) bool {
+	return podconfig.SameScope(s.hash, hash) && s.hash != hash && !modified.After(s.at)
 }
 
 // clockAhead is the tolerated clock skew of an API server: the time of a change that lies further in the
@@ -98,13 +121,13 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 // content returns the content that the target of a ScheduledRestart uses, the time of its last change or
 // later, and the object that changed last. From then on, changes of the content are reported for the
 // ScheduledRestart.
-func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, now time.Time) (content *decision.Config) {
-	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, now) })
+func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started startedWith, now time.Time) (content *decision.Config) {
+	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, started, now) })
 	return content
 }
 
 // contentOf returns the content of a ScheduledRestart with the given memory.
-func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, now time.Time) *decision.Config {
+func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started startedWith, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	uses, _ := podconfig.Parse(encoded)
@@ -115,7 +138,11 @@ func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string,
 	use := m.config
 	content := podconfig.ContentOf(key.Namespace, uses, secrets, func(id podconfig.ID) *podconfig.Record { return c.records[id] })
 	if use.hash != content.Hash {
-		use.note(content, func(id podconfig.ID) *podconfig.Record { return c.records[id] }, changedAt(content, now), c.settle)
+		at := changedAt(content, now)
+		if use.hash == "" && started.changedSince(content.Hash, at) {
+			at = now
+		}
+		use.note(content, func(id podconfig.ID) *podconfig.Record { return c.records[id] }, at, c.settle)
 	}
 	source := decision.Source{Kind: use.latest.Kind, Name: use.latest.Name}
 	if r := c.records[use.latest]; r != nil {

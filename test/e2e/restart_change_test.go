@@ -172,15 +172,22 @@ func TestConfigChangeIsServedOtherwise(t *testing.T) {
 func TestConfigChangeWhileAway(t *testing.T) {
 	manager := cluster.StartManager(t, withConfig...)
 	cluster.AddNodes(t, "away", 1)
-	left, taken := configMap(t, "away-left", map[string]string{"a": "1"}), configMap(t, "away-taken", map[string]string{"a": "1"})
+	left, cut := configMap(t, "away-left", map[string]string{"a": "1"}), configMap(t, "away-cut", map[string]string{"a": "1", "b": "1"})
+	taken := configMap(t, "away-taken", map[string]string{"a": "1"})
 	forgotten := configured(t, workload(t, "Deployment", "away-left"), "Deployment", "away-left", allOf("away-left"))
+	shortened := configured(t, workload(t, "Deployment", "away-cut"), "Deployment", "away-cut", allOf("away-cut"))
 	d := workload(t, "Deployment", "away-taken").(*appsv1.Deployment)
 	served := configured(t, d, "Deployment", "away-taken", allOf("away-taken"))
 	manager.Stop(t)
 
+	// The times of objects are in whole seconds: an edit in the very second in which the content was known could be
+	// an earlier one.
+	nextSecond(t)
 	setKey(t, left, "a", "2")
+	// managedFields have no time of an edit that only removes keys, and its pods are younger than the last time.
+	cluster.Change(t, cut, func() { delete(cut.Data, "b") })
 	setKey(t, taken, "a", "2")
-	// The times of objects are in whole seconds: pods of the very second count as older.
+	// And pods of the very second count as older.
 	nextSecond(t)
 	cluster.Change(t, d, func() {
 		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "example.com/deployed", "again")
@@ -189,11 +196,12 @@ func TestConfigChangeWhileAway(t *testing.T) {
 
 	manager = cluster.StartManager(t, withConfig...)
 	eventuallyChanged(t, forgotten, 0, tidekeeperv1.OutcomeSucceeded, "")
+	eventuallyChanged(t, shortened, 0, tidekeeperv1.OutcomeSucceeded, "")
 	manager.AssertIdle(t)
 	manager.Stop(t)
 	manager = cluster.StartManager(t, withConfig...)
 	manager.AssertIdle(t)
-	for r, want := range map[*tidekeeperv1.ScheduledRestart]int{forgotten: 1, served: 0} {
+	for r, want := range map[*tidekeeperv1.ScheduledRestart]int{forgotten: 1, shortened: 1, served: 0} {
 		if cluster.Refresh(t, r); len(r.Status.History) != want {
 			t.Errorf("%s: the history is %+v", r.Name, r.Status.History)
 		}

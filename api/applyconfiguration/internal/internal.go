@@ -536,6 +536,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: configHash
       type:
         scalar: string
+    - name: configTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: consecutiveDelays
       type:
         scalar: numeric

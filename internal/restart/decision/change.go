@@ -108,7 +108,7 @@ func (t *changeTrigger) edited(retargeted bool) {
 	t.state.status.NextChangeTime = nil
 	t.interval.reset()
 	if retargeted {
-		t.state.status.ConfigHash = ""
+		t.started("", time.Time{})
 		t.interval.forget()
 	}
 }
@@ -119,7 +119,8 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	status, c := t.state.status, t.config
 	switch {
 	case t.state.spec.OnConfigChange == "":
-		status.ConfigHash, status.NextChangeTime = "", nil
+		t.started("", time.Time{})
+		status.NextChangeTime = nil
 		t.interval.forget()
 		t.interval.reset()
 		return NeedNothing
@@ -134,7 +135,8 @@ func (t *changeTrigger) observe(rolling bool) Need {
 		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
 		// The content is seen for the first time: earlier changes do not count.
-		status.ConfigHash, status.NextChangeTime = c.Hash, nil
+		t.started(c.Hash, t.state.now)
+		status.NextChangeTime = nil
 		return NeedNothing
 	case status.ConfigHash == c.Hash:
 		return t.observeBack()
@@ -197,8 +199,16 @@ func (t *changeTrigger) observePods() (done bool, need Need) {
 	if need := t.skip(tidekeeperv1.ReasonAlreadyRestarted, "all pods were started after the change"); need != NeedNothing {
 		return false, need
 	}
-	t.state.status.ConfigHash = t.config.Hash
+	t.started(t.config.Hash, t.state.now)
 	return true, NeedNothing
+}
+
+// started records that the pods were started with the content of a hash, which it had at a time.
+func (t *changeTrigger) started(hash string, at time.Time) {
+	t.state.status.ConfigHash, t.state.status.ConfigTime = hash, nil
+	if hash != "" {
+		t.state.status.ConfigTime = &metav1.Time{Time: at.Truncate(time.Second)}
+	}
 }
 
 // observeBack ends the wait for a restart when the content was changed back to the content that the pods were
@@ -304,7 +314,7 @@ func (t *changeTrigger) start() string {
 func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string) {
 	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, t.state.status.ConfigHash) &&
 		reason != tidekeeperv1.ReasonTargetNotFound && !t.state.retargeted(active) {
-		t.state.status.ConfigHash = active.ConfigHash
+		t.started(active.ConfigHash, active.StartedTime.Time)
 	}
 }
 

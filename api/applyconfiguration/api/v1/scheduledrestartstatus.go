@@ -39,6 +39,10 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// started. The content of a Secret is hashed together with its UID, so that a value cannot
 	// be found by guessing.
 	ConfigHash *string `json:"configHash,omitempty"`
+	// ConfigTime is a time at which the content was that of configHash. Other content that has
+	// not been modified since, as far as its objects say, was changed by an edit that leaves no
+	// time, such as the removal of a key.
+	ConfigTime *metav1.Time `json:"configTime,omitempty"`
 	// nextChangeTime is the time at which the restart for a change of ConfigMaps or Secrets is
 	// due. A time in the past means that the restart is due and waits. Absent if the content
 	// has not changed.
@@ -142,6 +146,14 @@ func (b *ScheduledRestartStatusApplyConfiguration) WithLastAgeTime(value metav1.
 // If called multiple times, the ConfigHash field is set to the value of the last call.
 func (b *ScheduledRestartStatusApplyConfiguration) WithConfigHash(value string) *ScheduledRestartStatusApplyConfiguration {
 	b.ConfigHash = &value
+	return b
+}
+
+// WithConfigTime sets the ConfigTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigTime field is set to the value of the last call.
+func (b *ScheduledRestartStatusApplyConfiguration) WithConfigTime(value metav1.Time) *ScheduledRestartStatusApplyConfiguration {
+	b.ConfigTime = &value
 	return b
 }
 
