@@ -93,6 +93,19 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	mustReplay(t, file[1], "does not heal", "It is not found any more")
 }
 
+// A sample that was taken to be at rest before the operator was done with it hides no mistake: an object that
+// only the second one has is judged.
+func TestFuzzLearnsAgain(t *testing.T) {
+	t.Parallel()
+	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
+exec "$1" --mistakes sticky --late=$(test "$n" = 0 && echo true || echo false)`
+	r := command(t, "fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", t.TempDir(), "--nodes", "0", "--quiet", "1s", "--patience", "5s",
+		"--jobs", "1", "--only", "spec.message: with a suffix", "--", "sh", "-c", script, filepath.Join(t.TempDir(), "starts"), stall(t))
+	if r.code != 2 || !strings.Contains(r.stderr, "learning again, with a quiet time of 2s") || !strings.Contains(r.stdout, "configmaps default/market: data.message is open, not open2") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // A mistake that only shows when an edit comes while the operator is busy with a new object is
 // found with --busy, and not without; and it replays until it is fixed.
 func TestFuzzBusy(t *testing.T) {

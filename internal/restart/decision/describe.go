@@ -41,12 +41,15 @@ const (
 
 // Gates returns the current state of all gates except the budget, which depends on other objects. It reads
 // only the ScheduledRestart, the schedule, the freezes, the order, the target and the time from the input,
-// and takes the answer of the queries from the status.
+// and takes the answer of the queries, and whether new pods would start, from the status.
 func Gates(in Input) []Gate {
 	d := &decider{}
 	d.prepare(in)
 	all := append(gates{&scheduleGate{state: &d.state, scheduled: in.Ticks != nil, triggers: d.triggers.message}}, d.gates.inOrder()...)
-	d.gates.query.ready = meta.FindStatusCondition(in.Restart.Status.Conditions, tidekeeperv1.ConditionReady)
+	ready := meta.FindStatusCondition(in.Restart.Status.Conditions, tidekeeperv1.ConditionReady)
+	if d.gates.query.ready = ready; in.Restart.Spec.OnConfigChange != "" && in.Config == nil {
+		d.gates.health.ready = ready
+	}
 	described := make([]Gate, 0, len(all)+1)
 	due := d.triggers.lastDue(in.Now)
 	for _, gate := range append(all, &progressGate{in.Restart.Status.Active}) {

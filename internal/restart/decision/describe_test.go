@@ -9,10 +9,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
+
+func followsConfig(spec *tidekeeperv1.ScheduledRestartSpec) {
+	spec.OnConfigChange = tidekeeperv1.ConfigMapsOnly
+}
+
+// unhealthySince has a status in which the manager waits for a Secret.
+func unhealthySince(in *Input) {
+	in.Restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: tidekeeperv1.ReasonTargetUnhealthy, Message: "Secret db does not exist"}}
+}
 
 func TestGates(t *testing.T) {
 	open := []string{
@@ -58,6 +68,13 @@ func TestGates(t *testing.T) {
 				spec.Precondition = tidekeeperv1.PreconditionNone
 			})), but(map[int]string{5: "Health open: it need not be healthy, as the precondition is None"}),
 		},
+		{
+			"new pods would not start, as only the manager can know", makeInputs(withSpec(followsConfig), unhealthySince), but(map[int]string{
+				0: "Schedule open: the next tick is 2026-06-10T03:00:00Z; it is restarted when the ConfigMaps that its pods use change",
+				5: "Health closed (TargetUnhealthy): Secret db does not exist",
+			}),
+		},
+		{"its content does not matter", makeInputs(unhealthySince), open},
 		{
 			"a restart in progress", makeInputs(evicting, wasRefused), but(map[int]string{
 				0: "Schedule open: the next tick is 2026-06-11T03:00:00Z",

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// healthGate is closed while the workload does not meet the precondition of the restart.
+// healthGate is closed while the workload does not meet the precondition of the restart: its pods are available,
+// and, as far as onConfigChange says, new ones would start.
 type healthGate struct {
 	// target is nil without a workload, which targetGate reports.
 	target       *workload.State
@@ -19,6 +22,9 @@ type healthGate struct {
 	precondition tidekeeperv1.Precondition
 	// missing is Config.Missing.
 	missing string
+	// ready is the condition Ready, for a process that cannot read ConfigMaps and Secrets; nil without
+	// onConfigChange.
+	ready *metav1.Condition
 }
 
 func (g *healthGate) blocks(_, _ time.Time) *blocker {
@@ -49,6 +55,8 @@ func (g *healthGate) describe(at, due time.Time) Gate {
 		return Gate{Name: GateHealth, Reason: tidekeeperv1.ReasonTargetNotFound, Message: "there is no workload to look at"}
 	case g.precondition == tidekeeperv1.PreconditionNone:
 		return describeAs(GateHealth, g.blocks(at, due), "it need not be healthy, as the precondition is None")
+	case g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonTargetUnhealthy && g.blocks(at, due) == nil:
+		return Gate{Name: GateHealth, Reason: g.ready.Reason, Message: g.ready.Message}
 	default:
 		return describeAs(GateHealth, g.blocks(at, due), "all its pods are available")
 	}

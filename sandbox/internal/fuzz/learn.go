@@ -214,29 +214,51 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// createAgain deletes the sample and creates it again. Leftovers of the first sample, and
-// differences between the two states, are masked.
+// mostLearning is the maximum factor by which the quiet time of learning may exceed the requested one.
+const mostLearning = 4
+
+// createAgain deletes the sample and creates it again, and with a quiet time twice as long if that comes to
+// other objects: the machine may be so busy that a state was taken to be at rest before the operator was done.
+// Leftovers of the first sample, and differences between the last two states, are masked.
 func (l *learner) createAgain(ctx context.Context) error {
 	w := l.world
+	for longest := mostLearning * w.waiter.quiet; ; w.waiter.quiet *= 2 {
+		again, err := l.recreate(ctx)
+		if err != nil || again == nil {
+			return err
+		}
+		differences := w.base.mask.Compare(w.base.state, again)
+		i := slices.IndexFunc(differences, func(d Difference) bool { return d.Path == "" })
+		if i < 0 || w.waiter.quiet >= longest {
+			w.base.mask.Learn(differences, differsUnedited)
+			return nil
+		}
+		fmt.Fprintf(w.base.progress, "The sample comes to other objects when it is made again, such as %s: learning again, with a quiet time of %s.\n", differences[i], 2*w.waiter.quiet)
+		w.base.state, w.waiter.objects = again, w.testbed.Recorder.Count()
+		w.base.quiet *= 2
+	}
+}
+
+// recreate deletes the sample, creates it again, and returns the state; nil if it cannot be deleted, and the
+// world was made anew.
+func (l *learner) recreate(ctx context.Context) (state.State, error) {
+	w := l.world
 	if err := w.object.remove(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	w.record.act("the sample is deleted")
 	state, problem, err := w.waiter.reach(ctx, goal{gone: true, state: w.base.before})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case problem != nil && problem.Oracle == judge.Failed:
-		return undisturbed("the sample was deleted", problem, nil)
+		return nil, undisturbed("the sample was deleted", problem, nil)
 	case problem != nil && problem.Oracle != judge.OtherState:
-		return w.renew(ctx)
+		return nil, w.renew(ctx)
 	}
 	w.base.fresh = true
 	w.base.mask.Learn(w.base.mask.Compare(w.base.before, state), leftBehind)
 	again, err := l.create(ctx)
-	if err != nil {
-		return err
-	}
-	w.base.mask.Learn(w.base.mask.Compare(w.base.state, again), differsUnedited)
-	return nil
+	w.base.idle = w.base.idle && len(w.record.reactions()) == 0
+	return again, err
 }

@@ -41,6 +41,9 @@ var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "pani
 // does not count back.
 var counts = flag.Bool("counts", false, "count in the status how often it was written")
 
+// late has the first Stall of a process wait for its ConfigMap, for longer than anything waits for it.
+var late = flag.Bool("late", false, "write no ConfigMap for the first Stall")
+
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
 
 var resource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "stalls"}
@@ -55,6 +58,7 @@ type operator struct {
 	stalls dynamic.Interface
 	client kubernetes.Interface
 	stuck  map[types.UID]bool
+	first  types.UID
 }
 
 // run keeps stalls until it cannot.
@@ -140,6 +144,12 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 		if err := o.prepare(ctx, stall); err != nil {
 			return err
 		}
+	}
+	if o.first == "" {
+		o.first = stall.GetUID()
+	}
+	if *late && o.first == stall.GetUID() {
+		return o.report(ctx, stall, "")
 	}
 	if err := o.write(ctx, stall, s.Spec); err != nil {
 		return err
