@@ -39,7 +39,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 # The kit in sandbox/ has modules, targets and checks of its own, which these call.
-MODULES := . test hack/demo hack/release hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/krew hack/prometheus-operator
+MODULES := . test hack/demo hack/release hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/krew hack/cosign hack/prometheus-operator
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 KIT := $(MAKE) --no-print-directory -C sandbox OUT=$(BIN)
@@ -124,6 +124,11 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/t
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
 # For the test of a release, once for each version: krew, and the check that its index makes.
+.PHONY: build-cosign
+build-cosign: $(BIN)/cosign
+$(BIN)/cosign: hack/cosign/go.mod hack/cosign/go.sum
+	$(call build,cosign,$(COMPILE) cosign $(GO) build -C hack/cosign -ldflags '-s -w' -o $(BIN)/ github.com/sigstore/cosign/v3/cmd/cosign && touch $@)
+
 .PHONY: build-krew
 build-krew: $(BIN)/krew
 $(BIN)/krew: hack/krew/go.mod hack/krew/go.sum
