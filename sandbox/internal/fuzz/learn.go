@@ -240,7 +240,7 @@ func (l *learner) createAgain(ctx context.Context) error {
 }
 
 // recreate deletes the sample, creates it again, and returns the state; nil if it cannot be deleted, and the
-// world was made anew.
+// world was made again.
 func (l *learner) recreate(ctx context.Context) (state.State, error) {
 	w := l.world
 	if err := w.object.remove(ctx); err != nil {

@@ -174,7 +174,7 @@ func WriteLayout(w io.Writer, name, archive string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s has no %s: it is no OCI layout", archive, ociv1.ImageIndexFile)
+		return fmt.Errorf("%s has no %s: it is not an OCI layout", archive, ociv1.ImageIndexFile)
 	}
 	return out.Close()
 }
@@ -227,7 +227,7 @@ func isProgram(file string) bool {
 }
 
 // StoreImage writes an image archive to a directory of images, and returns its path: of a program, or a copy of
-// an archive (a file whose name ends in .tar, and that is no program). It replaces an existing image with that
+// an archive (a file whose name ends in .tar, and that is not a program). It replaces an existing image with that
 // name.
 func StoreImage(dir, name, source string) (string, error) {
 	full, err := FullName(name)
