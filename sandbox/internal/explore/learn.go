@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// mostLearning is the maximum factor by which the quiet time of baseline runs may exceed the requested one.
+// mostLearning is the maximum factor by which the quiet time of baseline runs may exceed Limits.Quiet.
 const mostLearning = 4
 
 // learnBaseline plays the workload twice without a fault, and with a quiet time twice as long if the two

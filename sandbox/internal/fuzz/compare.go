@@ -78,7 +78,7 @@ type written struct {
 	isNew bool
 }
 
-// isBack reports whether a field differs only because the operator wrote the object back on one
+// isBack reports whether a field differs only because the operator wrote the object back on a single
 // side, while the other side has the form that users wrote. Operators write an object back
 // after it was created.
 func (w written) isBack(object, path, want, got string) bool {

@@ -214,7 +214,7 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// mostLearning is the maximum factor by which the quiet time of learning may exceed the requested one.
+// mostLearning is the maximum factor by which the quiet time of learning may exceed Limits.Quiet.
 const mostLearning = 4
 
 // createAgain deletes the sample and creates it again, and with a quiet time twice as long if that comes to

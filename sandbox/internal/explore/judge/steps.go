@@ -56,7 +56,7 @@ func (e *StepEnd) problem(oracle Oracle, lines ...string) Problem {
 
 // FailedStep returns the problem of a step that failed in a run with a fault, because of a
 // condition that did not come true (waited) or for another reason. It is nil while the fault
-// hides from the operator what the condition depends on.
+// hides from the operator the objects that the condition depends on.
 func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem {
 	if waited && f.Lasting(step) {
 		return nil
