@@ -213,8 +213,8 @@ func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	}
 }
 
-// lead fills the budget with the restarts in progress, once: otherwise a new leader could start too many
-// restarts beside them.
+// lead fills the budget, once: with the restarts in progress, as a new leader could otherwise start too many beside
+// them, and before with those that wait, as the namespaces in which none is in progress are served first.
 func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,6 +224,12 @@ func (r *reconciler) lead(ctx context.Context) error {
 	list := &tidekeeperv1.ScheduledRestartList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the restarts in progress: %w", err)
+	}
+	now := r.clock.Now()
+	for i := range list.Items {
+		if restart := &list.Items[i]; waitsForSlot(restart) {
+			r.slots.budget.Expect(client.ObjectKeyFromObject(restart), now)
+		}
 	}
 	for i := range list.Items {
 		r.slots.hold(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,6 +40,12 @@ func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
 		return slotHeld
 	}
 	return slotFree
+}
+
+// waitsForSlot reports whether a ScheduledRestart waits for a slot according to its status.
+func waitsForSlot(restart *tidekeeperv1.ScheduledRestart) bool {
+	ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady)
+	return restart.Status.Active == nil && restart.DeletionTimestamp.IsZero() && ready != nil && ready.Reason == tidekeeperv1.ReasonBudgetExhausted
 }
 
 // slots manages the slots of the budget for the reconciler.

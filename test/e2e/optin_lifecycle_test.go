@@ -180,7 +180,7 @@ func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 	cluster.AddNodes(t, name, 1)
 	optedIn := workload(t, "Deployment", name)
 	// No tick is due while the test runs.
-	schedule := fmt.Sprintf("0 %d * * *", time.Now().Add(12*time.Hour).UTC().Hour())
+	schedule := fmt.Sprintf("17 %d * * *", time.Now().Add(12*time.Hour).UTC().Hour())
 	annotate(t, optedIn, scheduleKey, schedule)
 	annotate(t, optedIn, optInKey, "true")
 	r := eventuallyOptIn(t, name, wanted{Schedule: schedule})

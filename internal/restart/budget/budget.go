@@ -41,8 +41,8 @@ const (
 // namespaces that have had no slot since they began to wait, the restart that has waited longest is next. So
 // a namespace with a long queue delays only its own restarts, however quickly they complete.
 //
-// The budget is kept in memory only. A new leader fills it with the restarts in progress, which it reads from
-// the status of the ScheduledRestarts.
+// The budget is kept in memory only. A new leader fills it with the restarts that wait and those in progress,
+// which it reads from the status of the ScheduledRestarts.
 type Budget struct {
 	// limit is the maximum number of restarts in progress in the cluster, share the maximum in a namespace.
 	limit, share int
@@ -57,6 +57,8 @@ type Budget struct {
 	outlived map[types.NamespacedName]bool
 	// since has the time at which each waiting restart began to wait.
 	since map[types.NamespacedName]time.Time
+	// expected has the waiting restarts that have not asked this budget for a slot yet.
+	expected map[types.NamespacedName]bool
 	// turns has the namespaces with a restart that may get a slot.
 	turns turns
 	// given is the total number of slots given so far.
@@ -91,7 +93,7 @@ func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
 		held: map[types.NamespacedName]time.Time{}, spaces: map[string]*space{}, outlived: map[types.NamespacedName]bool{},
-		since: map[types.NamespacedName]time.Time{},
+		since: map[types.NamespacedName]time.Time{}, expected: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -123,18 +125,40 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 		return true
 	}
 	delete(b.outlived, key)
-	if _, waits := b.since[key]; !waits {
-		in := b.space(key.Namespace)
-		i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
-		in.queue = slices.Insert(in.queue, i, waiter{since, key})
-		b.since[key] = since
-		b.moved(in)
+	if _, waits := b.since[key]; !waits || b.expected[key] {
+		b.wait(key, since)
 	}
 	if !slices.Contains(b.next(), key) {
 		return false
 	}
 	b.occupy(key)
 	return true
+}
+
+// Expect has a key wait that is known to wait for a slot, until it asks for one by Take, which says since when, or
+// gives up its place by Release. A new leader knows of all namespaces that wait, whichever asks first.
+func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, waits := b.since[key]; waits || b.has(key) {
+		return
+	}
+	b.wait(key, since)
+	b.expected[key] = true
+}
+
+// wait puts a key into its queue, or moves it to another place of the queue.
+func (b *Budget) wait(key types.NamespacedName, since time.Time) {
+	in := b.space(key.Namespace)
+	if before, waits := b.since[key]; waits {
+		i, _ := slices.BinarySearchFunc(in.queue, waiter{before, key}, byTurn)
+		in.queue = slices.Delete(in.queue, i, i+1)
+	}
+	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
+	in.queue = slices.Insert(in.queue, i, waiter{since, key})
+	b.since[key] = since
+	delete(b.expected, key)
+	b.moved(in)
 }
 
 // Spare gives a slot to the key if no other key waits for that slot, and reports whether the key has a slot
@@ -250,6 +274,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 		return false
 	}
 	delete(b.since, key)
+	delete(b.expected, key)
 	in := b.spaces[key.Namespace]
 	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
 	in.queue = slices.Delete(in.queue, i, i+1)

@@ -85,6 +85,37 @@ func TestBudgetIsRebuilt(t *testing.T) {
 
 // However slots are taken and released, no more restarts run than the limits allow, and every
 // waiting restart that could run is returned.
+// A new leader knows who waits, whoever asks first: the namespace of the restart in progress has had its turn.
+func TestBudgetExpects(t *testing.T) {
+	b := New(1, 100)
+	active, late, early, gone, short := key("long", "active"), key("long", "1-late"), key("long", "2-early"), key("long", "0-gone"), key("short", "x")
+	for _, waits := range []types.NamespacedName{gone, late, early, short} {
+		b.Expect(waits, at("03:10:00"))
+	}
+	b.Hold(active, at("03:00:00"))
+	b.Expect(active, at("03:10:00"))
+	if used, waiting, _ := b.Usage(); used != 1 || waiting != 4 {
+		t.Errorf("%d slots are used and %d restarts wait, want 1 and 4", used, waiting)
+	}
+	for waits, since := range map[types.NamespacedName]time.Time{late: at("03:02:00"), early: at("03:01:00")} {
+		if b.Take(waits, since) {
+			t.Fatal("a second slot in a budget of one")
+		}
+	}
+	for _, step := range []struct{ ends, next types.NamespacedName }{{active, short}, {short, early}} {
+		if diff := cmp.Diff([]types.NamespacedName{step.next}, b.Release(step.ends)); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", step.ends, diff)
+		}
+		if !b.Take(step.next, at("03:20:00")) {
+			t.Fatalf("%s has no slot", step.next)
+		}
+	}
+	b.Release(gone)
+	if diff := cmp.Diff([]types.NamespacedName{late}, b.Release(early)); diff != "" {
+		t.Errorf("at last (-want +got):\n%s", diff)
+	}
+}
+
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")

@@ -166,7 +166,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		q.mu.Unlock()
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
-			again, err := q.play(q.over, lane, &f, setting{new: true})
+			again, err := q.playAgain(lane, &f)
 			found = q.secondTime(found, again, err)
 			if q.over.Err() != nil && !found.Confirmed() {
 				found.Tries, found.Second, played.Unsure = 0, "", true
@@ -197,6 +197,21 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		q.err = err
 	}
 	q.progress(played, found)
+}
+
+// mostUnreached is the maximum number of runs to confirm a finding. A run in which the fault is not reached, and
+// all is well, says nothing about the finding.
+const mostUnreached = 3
+
+// playAgain plays the fault of a finding until it is reached, or shows a problem.
+func (q *queue) playAgain(lane string, f *faults.Fault) (again *judge.Outcome, err error) {
+	for range mostUnreached {
+		again, err = q.play(q.over, lane, f, setting{new: true})
+		if err != nil || q.over.Err() != nil || again.Reached || len(again.Problems) > 0 {
+			break
+		}
+	}
+	return again, err
 }
 
 // secondTime records the result of playing the fault of a finding again. If the second run has

@@ -4,6 +4,7 @@
 package explore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,6 +75,36 @@ func TestSecondTime(t *testing.T) {
 				t.Errorf("found again: %t, %q, want %t, %q", found.Confirmed(), found.Second, tc.same, tc.second)
 			}
 		})
+	}
+}
+
+// A run that does not reach the fault, in which all is well, confirms and refutes nothing.
+func TestPlayAgain(t *testing.T) {
+	missed, reached := judge.Outcome{}, judge.Outcome{Reached: true}
+	shown := judge.Outcome{Problems: []judge.Problem{{Oracle: judge.OtherState}}}
+	for _, tc := range []struct {
+		name  string
+		runs  []judge.Outcome
+		fails int // the run that fails, from 1
+		want  int // the number of runs
+	}{
+		{name: "reached", runs: []judge.Outcome{reached}, want: 1},
+		{name: "reached at last", runs: []judge.Outcome{missed, missed, reached}, want: 3},
+		{name: "never reached", runs: []judge.Outcome{missed, missed, missed, missed}, want: 3},
+		{name: "a problem without it", runs: []judge.Outcome{missed, shown}, want: 2},
+		{name: "not judged", runs: []judge.Outcome{missed, missed}, fails: 2, want: 2},
+	} {
+		played := 0
+		q := &queue{over: t.Context(), play: func(context.Context, string, *faults.Fault, setting) (*judge.Outcome, error) {
+			if played++; played == tc.fails {
+				return nil, errors.New("etcd crashed")
+			}
+			return &tc.runs[played-1], nil
+		}}
+		again, err := q.playAgain("1", &faults.Fault{})
+		if played != tc.want || (err != nil) != (tc.fails > 0) || err == nil && again != &tc.runs[played-1] {
+			t.Errorf("%s: %d runs, %v; want %d", tc.name, played, err, tc.want)
+		}
 	}
 }
 
