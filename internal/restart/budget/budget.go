@@ -52,7 +52,7 @@ type Budget struct {
 	// it has not started yet.
 	held map[types.NamespacedName]time.Time
 	// spaces has the namespaces that use slots or wait for slots.
-	spaces map[string]*space
+	spaces spaces
 	// outlived has the restarts in progress that no longer hold a slot.
 	outlived map[types.NamespacedName]bool
 	// since has the time at which each waiting restart began to wait.
@@ -78,6 +78,32 @@ type space struct {
 	hasTurn bool
 }
 
+// spaces has the state of each namespace that uses a slot or waits for one.
+type spaces map[string]*space
+
+// of returns the state of a namespace, and adds it if necessary: served says which of all slots was its last.
+func (s spaces) of(namespace string, served uint64) *space {
+	if s[namespace] == nil {
+		s[namespace] = &space{served: served}
+	}
+	return s[namespace]
+}
+
+// uses returns the number of slots that a namespace uses.
+func (s spaces) uses(namespace string) int {
+	if in := s[namespace]; in != nil {
+		return in.held
+	}
+	return 0
+}
+
+// tidy drops the state of a namespace that neither uses a slot nor waits for a slot.
+func (s spaces) tidy(namespace string) {
+	if in := s[namespace]; in.held == 0 && len(in.queue) == 0 {
+		delete(s, namespace)
+	}
+}
+
 type waiter struct {
 	since time.Time
 	key   types.NamespacedName
@@ -92,7 +118,7 @@ func byTurn(a, b waiter) int {
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
-		held: map[types.NamespacedName]time.Time{}, spaces: map[string]*space{}, outlived: map[types.NamespacedName]bool{},
+		held: map[types.NamespacedName]time.Time{}, spaces: spaces{}, outlived: map[types.NamespacedName]bool{},
 		since: map[types.NamespacedName]time.Time{}, expected: map[types.NamespacedName]bool{},
 	}
 }
@@ -149,7 +175,7 @@ func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 
 // wait puts a key into its queue, or moves it to another place of the queue.
 func (b *Budget) wait(key types.NamespacedName, since time.Time) {
-	in := b.space(key.Namespace)
+	in := b.spaces.of(key.Namespace, b.given)
 	if before, waits := b.since[key]; waits {
 		i, _ := slices.BinarySearchFunc(in.queue, waiter{before, key}, byTurn)
 		in.queue = slices.Delete(in.queue, i, i+1)
@@ -169,7 +195,7 @@ func (b *Budget) Spare(key types.NamespacedName) bool {
 	if b.has(key) {
 		return true
 	}
-	if len(b.since) > 0 || len(b.held) >= b.limit || b.uses(key.Namespace) >= b.share {
+	if len(b.since) > 0 || len(b.held) >= b.limit || b.spaces.uses(key.Namespace) >= b.share {
 		return false
 	}
 	delete(b.outlived, key)
@@ -229,7 +255,7 @@ func (b *Budget) Limit() int { return b.limit }
 func (b *Budget) ShareUsed(namespace string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.share < b.limit && b.uses(namespace) >= b.share
+	return b.share < b.limit && b.spaces.uses(namespace) >= b.share
 }
 
 // Share returns the number of slots that a namespace may use.
@@ -247,7 +273,7 @@ func (b *Budget) occupy(key types.NamespacedName) {
 	b.leave(key)
 	if !b.has(key) {
 		b.held[key] = time.Time{}
-		in := b.space(key.Namespace)
+		in := b.spaces.of(key.Namespace, b.given)
 		in.held++
 		b.given++
 		in.served = b.given
@@ -263,7 +289,7 @@ func (b *Budget) vacate(key types.NamespacedName) bool {
 	in := b.spaces[key.Namespace]
 	in.held--
 	b.moved(in)
-	b.tidy(key.Namespace)
+	b.spaces.tidy(key.Namespace)
 	return true
 }
 
@@ -279,31 +305,8 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
 	in.queue = slices.Delete(in.queue, i, i+1)
 	b.moved(in)
-	b.tidy(key.Namespace)
+	b.spaces.tidy(key.Namespace)
 	return true
-}
-
-// space returns the state of a namespace, and adds it if necessary.
-func (b *Budget) space(namespace string) *space {
-	if b.spaces[namespace] == nil {
-		b.spaces[namespace] = &space{served: b.given}
-	}
-	return b.spaces[namespace]
-}
-
-// uses returns the number of slots that a namespace uses.
-func (b *Budget) uses(namespace string) int {
-	if in := b.spaces[namespace]; in != nil {
-		return in.held
-	}
-	return 0
-}
-
-// tidy drops the state of a namespace that neither uses a slot nor waits for a slot.
-func (b *Budget) tidy(namespace string) {
-	if in := b.spaces[namespace]; in.held == 0 && len(in.queue) == 0 {
-		delete(b.spaces, namespace)
-	}
 }
 
 // next returns the waiting keys for which slots are free.
