@@ -83,9 +83,8 @@ func TestBudgetIsRebuilt(t *testing.T) {
 	}
 }
 
-// However slots are taken and released, no more restarts run than the limits allow, and every
-// waiting restart that could run is returned.
-// A new leader knows which restarts wait before the first of them asks: the namespace of the restart in progress has had its turn.
+// A new leader knows which restarts wait before the first of them asks: the namespace of the restart in
+// progress has had its turn.
 func TestBudgetExpects(t *testing.T) {
 	b := New(1, 100)
 	active, late, early, gone, short := key("long", "active"), key("long", "1-late"), key("long", "2-early"), key("long", "0-gone"), key("short", "x")
@@ -116,6 +115,8 @@ func TestBudgetExpects(t *testing.T) {
 	}
 }
 
+// However slots are taken and released, no more restarts run than the limits allow, and every
+// waiting restart that could run is returned.
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
