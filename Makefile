@@ -123,7 +123,7 @@ $(BIN)/promtool: hack/prometheus/go.mod hack/prometheus/go.sum hack/prometheus/t
 	$(call build,prometheus and bin/promtool,$(COMPILE) Prometheus $(TARGET) $(GO) build -C hack/prometheus -tags $$(cat hack/prometheus/tags) -ldflags '-s -w' -o $(BIN)/ \
 		github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool && touch $@)
 
-# For the test of a release, once for each version: krew, and the check that its index makes.
+# For the test of a release, once for each version: cosign, and krew with the check that its index makes.
 .PHONY: build-cosign
 build-cosign: $(BIN)/cosign
 $(BIN)/cosign: hack/cosign/go.mod hack/cosign/go.sum

@@ -63,3 +63,16 @@ func TestWrongInputs(t *testing.T) {
 		})
 	}
 }
+
+// A name without its registry is refused before anything is pushed.
+func TestPushChecksBothNames(t *testing.T) {
+	for want, args := range map[string][]string{
+		"IMAGE=tidekeeper: want a name with its registry": {"--image=tidekeeper", "--charts=registry.example.com/charts"},
+		"CHARTS=charts: want a name with its registry":    {"--image=registry.example.com/tidekeeper", "--charts=charts"},
+	} {
+		err := push(append([]string{"--folder=missing", "--version=v0.1.0"}, args...))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+}

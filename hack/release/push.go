@@ -58,32 +58,46 @@ func push(args []string) error {
 			return err
 		}
 	}
+	// Both names are looked at before anything is pushed.
+	images, err := repositoryOf("IMAGE", *image, *image)
+	if err != nil {
+		return err
+	}
+	packages, err := repositoryOf("CHARTS", *charts, path.Join(*charts, "tidekeeper"))
+	if err != nil {
+		return err
+	}
 	for _, one := range []struct {
-		repository string
+		repository name.Repository
 		push       func(name.Repository) (string, error)
 	}{
-		{*image, func(to name.Repository) (string, error) {
+		{images, func(to name.Repository) (string, error) {
 			return pushImage(filepath.Join(*folder, "tidekeeper-"+*version+"-image.tar"), to, *version)
 		}},
-		{path.Join(*charts, "tidekeeper"), func(to name.Repository) (string, error) {
+		{packages, func(to name.Repository) (string, error) {
 			number := strings.TrimPrefix(*version, "v")
 			return pushChart(filepath.Join(*folder, "tidekeeper-"+number+".tgz"), to, number)
 		}},
 	} {
-		repository, err := name.NewRepository(one.repository, name.StrictValidation)
-		if err != nil {
-			return err
-		}
-		digest, err := one.push(repository)
+		digest, err := one.push(one.repository)
 		if err == nil && s != nil {
-			err = pushSignature(s, repository, digest)
+			err = pushSignature(s, one.repository, digest)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", repository, err)
+			return fmt.Errorf("%s: %w", one.repository, err)
 		}
-		fmt.Println(repository.Name() + "@" + digest)
+		fmt.Println(one.repository.Name() + "@" + digest)
 	}
 	return nil
+}
+
+// repositoryOf returns a repository that a variable of make push-release names, registry included.
+func repositoryOf(variable, value, repository string) (name.Repository, error) {
+	r, err := name.NewRepository(repository, name.StrictValidation)
+	if err != nil {
+		return r, fmt.Errorf("%s=%s: want a name with its registry, such as registry.example.com/tidekeeper", variable, value)
+	}
+	return r, nil
 }
 
 // asUser authenticates as docker login or helm registry login has set up.

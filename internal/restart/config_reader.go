@@ -83,7 +83,7 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	if c.Problem, c.Message = r.problem(mode, t); c.Problem != "" || !r.isSynced() {
 		return c
 	}
-	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, startedWithOf(&restart.Status), now)
+	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, startedWith(&restart.Status), now)
 }
 
 // problem returns a reason and a message if the content is not known, and "" if it is.
@@ -142,8 +142,7 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	switch c.Source = known.Source; {
 	case known.Hash == c.Hash:
 		c.Changed = known.Changed
-	case !c.Changed.After(known.Changed):
-		// The last edit has left no time, as one that only removes keys.
+	case knownContent{known.Hash, known.Changed}.changedSince(c.Hash, c.Changed):
 		c.Changed = now
 	}
 	if c.Changed.Sub(known.Changed) <= r.settle {

@@ -48,26 +48,25 @@ type configUse struct {
 	latest   podconfig.ID
 }
 
-// startedWith is the hash of the content that the pods were started with, according to the status, and a time at
-// which the content had that hash; zero if unknown.
-type startedWith struct {
+// knownContent is the hash of content, and a time at which the content had that hash; zero if unknown.
+type knownContent struct {
 	hash string
 	at   time.Time
 }
 
-func startedWithOf(status *tidekeeperv1.ScheduledRestartStatus) startedWith {
-	s := startedWith{hash: status.ConfigHash}
+// startedWith returns the content that the pods were started with, according to the status.
+func startedWith(status *tidekeeperv1.ScheduledRestartStatus) knownContent {
+	k := knownContent{hash: status.ConfigHash}
 	if status.ConfigTime != nil {
-		s.at = status.ConfigTime.UTC()
+		k.at = status.ConfigTime.UTC()
 	}
-	return s
+	return k
 }
 
-// changedSince reports whether content with this hash was changed after the time for which it is known, although
-// its objects were last modified at the given time: by an edit that only removes keys, of which managedFields
-// have no time.
-func (s startedWith) changedSince(hash string, modified time.Time) bool {
-	return podconfig.SameScope(s.hash, hash) && s.hash != hash && !modified.After(s.at)
+// changedSince reports whether the content has another hash now, although its objects were not modified after
+// the time for which it is known: by an edit that only removes keys, of which managedFields have no time.
+func (k knownContent) changedSince(hash string, modified time.Time) bool {
+	return podconfig.SameScope(k.hash, hash) && k.hash != hash && !modified.After(k.at)
 }
 
 // clockAhead is the tolerated clock skew of an API server: the time of a change that lies further in the
@@ -121,13 +120,13 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 // content returns the content that the target of a ScheduledRestart uses, the time of its last change or
 // later, and the object that changed last. From then on, changes of the content are reported for the
 // ScheduledRestart.
-func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started startedWith, now time.Time) (content *decision.Config) {
+func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) (content *decision.Config) {
 	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, started, now) })
 	return content
 }
 
 // contentOf returns the content of a ScheduledRestart with the given memory.
-func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started startedWith, now time.Time) *decision.Config {
+func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	uses, _ := podconfig.Parse(encoded)

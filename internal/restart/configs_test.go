@@ -40,14 +40,14 @@ func TestConfigs(t *testing.T) {
 
 	now := noon.Add(time.Hour)
 	content := func(now time.Time) (hash string, since time.Time) {
-		known := c.content(web, "c/one c/two/a", false, startedWith{}, now)
+		known := c.content(web, "c/one c/two/a", false, knownContent{}, now)
 		return known.Hash, known.Changed
 	}
 	first, since := content(now)
 	if !since.Equal(noon) {
 		t.Errorf("before it was known, it changed at %s", since)
 	}
-	c.content(api, "c/two", false, startedWith{}, now)
+	c.content(api, "c/two", false, knownContent{}, now)
 	expect := func(what string, want ...types.NamespacedName) {
 		t.Helper()
 		if diff := cmp.Diff(want, told); diff != "" {
@@ -90,7 +90,7 @@ func TestConfigs(t *testing.T) {
 	}
 	told = nil
 
-	c.content(web, "c/other", false, startedWith{}, now)
+	c.content(web, "c/other", false, knownContent{}, now)
 	c.set(configRecord(t, "shop", "two", "5", now))
 	expect("it is used by one only", api)
 	c.forget(api)
@@ -109,19 +109,19 @@ func TestConfigChangedWhileAway(t *testing.T) {
 	web, now := types.NamespacedName{Namespace: "shop", Name: "web"}, noon.Add(time.Hour)
 	first := newConfigs(newMemories(), 0, func([]types.NamespacedName) {})
 	first.set(configRecord(t, "shop", "one", "1", noon))
-	hash := first.content(web, "c/one", false, startedWith{}, now).Hash
+	hash := first.content(web, "c/one", false, knownContent{}, now).Hash
 	for _, tt := range []struct {
 		name     string
-		started  startedWith
+		started  knownContent
 		modified time.Time
 		want     time.Time
 	}{
-		{"edited after it was known", startedWith{hash, noon.Add(time.Minute)}, noon.Add(2 * time.Minute), noon.Add(2 * time.Minute)},
-		{"not modified since it was known", startedWith{hash, noon.Add(time.Minute)}, noon, now},
-		{"modified in the same second", startedWith{hash, noon}, noon, now},
-		{"by a manager that kept no time", startedWith{hash, time.Time{}}, noon, noon},
-		{"other kinds count now", startedWith{"s" + hash[1:], noon.Add(time.Minute)}, noon, noon},
-		{"never known", startedWith{}, noon, noon},
+		{"edited after it was known", knownContent{hash, noon.Add(time.Minute)}, noon.Add(2 * time.Minute), noon.Add(2 * time.Minute)},
+		{"not modified since it was known", knownContent{hash, noon.Add(time.Minute)}, noon, now},
+		{"modified in the same second", knownContent{hash, noon}, noon, now},
+		{"by a manager that kept no time", knownContent{hash, time.Time{}}, noon, noon},
+		{"other kinds count now", knownContent{"s" + hash[1:], noon.Add(time.Minute)}, noon, noon},
+		{"never known", knownContent{}, noon, noon},
 	} {
 		c := newConfigs(newMemories(), 0, func([]types.NamespacedName) {})
 		c.set(configRecord(t, "shop", "one", "2", tt.modified))
@@ -133,7 +133,7 @@ func TestConfigChangedWhileAway(t *testing.T) {
 	}
 	same := newConfigs(newMemories(), 0, func([]types.NamespacedName) {})
 	same.set(configRecord(t, "shop", "one", "1", noon))
-	if got := same.content(web, "c/one", false, startedWith{hash, now}, now).Changed; !got.Equal(noon) {
+	if got := same.content(web, "c/one", false, knownContent{hash, now}, now).Changed; !got.Equal(noon) {
 		t.Errorf("the same content changed at %s", got)
 	}
 }
@@ -171,13 +171,13 @@ func TestConfigSource(t *testing.T) {
 		{"two", "2", "2", "kubectl", 5 * time.Minute, "ConfigMap two changed last, and is written by kubectl", 5 * time.Minute},
 	} {
 		write(step.name, step.value, step.unused, step.writer, step.after)
-		got := c.content(web, "c/one/a c/two/a", false, startedWith{}, noon.Add(step.after))
+		got := c.content(web, "c/one/a c/two/a", false, knownContent{}, noon.Add(step.after))
 		if got.Source.String() != step.source || !got.Restless.Equal(noon.Add(step.restless)) {
 			t.Errorf("after %s: %s, since %s", step.after, got.Source, got.Restless)
 		}
 	}
 	c.remove(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "one"})
-	if got := c.content(web, "c/one/a c/two/a", false, startedWith{}, noon.Add(time.Hour)).Source; got.Object() != "ConfigMap one" || got.Writer() != "" {
+	if got := c.content(web, "c/one/a c/two/a", false, knownContent{}, noon.Add(time.Hour)).Source; got.Object() != "ConfigMap one" || got.Writer() != "" {
 		t.Errorf("after it was deleted: %s", got)
 	}
 }
@@ -246,13 +246,13 @@ func BenchmarkConfigEvent(b *testing.B) {
 			for i := range others {
 				name := fmt.Sprint("other-", i)
 				c.set(configRecord(b, "shop", name, "1", time.Unix(1, 0)))
-				c.content(types.NamespacedName{Namespace: "shop", Name: name}, "c/"+name, false, startedWith{}, time.Unix(1, 0))
+				c.content(types.NamespacedName{Namespace: "shop", Name: name}, "c/"+name, false, knownContent{}, time.Unix(1, 0))
 			}
 			key := types.NamespacedName{Namespace: "shop", Name: "web"}
 			records := []*podconfig.Record{configRecord(b, "shop", "web", "1", time.Unix(1, 0)), configRecord(b, "shop", "web", "2", time.Unix(2, 0))}
 			for i := 0; b.Loop(); i++ {
 				c.set(records[i%2])
-				c.content(key, "c/web", false, startedWith{}, time.Unix(3, 0))
+				c.content(key, "c/web", false, knownContent{}, time.Unix(3, 0))
 			}
 		})
 	}

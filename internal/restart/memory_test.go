@@ -69,7 +69,7 @@ func TestForget(t *testing.T) {
 	}
 	now := b.now.Now()
 	b.wakeups.Set(reconcile.Request{NamespacedName: testKey}, now.Add(time.Hour))
-	b.gatherer.configs.content(testKey, "c/settings", false, startedWith{}, now)
+	b.gatherer.configs.content(testKey, "c/settings", false, knownContent{}, now)
 	b.gatherer.evictions.note(testKey, restart, func(*decision.Attempts) {})
 	b.refusals.note(testKey, restart.UID, true, now)
 	b.refusals.noteSend(testKey, restart, errors.New("a policy says no"))
@@ -156,7 +156,7 @@ func TestRememberTogether(t *testing.T) {
 		all.Go(func() {
 			for n := range 200 {
 				held.note(key, restart, &restart.Status)
-				used.content(key, fmt.Sprint("c/one c/other-", n%3), false, startedWith{}, now)
+				used.content(key, fmt.Sprint("c/one c/other-", n%3), false, knownContent{}, now)
 				used.set(records[n%2])
 				held.listSince("shop", now, now)
 				switch n % 3 {

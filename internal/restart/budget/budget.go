@@ -78,6 +78,18 @@ type space struct {
 	hasTurn bool
 }
 
+// add puts a waiting restart into the queue.
+func (s *space) add(w waiter) {
+	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
+	s.queue = slices.Insert(s.queue, i, w)
+}
+
+// remove takes a waiting restart out of the queue.
+func (s *space) remove(w waiter) {
+	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
+	s.queue = slices.Delete(s.queue, i, i+1)
+}
+
 // spaces has the state of each namespace that uses a slot or waits for one.
 type spaces map[string]*space
 
@@ -177,11 +189,9 @@ func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	in := b.spaces.of(key.Namespace, b.given)
 	if before, waits := b.since[key]; waits {
-		i, _ := slices.BinarySearchFunc(in.queue, waiter{before, key}, byTurn)
-		in.queue = slices.Delete(in.queue, i, i+1)
+		in.remove(waiter{before, key})
 	}
-	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
-	in.queue = slices.Insert(in.queue, i, waiter{since, key})
+	in.add(waiter{since, key})
 	b.since[key] = since
 	delete(b.expected, key)
 	b.moved(in)
@@ -302,8 +312,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	delete(b.since, key)
 	delete(b.expected, key)
 	in := b.spaces[key.Namespace]
-	i, _ := slices.BinarySearchFunc(in.queue, waiter{since, key}, byTurn)
-	in.queue = slices.Delete(in.queue, i, i+1)
+	in.remove(waiter{since, key})
 	b.moved(in)
 	b.spaces.tidy(key.Namespace)
 	return true

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -159,7 +160,7 @@ func WriteLayout(w io.Writer, name, archive string) error {
 			return fmt.Errorf("%s: %w", archive, err)
 		}
 		content := io.Reader(r)
-		if header.Name == ociv1.ImageIndexFile {
+		if path.Clean(header.Name) == ociv1.ImageIndexFile {
 			data, err := nameLayout(r, name)
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", archive, header.Name, err)
@@ -214,28 +215,15 @@ func nameAnnotations(name string) map[string]string {
 	return map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
 }
 
-// isProgram reports whether a file is in the format of programs for Linux.
-func isProgram(file string) bool {
-	f, err := os.Open(filepath.Clean(file))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	magic := make([]byte, len(elf.ELFMAG))
-	_, err = io.ReadFull(f, magic)
-	return err == nil && string(magic) == elf.ELFMAG
-}
-
 // StoreImage writes an image archive to a directory of images, and returns its path: of a program, or a copy of
-// an archive (a file whose name ends in .tar, and that is not a program). It replaces an existing image with that
-// name.
+// an archive, which is a file whose name ends in .tar. It replaces an existing image with that name.
 func StoreImage(dir, name, source string) (string, error) {
 	full, err := FullName(name)
 	if err != nil {
 		return "", err
 	}
 	write := WriteImage
-	if strings.HasSuffix(source, ".tar") && !isProgram(source) {
+	if strings.HasSuffix(source, ".tar") {
 		write = WriteLayout
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

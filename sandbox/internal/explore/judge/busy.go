@@ -49,8 +49,8 @@ func (p *Pace) Hot() bool {
 	return p.total()-len(p.counts)*p.Before > int(fast*p.Quiet.Seconds()) && !p.slowsDown()
 }
 
-// slowsDown reports whether the operator sends less than half of the requests that it sent at first: after failures, an
-// operator waits longer and longer.
+// slowsDown reports whether the operator sends less than half of the requests that it sent at first: after
+// failures, an operator waits longer and longer.
 func (p *Pace) slowsDown() bool {
 	return 2*(p.counts[len(p.counts)-1]-p.Before) < p.counts[0]-p.Before
 }
