@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -45,5 +47,32 @@ func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
 	deleted.deferred(t.Context(), request)
 	if deleted.slots.budget.Has(testKey) {
 		t.Error("a ScheduledRestart that was deleted has a slot")
+	}
+}
+
+// A new leader gives the free slot to the namespace that has none, although another restart asks first.
+func TestNewLeaderKnowsWhatWaits(t *testing.T) {
+	b := newBench(t, nil)
+	same, other := types.NamespacedName{Namespace: testKey.Namespace, Name: "same"}, types.NamespacedName{Namespace: "other", Name: "other"}
+	for key, reason := range map[types.NamespacedName]string{
+		same: tidekeeperv1.ReasonBudgetExhausted, other: tidekeeperv1.ReasonBudgetExhausted, {Namespace: "third", Name: "third"}: tidekeeperv1.ReasonScheduled,
+	} {
+		restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		if err := b.client.Create(t.Context(), restart); err != nil {
+			t.Fatal(err)
+		}
+		restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason}}
+		if err := b.client.Status().Update(t.Context(), restart); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if used, waiting, _ := b.slots.budget.Usage(); used != 1 || waiting != 2 {
+		t.Errorf("%d slots are used and %d restarts wait, want 1 and 2", used, waiting)
+	}
+	if b.slots.budget.Take(same, testStart) || !b.slots.budget.Take(other, testStart.Add(time.Minute)) {
+		t.Error("the namespace of the restart in progress has the second slot as well")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -183,6 +184,13 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 			q, r := eventuallyInProgress(t, long, short)
 			starts = append(starts, q.namespace)
 			manager.Kill(t)
+			// Its slot is free as soon as the next manager looks, whichever restart asks that one first.
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+			framework.Eventually(t, r.Name+" is rolled out", func() error {
+				cluster.OpenGate(t, r.Namespace, r.Name)
+				cluster.Refresh(t, d)
+				return diff([]int32{1, 1, 1}, []int32{d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas})
+			})
 			manager = cluster.StartManager(t, args...)
 			letGo(t, r)
 		}

@@ -54,7 +54,7 @@ func ArchiveName(fullName string) string {
 func checkStatic(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {
-		return fmt.Errorf("%s is no program for Linux: %w", program, err)
+		return fmt.Errorf("%s is neither a program for Linux nor an image archive, whose name ends in .tar: %w", program, err)
 	}
 	defer f.Close()
 	for _, part := range f.Progs {
@@ -157,7 +157,7 @@ func WriteLayout(w io.Writer, name, archive string) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", archive, err)
+			return fmt.Errorf("%s is not an image archive (an OCI layout as a tar): %w", archive, err)
 		}
 		content := io.Reader(r)
 		if path.Clean(header.Name) == ociv1.ImageIndexFile {
