@@ -25,9 +25,9 @@ const (
 	// ReasonPodsNotWatched means that maxPodAgeSeconds has no effect, because no controller of
 	// the manager watches pods. Ready: False.
 	ReasonPodsNotWatched = "PodsNotWatched"
-	// ReasonConfigNotWatched means that the manager cannot read the ConfigMaps or Secrets that
-	// onConfigChange selects: the right to read them is missing, or there are too many. Ready:
-	// False.
+	// ReasonConfigNotWatched means that the manager does not watch the ConfigMaps or Secrets that
+	// onConfigChange selects (see --optional-watches), or that the pod template uses too many.
+	// Ready: False.
 	ReasonConfigNotWatched = "ConfigNotWatched"
 	// ReasonOrphaned means that an opt-in created the ScheduledRestart for a workload that was
 	// deleted, and that the new workload of the same name has not adopted it. Ready: False.

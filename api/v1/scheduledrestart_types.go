@@ -43,9 +43,8 @@ type ScheduledRestartSpec struct {
 	// if the pod template uses them in env, envFrom or volumes; if the template uses single
 	// keys, only these keys count. A restart is due when the content has not changed for ten
 	// seconds and differs from the content that the pods were started with. Such a restart has
-	// no deadline: it waits until it can be started. The manager needs the right to read the
-	// objects, which an administrator grants with the controllers configmap-change and
-	// secret-change. Defaults to no restarts for changes.
+	// no deadline: it waits until it can be started. The manager must watch the objects: an
+	// administrator enables that with --optional-watches. Defaults to no restarts for changes.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=ConfigMaps;ConfigMapsAndSecrets

@@ -28,6 +28,6 @@ helm test runs it.`,
 		},
 	}
 	addFlags(cmd, opts, &timeout, "a manager leads",
-		manager.FlagKubeconfig, manager.FlagControllers, manager.FlagNamespaces, manager.FlagLeaderElectNamespace)
+		manager.FlagKubeconfig, manager.FlagControllers, manager.FlagOptionalWatches, manager.FlagNamespaces, manager.FlagLeaderElectNamespace)
 	return cmd
 }

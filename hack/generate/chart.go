@@ -23,19 +23,28 @@ func chartControllers(controllers []controller.Definition) string {
 	b.WriteString(yamlNotice)
 	for _, c := range controllers {
 		fmt.Fprintf(&b, "- name: %s\n  offByDefault: %t\n  namespaced: %t\n", c.Name, c.OffByDefault, c.Namespaced)
+		if len(c.OptionalWatches) > 0 {
+			b.WriteString("  optionalWatches:\n")
+		}
+		for _, w := range c.OptionalWatches {
+			fmt.Fprintf(&b, "  - {name: %s, role: %s}\n", w.Name, w.Role())
+		}
 	}
 	return b.String()
 }
 
-// controllersEnum is the list of what the value controllers may have in the chart's schema.
-var controllersEnum = regexp.MustCompile(`("controllers": \{\s+"type": "array",\s+"minItems": 1,\s+"items": \{\s+"enum": \[)[^\]]*\]`)
+// enums are the lists in the chart's schema of what the values controllers and optionalWatches may have.
+var enums = map[string]*regexp.Regexp{
+	"controllers":     regexp.MustCompile(`("controllers": \{\s+"type": "array",\s+"minItems": 1,\s+"items": \{\s+"enum": \[)[^\]]*\]`),
+	"optionalWatches": regexp.MustCompile(`("optionalWatches": \{\s+"type": "array",\s+"items": \{\s+"enum": \[)[^\]]*\]`),
+}
 
 // settings is what the value settings may have in the chart's schema.
 var settings = regexp.MustCompile(`(?s)\n    "settings": \{.*?\n    \}`)
 
 // keptByChart are flags that the chart sets itself, from other values or from how it mounts things.
 var keptByChart = sets.New(
-	"controllers", "namespaces", "kubeconfig", "leader-elect", "leader-elect-resource-namespace",
+	"controllers", "optional-watches", "namespaces", "kubeconfig", "leader-elect", "leader-elect-resource-namespace",
 	"metrics-bind-address", "metrics-cert-dir", "metrics-cert-name", "metrics-key-name",
 	"health-probe-bind-address", "graceful-shutdown-timeout",
 )
@@ -94,15 +103,23 @@ func chartSchema(schema string, controllers []controller.Definition, flags *pfla
 		return "", fmt.Errorf("write the schema of the value settings: %w", err)
 	}
 	schema = settings.ReplaceAllLiteralString(schema, "\n    \"settings\": "+allowed)
-	if len(controllersEnum.FindAllString(schema, -1)) != 1 {
-		return "", fmt.Errorf("the enum of the value controllers is not in the chart's schema where it was")
-	}
-	entries := []string{`"*"`}
+	allowedIn := map[string][]string{"controllers": {`"*"`}}
 	for _, prefix := range []string{"", "-"} {
 		for _, c := range controllers {
-			entries = append(entries, `"`+prefix+c.Name+`"`)
+			allowedIn["controllers"] = append(allowedIn["controllers"], `"`+prefix+c.Name+`"`)
+		}
+	}
+	for _, c := range controllers {
+		for _, w := range c.OptionalWatches {
+			allowedIn["optionalWatches"] = append(allowedIn["optionalWatches"], `"`+w.Name+`"`)
 		}
 	}
 	const indent = "\n          "
-	return controllersEnum.ReplaceAllString(schema, "${1}"+indent+strings.Join(entries, ","+indent)+"\n        ]"), nil
+	for value, enum := range enums {
+		if len(enum.FindAllString(schema, -1)) != 1 {
+			return "", fmt.Errorf("the enum of the value %s is not in the chart's schema where it was", value)
+		}
+		schema = enum.ReplaceAllString(schema, "${1}"+indent+strings.Join(allowedIn[value], ","+indent)+"\n        ]")
+	}
+	return schema, nil
 }

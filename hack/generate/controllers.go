@@ -34,6 +34,10 @@ func controllersPage(controllers []controller.Definition) string {
 			fmt.Fprintf(&b, "\nWhere another controller watches %ss, this one reads them too, by the rights of the other. %s\n",
 				kind, borrowed.Reason)
 		}
+		for _, w := range c.OptionalWatches {
+			fmt.Fprintf(&b, "\n### Optional watch: %s\n\nWith `--%s=%s`. %s The rights are in the ClusterRole `tidekeeper-%s`.\n%s",
+				w.Name, manager.FlagOptionalWatches, w.Name, w.Purpose, w.Role(), rightsTable(w.Rules))
+		}
 	}
 	b.WriteString("\n## Every controller\n\nThe ClusterRole `tidekeeper-events`.\n" + rightsTable(manager.EventRules()))
 	b.WriteString("\n## Leader election\n\nThe Role `tidekeeper`, in the namespace of the manager.\n" + rightsTable(manager.LeaseRules()))

@@ -42,6 +42,11 @@ func roles(controllers []controller.Definition) string {
 	for _, c := range controllers {
 		write("ClusterRole", "tidekeeper-"+c.Name, "", c.Purpose, c.Rules)
 	}
+	for _, c := range controllers {
+		for _, w := range c.OptionalWatches {
+			write("ClusterRole", "tidekeeper-"+w.Role(), "", w.Purpose, w.Rules)
+		}
+	}
 	write("ClusterRole", "tidekeeper-events", "", "All controllers record events.", manager.EventRules())
 	write("Role", "tidekeeper", "tidekeeper-system", "Leader election.", manager.LeaseRules())
 	return b.String()
@@ -71,21 +76,28 @@ func writeBinding(b *strings.Builder, kind, name, namespace string) {
 // roleFiles returns the files in config/rbac that follow from the controllers, by path.
 func roleFiles(controllers []controller.Definition) map[string]string {
 	files := map[string]string{"config/rbac/role.yaml": roles(controllers)}
+	bind := func(role, of string) {
+		folder := "config/rbac/" + strings.ReplaceAll(role, "-", "_")
+		files[folder+"/role_binding.yaml"] = yamlNotice + bindings([]string{role})
+		files[folder+"/kustomization.yaml"] = yamlNotice +
+			"# Binds the role of " + of + ", which is off by default.\n" +
+			"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- role_binding.yaml\n"
+	}
 	var byDefault []string
 	for _, c := range controllers {
-		if !c.OffByDefault {
+		if c.OffByDefault {
+			bind(c.Name, "the controller "+c.Name)
+		} else {
 			byDefault = append(byDefault, c.Name)
-			continue
 		}
-		folder := "config/rbac/" + strings.ReplaceAll(c.Name, "-", "_")
-		files[folder+"/role_binding.yaml"] = yamlNotice + bindings([]string{c.Name})
-		files[folder+"/kustomization.yaml"] = yamlNotice +
-			"# Binds the role of the controller " + c.Name + ", which is off by default.\n" +
-			"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- role_binding.yaml\n"
+		for _, w := range c.OptionalWatches {
+			bind(w.Role(), "the optional watch "+w.Name)
+		}
 	}
 	var b strings.Builder
 	b.WriteString(yamlNotice +
-		"# These are the controllers that are on by default; each other one has a folder here.\n" +
+		"# These are the controllers that are on by default; each other one, and each optional\n" +
+		"# watch, has a folder here.\n" +
 		"# With --namespaces, RoleBindings in these namespaces to the roles of the namespaced\n" +
 		"# controllers and of the events are enough; the chart does that.\n")
 	b.WriteString(bindings(append(byDefault, "events")))

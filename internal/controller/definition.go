@@ -37,6 +37,10 @@ type Definition struct {
 	// may be installed and removed at any time.
 	Optional []client.Object
 
+	// OptionalWatches are kinds that the controller watches only where --optional-watches
+	// names them, so that an installation grants the right to read them only if it needs to.
+	OptionalWatches []OptionalWatch
+
 	// Borrows are kinds that the controller reads from the cache only if another controller
 	// watches them. The controller has no right to watch them itself.
 	Borrows []Borrowed
@@ -63,6 +67,21 @@ type Definition struct {
 	// have their values.
 	SetupWithManager func(ctrl.Manager, clock.Clock) error
 }
+
+// OptionalWatch is a kind that a controller watches only where --optional-watches names it.
+type OptionalWatch struct {
+	// Name is the name of the watch in --optional-watches.
+	Name string
+	// Purpose describes the effect of the watch in whole sentences, for docs/reference.
+	Purpose string
+	// Object is an empty object of the kind.
+	Object client.Object
+	// Rules are the rights to read the kind. Their ClusterRole is called tidekeeper-<Role()>.
+	Rules []Rule
+}
+
+// Role returns the name, without the prefix, of the ClusterRole with the rights of the watch.
+func (w OptionalWatch) Role() string { return "watch-" + w.Name }
 
 // Borrowed is a kind that a controller reads only if another controller watches it.
 type Borrowed struct {

@@ -25,14 +25,14 @@ import (
 // controllers returns the controllers of this binary, each with its options at their
 // defaults.
 func controllers() []controller.Definition {
-	return append([]controller.Definition{
+	return []controller.Definition{
 		nodepool.Controller(),
 		restart.Controller(),
 		optin.Controller(),
 		podstartup.Controller(),
 		podcount.Controller(),
 		freeze.Controller(),
-	}, restart.ConfigControllers()...)
+	}
 }
 
 // RegisterMetrics registers the metrics of the manager and of all controllers without values,
@@ -97,6 +97,42 @@ func chooseControllers(selectors []string, known []controller.Definition) ([]con
 			FlagControllers, strings.Join(selectors, ","), strings.Join(names, ", "))
 	}
 	return result, nil
+}
+
+// chooseWatches returns the controllers with those of their optional watches that the names choose. A name
+// that is unknown, or of a watch that none of the controllers has, is an error.
+func chooseWatches(names []string, chosen, known []controller.Definition) ([]controller.Definition, error) {
+	for _, name := range names {
+		has := func(c controller.Definition) bool {
+			return slices.ContainsFunc(c.OptionalWatches, func(w controller.OptionalWatch) bool { return w.Name == name })
+		}
+		i := slices.IndexFunc(known, has)
+		if i < 0 {
+			return nil, fmt.Errorf("--%s=%s: there is no optional watch %q; there are: %s",
+				FlagOptionalWatches, strings.Join(names, ","), name, strings.Join(optionalWatches(known), ", "))
+		}
+		if !slices.ContainsFunc(chosen, has) {
+			return nil, fmt.Errorf("--%s=%s: only the controller %s watches %s, and --%s leaves it out",
+				FlagOptionalWatches, strings.Join(names, ","), known[i].Name, name, FlagControllers)
+		}
+	}
+	chosen = slices.Clone(chosen)
+	for i, c := range chosen {
+		chosen[i].OptionalWatches = slices.DeleteFunc(slices.Clone(c.OptionalWatches), func(w controller.OptionalWatch) bool {
+			return !slices.Contains(names, w.Name)
+		})
+	}
+	return chosen, nil
+}
+
+// optionalWatches returns the names of the optional watches of the controllers.
+func optionalWatches(controllers []controller.Definition) (names []string) {
+	for _, c := range controllers {
+		for _, w := range c.OptionalWatches {
+			names = append(names, w.Name)
+		}
+	}
+	return names
 }
 
 func namesOf(controllers []controller.Definition) []string {

@@ -4,6 +4,7 @@
 package manager
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,6 +60,52 @@ func TestChooseControllers(t *testing.T) {
 	}
 }
 
+func TestOptionalWatches(t *testing.T) {
+	for _, tc := range []struct {
+		controllers, watches string
+		want                 []string
+		wantErr              string
+	}{
+		{"*", "", nil, ""},
+		{"*", "secrets", []string{"*v1.Secret"}, ""},
+		{"scheduled-restart", "secrets,configmaps", []string{"*v1.ConfigMap", "*v1.Secret"}, ""},
+		{"*", "pods", nil, `--optional-watches=pods: there is no optional watch "pods"; there are: configmaps, secrets`},
+		{"nodepool", "secrets", nil, "--optional-watches=secrets: only the controller scheduled-restart watches secrets, and --controllers leaves it out"},
+	} {
+		opts := NewOptions()
+		args := []string{"--controllers=" + tc.controllers}
+		if tc.watches != "" {
+			args = append(args, "--optional-watches="+tc.watches)
+		}
+		if err := allFlags(opts).Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		gotErr := ""
+		if err := opts.Validate(); err != nil {
+			gotErr = err.Error()
+		}
+		if gotErr != tc.wantErr {
+			t.Errorf("%q: error %q, want %q", args, gotErr, tc.wantErr)
+		}
+		if tc.wantErr != "" {
+			continue
+		}
+		chosen, err := opts.selection()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, kind := range chosen.watches {
+			if name := fmt.Sprintf("%T", kind.object); name == "*v1.Secret" || name == "*v1.ConfigMap" {
+				got = append(got, name)
+			}
+		}
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%q watches (-want +got):\n%s", args, d)
+		}
+	}
+}
+
 // Each definition is complete: what the controller watches it may list and watch,
 // each index is on a kind that it reads, and each right has its reason.
 func TestDefinitions(t *testing.T) {
@@ -88,6 +135,15 @@ func TestDefinitions(t *testing.T) {
 			kinds = append(kinds, reflect.TypeOf(b.Object))
 			if b.Reason == "" || allows(t, c, b.Object, "watch") {
 				t.Errorf("%s borrows %T without a reason, or has a right of its own to watch it", c.Name, b.Object)
+			}
+		}
+		for _, w := range c.OptionalWatches {
+			alone := controller.Definition{Rules: w.Rules}
+			if !allows(t, alone, w.Object, "list") || !allows(t, alone, w.Object, "watch") || allows(t, c, w.Object, "watch") {
+				t.Errorf("%s must have the right to watch %T with the optional watch %s, and without it none", c.Name, w.Object, w.Name)
+			}
+			if !strings.HasSuffix(w.Purpose, ".") {
+				t.Errorf("the purpose of the optional watch %s is %q", w.Name, w.Purpose)
 			}
 		}
 		for _, i := range c.Indexes {

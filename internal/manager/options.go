@@ -48,6 +48,10 @@ type Options struct {
 	// matches a controller counts.
 	Controllers []string
 
+	// OptionalWatches are the names of the optional watches of the controllers to turn on, such
+	// as "configmaps". Each needs rights of its own.
+	OptionalWatches []string
+
 	// Namespaces limits the controllers of namespaced objects to these namespaces, so that they
 	// need rights only there. The other controllers always handle the whole cluster. Empty
 	// means all namespaces.

@@ -23,6 +23,7 @@ import (
 const (
 	FlagKubeconfig           = "kubeconfig"
 	FlagControllers          = "controllers"
+	FlagOptionalWatches      = "optional-watches"
 	FlagNamespaces           = "namespaces"
 	FlagLeaderElectNamespace = "leader-elect-resource-namespace"
 
@@ -54,9 +55,12 @@ func (o *Options) controllersGroup() *options.Group {
 		fmt.Sprintf("controllers to run: '*' means all that are on by default, 'foo' adds the controller foo, '-foo' removes it. The controllers are: %s",
 			strings.Join(namesOf(o.controllers), ", ")))
 	g.Check(func() error {
-		_, err := chooseControllers(o.Controllers, o.controllers)
+		_, err := o.selection()
 		return err
 	})
+	g.Strings(&o.OptionalWatches, FlagOptionalWatches, nil, nil,
+		fmt.Sprintf("kinds that controllers watch only if they are named here, as each needs rights of its own: %s",
+			strings.Join(optionalWatches(o.controllers), ", ")))
 	g.Strings(&o.Namespaces, FlagNamespaces, nil, checkNamespaces,
 		fmt.Sprintf("namespaces that %s are limited to (default: all). The other controllers always handle the whole cluster",
 			strings.Join(namespacedNames(o.controllers), ", ")))

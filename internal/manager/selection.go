@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// selection is the effect of --controllers and --namespaces: the controllers to run, and their
+// selection is the effect of --controllers, --optional-watches and --namespaces: the controllers to run, and their
 // common watches and indexes.
 type selection struct {
 	controllers []controller.Definition
@@ -38,6 +38,9 @@ type watchedKind struct {
 func (o *Options) selection() (*selection, error) {
 	chosen, err := chooseControllers(o.Controllers, o.controllers)
 	if err != nil {
+		return nil, err
+	}
+	if chosen, err = chooseWatches(o.OptionalWatches, chosen, o.controllers); err != nil {
 		return nil, err
 	}
 	return newSelection(chosen, o.Namespaces), nil
@@ -63,6 +66,9 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 	for _, c := range controllers {
 		for _, object := range c.Watches {
 			watch(&c, object, false)
+		}
+		for _, w := range c.OptionalWatches {
+			watch(&c, w.Object, false)
 		}
 		for _, object := range c.Optional {
 			watch(&c, object, true)

@@ -6,6 +6,7 @@ package restart
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,19 +35,21 @@ type configReader struct {
 	podsWatched bool
 }
 
-// configKinds lists the kinds, each with an empty object, an empty list, and the controller that watches the
-// kind.
-var configKinds = []struct {
-	kind                       podconfig.Kind
-	name, resource, controller string
-	object                     func() client.Object
-	list                       client.ObjectList
-}{
-	{podconfig.ConfigMap, "ConfigMaps", "configmaps", "configmap-change", func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
-	{podconfig.Secret, "Secrets", "secrets", "secret-change", func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
+// configKind is a kind whose content restarts follow. Its resource is also the name of its optional watch.
+type configKind struct {
+	kind           podconfig.Kind
+	name, resource string
+	object         func() client.Object
+	list           client.ObjectList
 }
 
-// follow subscribes to the kinds that the controllers of the manager watch.
+// configKinds are ConfigMaps and Secrets.
+var configKinds = []configKind{
+	{podconfig.ConfigMap, "ConfigMaps", "configmaps", func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
+	{podconfig.Secret, "Secrets", "secrets", func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
+}
+
+// follow subscribes to the kinds that the manager watches.
 func (r *configReader) follow(mgr ctrl.Manager) error {
 	r.synced, r.podsWatched = map[podconfig.Kind]func() bool{}, freeze.Watched(mgr.GetCache(), &corev1.PodList{})
 	for _, k := range configKinds {
@@ -88,12 +91,20 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 
 // problem returns a reason and a message if the content is not known, and "" if it is.
 func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State) (reason, message string) {
-	for _, k := range configKinds {
-		if k.kind == podconfig.Secret && mode != tidekeeperv1.ConfigMapsAndSecrets || r.synced[k.kind] != nil {
+	needed := configKinds[:1]
+	if mode == tidekeeperv1.ConfigMapsAndSecrets {
+		needed = configKinds
+	}
+	var watches []string
+	for _, k := range needed {
+		watches = append(watches, k.resource)
+	}
+	for _, k := range needed {
+		if r.synced[k.kind] != nil {
 			continue
 		}
 		return tidekeeperv1.ReasonConfigNotWatched, fmt.Sprintf(
-			"onConfigChange is %s, but the manager may not read %s: enable its controller %s, or change onConfigChange", mode, k.name, k.controller)
+			"onConfigChange is %s, but the manager does not watch %s: start it with --optional-watches=%s, or change onConfigChange", mode, k.name, strings.Join(watches, ","))
 	}
 	if _, ok := podconfig.Parse(t.Config); !ok {
 		return tidekeeperv1.ReasonConfigNotWatched, fmt.Sprintf("%s uses more ConfigMaps and Secrets than the %d that onConfigChange can follow", t, podconfig.MaxUses)
@@ -116,8 +127,7 @@ func (r *configReader) isSynced() bool {
 // live returns the content according to the API server, at most one second old. If the time of the last
 // change is unknown, the time in known is used, or the current time.
 //
-// The rights to get ConfigMaps and Secrets belong to the controllers that watch them; see the definition of
-// the controller scheduled-restart.
+// The rights to get ConfigMaps and Secrets belong to their optional watches.
 func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()

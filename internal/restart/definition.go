@@ -25,15 +25,14 @@ const controllerName = "scheduled-restart"
 func Controller() controller.Definition {
 	o := &Options{}
 	return controller.Definition{
-		Name:       controllerName,
-		Purpose:    "Restarts the workloads that ScheduledRestarts name, once for each tick.",
-		Namespaced: true,
-		Watches:    append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
-		Optional:   controller.Objects(workload.Optional()),
+		Name:            controllerName,
+		Purpose:         "Restarts the workloads that ScheduledRestarts name, once for each tick.",
+		Namespaced:      true,
+		Watches:         append([]client.Object{&tidekeeperv1.ScheduledRestart{}}, controller.Objects(workload.Required())...),
+		Optional:        controller.Objects(workload.Optional()),
+		OptionalWatches: configWatches(),
 		Borrows: []controller.Borrowed{
 			{Object: &corev1.Pod{}, Reason: "Finds out when pods become too old, and records how long the new pods of a restart took to become ready. They are read from the cache."},
-			{Object: &corev1.ConfigMap{}, Reason: "Finds out whether the content changes that pods use. Of it, hashes are kept. Read from the API server before a restart for a change."},
-			{Object: &corev1.Secret{}, Reason: "The same."},
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Starts no restart while a Freeze is in force."},
 			{Object: &corev1.Namespace{}, Reason: "Finds out whether a Freeze is about the namespace of a restart."},
 			{Object: &corev1.Node{}, Reason: "Leaves nodes that are not ready out of the rollout of a DaemonSet."},

@@ -30,7 +30,7 @@
 //	order.go           the ScheduledRestarts that come first, and whom a change of these matters to
 //	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
 //	config_reader.go   the content that a decision depends on
-//	config_controllers.go  the controllers that have ConfigMaps and Secrets watched
+//	config_watches.go      the optional watches of ConfigMaps and Secrets
 //
 // Acts:
 //

@@ -20,7 +20,7 @@ import (
 
 // withConfig are the arguments of a manager that may read ConfigMaps and Secrets, and waits no
 // longer than necessary for the end of a burst of edits.
-var withConfig = []string{"--controllers=*,configmap-change,secret-change", "--restart-change-settle=2s"}
+var withConfig = []string{"--optional-watches=configmaps,secrets", "--restart-change-settle=2s"}
 
 // configMap creates a ConfigMap.
 func configMap(t *testing.T, name string, data map[string]string) *corev1.ConfigMap {
@@ -218,7 +218,7 @@ func TestConfigChangeWithoutTheRight(t *testing.T) {
 	r.Spec.Suspend, r.Spec.OnConfigChange = false, tidekeeperv1.ConfigMapsOnly
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "ConfigNotWatched")
-	want := "onConfigChange is ConfigMaps, but the manager may not read ConfigMaps: enable its controller configmap-change, or change onConfigChange"
+	want := "onConfigChange is ConfigMaps, but the manager does not watch ConfigMaps: start it with --optional-watches=configmaps, or change onConfigChange"
 	if ready := meta.FindStatusCondition(r.Status.Conditions, "Ready"); ready.Message != want {
 		t.Errorf("it says %q, want %q", ready.Message, want)
 	}

@@ -23,7 +23,7 @@ var askedInside = []framework.Right{
 func TestRightsToList(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	audit := cluster.Audit(t, "tidekeeper/")
-	cluster.StartManager(t, "--controllers=*,pod-count,configmap-change,secret-change")
+	cluster.StartManager(t, "--controllers=*,pod-count", "--optional-watches=configmaps,secrets")
 	lists := map[string]int{}
 	framework.Eventually(t, "each kind is listed once", func() error {
 		for _, r := range audit.Requests(t) {

@@ -183,8 +183,8 @@ func (c *Cluster) install() error {
 		{"apply", "-f", filepath.Join(config, "manager", "namespace.yaml")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
 		{"apply", "-k", filepath.Join(config, "rbac", "pod_count")},
-		{"apply", "-k", filepath.Join(config, "rbac", "configmap_change")},
-		{"apply", "-k", filepath.Join(config, "rbac", "secret_change")},
+		{"apply", "-k", filepath.Join(config, "rbac", "watch_configmaps")},
+		{"apply", "-k", filepath.Join(config, "rbac", "watch_secrets")},
 		{"apply", "-k", filepath.Join(config, "policy")},
 		{"wait", LongTimeout, "--for=condition=Established", "crd", "--all"},
 	} {

@@ -55,8 +55,9 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		want [][]string
 	}{
 		{"by default", "", [][]string{everywhere(with(on...)...)}},
-		{"all", "controllers={*," + strings.Join(off, ",") + "}", [][]string{everywhere(with(all...)...)}},
-		{"ConfigMaps, in a namespace", "controllers={scheduled-restart,configmap-change},namespaces={a}", [][]string{in("a", "configmap-change", "events", "scheduled-restart")}},
+		{"all", "controllers={*," + strings.Join(off, ",") + "},optionalWatches={configmaps,secrets}", [][]string{everywhere(with(append(all, "watch-configmaps", "watch-secrets")...)...)}},
+		{"watches of a controller that does not run", "controllers={nodepool},optionalWatches={configmaps}", [][]string{everywhere("events", "nodepool")}},
+		{"ConfigMaps, in a namespace", "controllers={scheduled-restart},optionalWatches={configmaps},namespaces={a}", [][]string{in("a", "watch-configmaps", "events", "scheduled-restart")}},
 		{"one", "controllers={nodepool}", [][]string{everywhere("events", "nodepool")}},
 		{"not that one", "controllers={*,-nodepool,-pod-startup}", [][]string{everywhere(with(others...)...)}},
 		{"the first counts", "controllers={-nodepool,nodepool,scheduled-restart}", [][]string{everywhere("events", "scheduled-restart")}},
@@ -119,7 +120,7 @@ func TestChartGrantsTheScaleOfTargets(t *testing.T) {
 // The chart knows every controller that has a role.
 func TestChartKnowsAllControllers(t *testing.T) {
 	all := renderChart(t, "--no-hooks")
-	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count,configmap-change,secret-change}")
+	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count},optionalWatches={configmaps,secrets}")
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "config", "rbac", "role.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func TestBeside(t *testing.T) {
 	inNamespace(t, besideNamespace, manifests)
 
 	requests := cluster.Audit(t, "")
-	manager := cluster.StartManager(t, "--controllers=*,configmap-change,secret-change", "--restart-change-settle=2s")
+	manager := cluster.StartManager(t, "--optional-watches=configmaps,secrets", "--restart-change-settle=2s")
 	startDescheduler(t, &cluster, interval)
 	cluster.RunAsPod(t, "CERT_MANAGER_BIN", "cert-manager", "--service-account=cert-manager/cert-manager")
 

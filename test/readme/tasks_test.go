@@ -75,7 +75,7 @@ func TestTasks(t *testing.T) {
 	write(t, dir, "queries.yaml", fmt.Sprintf("prometheus: {url: %q}\nqueries:\n- name: alerts\n  query: ALERTS{namespace=$namespace}\n", alerts.url))
 	sh := console.Start(t, dir)
 	sh.Must(t, `export PATH="$PWD/bin:$PATH" KUBECONFIG="$PWD/kubeconfig"`, "sandbox up --nodes 5 --detach --kubeconfig kubeconfig")
-	manager := "tidekeeper --leader-elect --leader-elect-resource-namespace tidekeeper-system --controllers '*,configmap-change'" +
+	manager := "tidekeeper --leader-elect --leader-elect-resource-namespace tidekeeper-system --optional-watches configmaps" +
 		" --restart-change-settle 1s --no-execute-interval 1s --restart-queries queries.yaml 2> tidekeeper.log &"
 	started := false
 	for _, name := range tasks {

@@ -42,7 +42,7 @@ func (r *run) triggersAtRest(t *testing.T, files map[string][]byte) {
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: local}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local}},
 		}
 	})
-	r.start(t, "--controllers=*,configmap-change,secret-change", "--pprof-bind-address="+r.pprof)
+	r.start(t, "--optional-watches=configmaps,secrets", "--pprof-bind-address="+r.pprof)
 	statefulSets := seed.StatefulSets(r.pods, r.nodes)
 	forEach(t, 64, r.schedules, func(i int) error { return r.Create(t.Context(), variant(i, statefulSets)) })
 	r.awaitArmed(t)

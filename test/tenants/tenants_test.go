@@ -89,7 +89,7 @@ func setStage(t *testing.T) *stage {
 	eventuallyMay(t, s.mallory, evil[1])
 	s.heap = &heap{pprof: framework.FreeAddress(t)}
 	s.manager = cluster.StartManager(t, append(cluster.ElectUntilReleased(t), "--pprof-bind-address="+s.heap.pprof,
-		"--controllers=*,configmap-change,secret-change", "--restart-change-settle=1s",
+		"--optional-watches=configmaps,secrets", "--restart-change-settle=1s",
 		"--log-level=info", "--no-execute-interval=1s", "--no-execute-share=34",
 		fmt.Sprintf("--max-concurrent-restarts=%d", slots), "--restart-namespace-share=50", fmt.Sprintf("--restart-slot-age=%s", slotAge))...)
 	s.heap.manager = s.manager

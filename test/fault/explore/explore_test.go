@@ -51,7 +51,7 @@ var workloads = []workload{
 	{name: "age", fault: "CrashAfter at step 2, patch deployments.apps"},
 	{
 		name: "config", fault: "CrashAfter at step 2, patch deployments.apps",
-		args: []string{"--controllers=*,configmap-change", "--restart-change-settle=1s"},
+		args: []string{"--optional-watches=configmaps", "--restart-change-settle=1s"},
 	},
 	{name: "edit", fault: "CrashAfter at step 2, patch deployments.apps"},
 	{name: "statefulset", fault: "CrashAfter at step 2, patch statefulsets.apps"},

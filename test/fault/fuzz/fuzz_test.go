@@ -132,7 +132,7 @@ func manager(t *testing.T) []string {
 	}
 	return []string{
 		path, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--status-interval=200ms",
-		"--controllers=*,configmap-change,secret-change",
+		"--optional-watches=configmaps,secrets",
 	}
 }
 

@@ -68,7 +68,7 @@ var edits = []edit{
 
 func TestEditsDuringARestart(t *testing.T) {
 	cluster.AddNodes(t, "worker", 8)
-	manager := cluster.StartManager(t, "--controllers=*,configmap-change,secret-change")
+	manager := cluster.StartManager(t, "--optional-watches=configmaps,secrets")
 	t.Run("edits", func(t *testing.T) {
 		for i, e := range edits {
 			t.Run(e.name, func(t *testing.T) {
