@@ -15,6 +15,7 @@
 //     stage takes
 //   - manager.go, manager_settings.go: which manager leads, its settings, and whether it runs
 //   - room.go, room_text.go: copies that fit, losses, and pending pods
+//   - blockers.go: pods that would not leave nodes
 //   - used.go: the usage of nodes
 //   - gates.go: whether a restart would start now
 //   - freeze.go: freezes that have not ended

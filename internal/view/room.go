@@ -23,6 +23,7 @@ import (
 type Room struct {
 	Cluster *capacity.Cluster
 	Nodes   []*corev1.Node
+	Pods    []*corev1.Pod
 	Pools   []PoolMembers
 }
 
@@ -40,7 +41,7 @@ func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*co
 
 // NewRoomWith is [NewRoom] with a cache of class keys, for repeated calls.
 func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
-	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes}
+	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes, Pods: running}
 	for _, pool := range pools {
 		selector, err := plan.Selector(pool)
 		if err != nil {

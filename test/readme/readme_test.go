@@ -39,7 +39,7 @@ func repeatable(command string) bool {
 }
 
 // answers are the commands whose exit code 2 is an answer: something would change, or wait, or be missed.
-var answers = regexp.MustCompile(`kubectl tide (?:pools (?:plan|loss)|restarts (?:gates|forecast)) `)
+var answers = regexp.MustCompile(`kubectl tide (?:pools (?:plan|loss|blockers)|restarts (?:gates|forecast)) `)
 
 // built are the commands whose programs are there already.
 var built = []string{"make build"}

@@ -25,7 +25,7 @@ import (
 var tasks = []string{
 	"install-with-helm", "restart-every-sunday-night", "freeze-restarts", "hold-restarts-while-an-alert-fires",
 	"which-restarts-will-be-missed-tonight", "restart-when-a-configmap-changes", "restart-pods-by-age",
-	"restart-through-disruption-budgets", "how-many-more-pods-fit", "what-is-lost-with-a-node-or-zone",
+	"restart-through-disruption-budgets", "how-many-more-pods-fit", "what-is-lost-with-a-node-or-zone", "find-what-blocks-a-drain",
 	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start", "get-metrics", "upgrade", "remove-everything",
 }
 

@@ -52,8 +52,11 @@ func (w world) build(t *testing.T) {
 	etcd.WritePods(t, w.pods, w.nodes, time.Now(), thin)
 	var deployments []*appsv1.Deployment
 	for i := range w.schedules {
-		d := workload(metav1.NamespaceDefault, w.scheduleName(i), 0, nil).(*appsv1.Deployment)
-		deployments = append(deployments, d)
+		namespace := w.scheduleNamespace(i)
+		if i%schedulesOfNamespace == 0 {
+			cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		}
+		deployments = append(deployments, workload(namespace, w.scheduleName(i), 0, nil).(*appsv1.Deployment))
 	}
 	etcd.WriteDeployments(t, deployments, time.Now())
 	for _, component := range seed.Onlookers {
@@ -68,6 +71,14 @@ func (w world) build(t *testing.T) {
 
 func (w world) scheduleName(i int) string { return fmt.Sprintf("daily-%05d", i) }
 
+// schedulesOfNamespace is the number of schedules in a namespace. The Deployment controller reads all pods and
+// ReplicaSets of a Deployment's namespace each time that it looks at it.
+const schedulesOfNamespace = 200
+
+func (w world) scheduleNamespace(i int) string {
+	return fmt.Sprintf("world-%02d", i/schedulesOfNamespace)
+}
+
 // schedule creates the schedules.
 func (w world) schedule(t *testing.T) {
 	t.Helper()
@@ -77,7 +88,7 @@ func (w world) schedule(t *testing.T) {
 	for range 16 {
 		workers.Go(func() {
 			for i := range indexes {
-				r := restart(metav1.NamespaceDefault, w.scheduleName(i), func(r *tidekeeperv1.ScheduledRestart) {
+				r := restart(w.scheduleNamespace(i), w.scheduleName(i), func(r *tidekeeperv1.ScheduledRestart) {
 					r.Spec.Schedule = tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", tick.Minute(), tick.Hour()))
 				})
 				if err := cluster.Create(t.Context(), r); err != nil {
@@ -102,7 +113,7 @@ func (w world) settle(t *testing.T) {
 		return framework.ReadyIs(pool.Status.Conditions, pool.Generation, "Healthy")
 	})
 	framework.EventuallyWithin(t, 4*patience, "the schedules of the world are known", func() error {
-		last := restart(metav1.NamespaceDefault, w.scheduleName(w.schedules-1), nil)
+		last := restart(w.scheduleNamespace(w.schedules-1), w.scheduleName(w.schedules-1), nil)
 		cluster.Refresh(t, last)
 		if meta.FindStatusCondition(last.Status.Conditions, tidekeeperv1.ConditionReady) == nil {
 			return errNotYet

@@ -20,7 +20,7 @@ import (
 // Exit codes, for scripts.
 const (
 	ExitError       = 1
-	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a forecast has missed ticks, a gate is closed, or a migration has manual steps
+	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a drain would not move all pods, a forecast has missed ticks, a gate is closed, or a migration has manual steps
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 	ExitForbidden   = 5

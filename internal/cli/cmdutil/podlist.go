@@ -33,7 +33,7 @@ type clusterClient struct {
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.ownerReferences",
-		"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations[" + corev1.MirrorPodAnnotationKey + "]",
+		"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.finalizers", "metadata.annotations[" + corev1.MirrorPodAnnotationKey + "]",
 		"status.phase", "status.conditions", "status.startTime", "status.nominatedNodeName",
 		"status.allocatedResources", "status.resources", "status.nodeAllocatableResourceClaimStatuses", "status.resourceClaimStatuses",
 	}
@@ -135,7 +135,7 @@ func (c *clusterClient) listPods(ctx context.Context, namespace string, options 
 }
 
 // AllPods returns all pods of the cluster that have not ended, with at least the fields about requests,
-// scheduling constraints and readiness.
+// scheduling constraints, readiness and deletion.
 func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	fields, err := NewPodFields(podFields)
 	if err != nil {

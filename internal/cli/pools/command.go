@@ -12,6 +12,7 @@
 //   - fit.go, fit_pod.go: how many copies of a pod each pool takes
 //   - pending.go: which pool could take the pending pods
 //   - loss.go: whether the pods of lost nodes find another place
+//   - blockers.go, blockers_try.go: the pods that would not leave a node that is drained
 //   - plan.go, manifests.go, plan_print.go: the changes that applying a manifest would make
 package pools
 
@@ -31,6 +32,6 @@ func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 // NewCommand returns the command pools, which lists NodePools, with its subcommands.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
-	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newPendingCommand(e))
+	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newBlockersCommand(e), newPendingCommand(e))
 	return cmd
 }

@@ -23,12 +23,12 @@ import (
 
 // lossOptions are the flags and arguments of pools loss.
 type lossOptions struct {
-	roomOptions
-	nodes, zones []string
+	nodesOptions
+	zones []string
 }
 
 func newLossCommand(e *cmdutil.Env) *cobra.Command {
-	o := &lossOptions{roomOptions: roomOptions{Env: e}}
+	o := &lossOptions{nodesOptions: nodesOptions{roomOptions: roomOptions{Env: e}}}
 	cmd := &cobra.Command{
 		Use:   "loss [POOL...] [--node NAME | --zone NAME]",
 		Short: "Whether the pods of a lost node or zone would fit on other nodes",
@@ -49,31 +49,20 @@ kubectl tide --help.`,
   kubectl tide pools loss worker --zone eu-west-1a
   kubectl tide pools loss --node node-7 --node node-8   # both at once
   kubectl tide pools loss -o json | jq '.[] | select(.withoutPlace != [])'`,
-		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
-		RunE:              cmdutil.RunE(o),
+		RunE: cmdutil.RunE(o),
 	}
-	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, "these nodes, all lost at the same time, instead of the worst node of each pool")
+	o.addTo(cmd, "these nodes, all lost at the same time, instead of the worst node of each pool")
 	cmd.Flags().StringSliceVar(&o.zones, "zone", nil, "only these zones, each lost by itself")
 	o.output.Shows([]view.PoolLoss{}).AddTo(cmd)
 	return cmd
 }
 
-// Complete implements [cmdutil.Options].
-func (o *lossOptions) Complete(cmd *cobra.Command, args []string) error {
-	slices.Sort(o.nodes)
-	o.nodes = slices.Compact(o.nodes)
-	return o.roomOptions.Complete(cmd, args)
-}
-
 // Validate implements [cmdutil.Options].
 func (o *lossOptions) Validate() error {
-	switch {
-	case len(o.nodes) > 0 && len(o.zones) > 0:
+	if len(o.nodes) > 0 && len(o.zones) > 0 {
 		return errors.New("write either --node or --zone, not both")
-	case len(o.nodes) > 0 && len(o.names) > 0:
-		return errors.New("--node takes no names of pools: the nodes may be in any pool")
 	}
-	return o.roomOptions.Validate()
+	return o.nodesOptions.Validate()
 }
 
 // Run implements [cmdutil.Options].
@@ -106,10 +95,8 @@ func (o *lossOptions) Run(ctx context.Context) error {
 // losses returns the losses that the flags select.
 func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
-		for _, name := range o.nodes {
-			if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
-				return nil, cmdutil.NotFound("Node", "", name)
-			}
+		if err := o.checkNodes(r); err != nil {
+			return nil, err
 		}
 		what := "node " + o.nodes[0]
 		if len(o.nodes) > 1 {

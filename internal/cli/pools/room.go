@@ -5,6 +5,7 @@ package pools
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,43 @@ func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 
 // Validate implements [cmdutil.Options].
 func (o *roomOptions) Validate() error { return o.output.Validate() }
+
+// nodesOptions are the flags and arguments of loss and blockers, which are about pools or about nodes.
+type nodesOptions struct {
+	roomOptions
+	nodes []string // names of nodes; empty for the nodes of pools
+}
+
+// addTo adds the flag --node to a command.
+func (o *nodesOptions) addTo(cmd *cobra.Command, usage string) {
+	cmd.ValidArgsFunction = o.Kubeconfig.CompleteNames(emptyList)
+	cmd.Flags().StringSliceVar(&o.nodes, "node", nil, usage)
+}
+
+// Complete implements [cmdutil.Options].
+func (o *nodesOptions) Complete(cmd *cobra.Command, args []string) error {
+	slices.Sort(o.nodes)
+	o.nodes = slices.Compact(o.nodes)
+	return o.roomOptions.Complete(cmd, args)
+}
+
+// Validate implements [cmdutil.Options].
+func (o *nodesOptions) Validate() error {
+	if len(o.nodes) > 0 && len(o.names) > 0 {
+		return errors.New("--node takes no names of pools: the nodes may be in any pool")
+	}
+	return o.roomOptions.Validate()
+}
+
+// checkNodes returns an error if one of the named nodes does not exist.
+func (o *nodesOptions) checkNodes(r *view.Room) error {
+	for _, name := range o.nodes {
+		if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
+			return cmdutil.NotFound("Node", "", name)
+		}
+	}
+	return nil
+}
 
 // read reads the selected pools, by name, and all nodes and pods.
 func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, error) {
