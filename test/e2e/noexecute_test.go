@@ -126,3 +126,51 @@ func watchEmptying(t *testing.T, pool string) func() int {
 		return most
 	}
 }
+
+// A taint that a NoExecute taint of the same key replaces stays on a node until the node's turn, so that no pod
+// moves onto a node that is to be emptied.
+func TestNoExecuteReplacesAWeakerTaint(t *testing.T) {
+	cluster.StartManager(t)
+	const nodes = 3
+	members := addMembers(t, "closed", nodes)
+	p := framework.Pool("closed")
+	p.Spec.Taints = []tidekeeperv1.Taint{{Key: "example.com/closed", Effect: corev1.TaintEffectNoSchedule}}
+	cluster.Apply(t, p)
+	healthyWith(t, "closed", nodes)
+	client, err := kubernetes.NewForConfig(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{LabelSelector: role("closed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+
+	cluster.Change(t, p, func() { p.Spec.Taints[0].Effect = corev1.TaintEffectNoExecute })
+	healthyWith(t, "closed", nodes)
+	last := map[string]string{} // the version that each node has in the end
+	for _, name := range members {
+		node := framework.Node(name)
+		cluster.Refresh(t, node)
+		last[name] = node.ResourceVersion
+		if d := diff([]string{"example.com/closed=:NoExecute"}, shapeOfNode(node).Taints); d != nil {
+			t.Errorf("%s: taints %v", name, d)
+		}
+	}
+	for event := range changes.ResultChan() {
+		node, ok := event.Object.(*corev1.Node)
+		if !ok {
+			t.Fatalf("%v", event)
+		}
+		if taints := shapeOfNode(node).Taints; len(taints) != 1 {
+			t.Errorf("%s had the taints %q", node.Name, taints)
+		}
+		if last[node.Name] == node.ResourceVersion {
+			delete(last, node.Name)
+		}
+		if len(last) == 0 {
+			return
+		}
+	}
+}

@@ -40,7 +40,9 @@ type PoolOnNode struct {
 //     pool is deleted. Any other value is replaced.
 //   - A recorded setting that no pool asks for any more is removed, if its pool manages the
 //     key and the value is still the recorded value: a forged record removes nothing, and a
-//     value that another client wrote over it stays.
+//     value that another client wrote over it stays. A taint that the pool replaces by a
+//     NoExecute taint of the same key stays until the NoExecute taint may be added, so that
+//     the node is not open to pods meanwhile.
 //   - A setting that is recorded for a pool that does not exist stays, and so does its
 //     record, as no pool manages the key; unless a pool of that name is known to have
 //     managed it.
@@ -65,7 +67,7 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 // is put on the node, but settings that it no longer asks for are removed.
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
-		node: node, pools: pools, frozen: frozen, leftOut: leftOut,
+		node: node, pools: pools, frozen: frozen, leftOut: leftOut, pending: map[setting.Key]string{},
 		plan: NodePlan{
 			Set: map[setting.Key]string{}, Remove: sets.Set[setting.Key]{}, Ownership: ownership.Record{},
 			Read: sets.New(setting.AnnotationKey(tidekeeperv1.OwnershipAnnotation)),
@@ -93,6 +95,8 @@ type planner struct {
 	// recorded is the ownership record of the node. The values on the node are read by the
 	// method has.
 	recorded ownership.Record
+	// pending has the keys that must not be added yet, with the pool that asks for each.
+	pending map[setting.Key]string
 
 	plan NodePlan
 }
@@ -152,9 +156,11 @@ func (p *planner) write(key setting.Key, w winner) {
 		}
 	case !mayManage:
 		p.plan.Outdated = append(p.plan.Outdated, pool)
+		p.pending[key] = pool
 		p.keepOwnership(key)
 	case key.IsNoExecute() && !w.MayEvict:
 		p.plan.EvictionPending = append(p.plan.EvictionPending, pool)
+		p.pending[key] = pool
 		p.keepOwnership(key)
 	default:
 		p.plan.Set[key] = w.value
@@ -192,7 +198,7 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 			}
 			manages := i >= 0 && setting.Manages(p.pools[i].Pool, key)
 			switch {
-			case p.frozen.Has(pool):
+			case p.frozen.Has(pool), p.pending[key.NoExecute()] == pool:
 				p.plan.Ownership.Put(pool, key, recorded)
 				continue
 			case !manages && (i < 0 || !p.pools[i].FormerlyManaged.Has(key)):

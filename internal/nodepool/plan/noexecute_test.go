@@ -80,6 +80,37 @@ func TestPlanHoldsBackNoExecute(t *testing.T) {
 			outdated: []string{"worker"},
 		},
 		{
+			name:     "a weaker taint of the same key stays until then, with its record",
+			node:     objects.Node("a").LabelOf("worker", "zone", "1").TaintOf("worker", "gpu", "1", objects.NoSchedule),
+			pools:    []plan.PoolOnNode{pool().Managing(setting.TaintKey("gpu", objects.NoSchedule)).Member()},
+			pending:  []string{"worker"},
+			outdated: []string{"worker"},
+		},
+		{
+			name:     "and stays before the stronger one is managed",
+			node:     objects.Node("a").LabelOf("worker", "zone", "1").TaintOf("worker", "gpu", "1", objects.NoSchedule),
+			pools:    []plan.PoolOnNode{pool().ManagingNothing().Managing(setting.LabelKey("zone"), setting.TaintKey("gpu", objects.NoSchedule)).Member()},
+			outdated: []string{"worker"},
+		},
+		{
+			name:  "and goes with the write that adds the stronger one",
+			node:  objects.Node("a").LabelOf("worker", "zone", "1").TaintOf("worker", "gpu", "1", objects.NoSchedule),
+			pools: []plan.PoolOnNode{pool().Managing(setting.TaintKey("gpu", objects.NoSchedule)).Evictor()},
+			want: objects.Node("a").LabelOf("worker", "zone", "1").TaintAt("gpu", "1", objects.NoExecute, objects.PatchTime).
+				Owned("worker", gpu, "1"),
+			changes:  []string{"worker: added taint gpu:NoExecute", "worker: removed taint gpu:NoSchedule"},
+			evicting: []string{"worker"},
+		},
+		{
+			name:     "a weaker taint of another key goes at once",
+			node:     objects.Node("a").LabelOf("worker", "zone", "1").TaintOf("worker", "fpga", "1", objects.NoSchedule),
+			pools:    []plan.PoolOnNode{pool().Managing(setting.TaintKey("fpga", objects.NoSchedule)).Member()},
+			want:     objects.Node("a").LabelOf("worker", "zone", "1"),
+			changes:  []string{"worker: removed taint fpga:NoSchedule"},
+			pending:  []string{"worker"},
+			outdated: []string{"worker"},
+		},
+		{
 			name: "while the older pool waits, the younger pool's taint and its record stay",
 			node: objects.Node("a").TaintOf("young", "gpu", "2", objects.NoExecute),
 			pools: []plan.PoolOnNode{objects.Pool("old").CreatedAt(1).Taint("gpu", "1", objects.NoExecute).Member(),

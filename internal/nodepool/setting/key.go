@@ -56,6 +56,16 @@ func (k Key) IsNoExecute() bool {
 	return k.Kind == Taint && strings.HasSuffix(k.Name, ":"+string(corev1.TaintEffectNoExecute))
 }
 
+// NoExecute returns the key of the taint with the same key that evicts pods; the zero Key for anything but a
+// taint.
+func (k Key) NoExecute() Key {
+	if k.Kind != Taint {
+		return Key{}
+	}
+	key, _ := splitTaintName(k.Name)
+	return TaintKey(key, corev1.TaintEffectNoExecute)
+}
+
 // Compare orders keys by kind and name.
 func Compare(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
