@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -27,6 +28,16 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 		g.Starts = g.Starts && (gate.Open || gate.Name == decision.GateSchedule)
 	}
 	return g
+}
+
+// GateManager is the gate that is closed while no manager runs. It is listed only then.
+const GateManager decision.GateName = "Manager"
+
+// CloseWithoutManager adds the closed gate of the manager in front of the others, with the evidence that no
+// manager runs.
+func (g *Gates) CloseWithoutManager(problem string) {
+	g.Starts = false
+	g.Gates = slices.Insert(g.Gates, 0, decision.Gate{Name: GateManager, Reason: "NoLeader", Message: problem + ": nothing is started until one does"})
 }
 
 // Slots counts the slots of the restart budget that other restarts use.

@@ -72,7 +72,7 @@ func TestWrongInput(t *testing.T) {
 		{"one node of two", "loss --node input-0,nope", "", 3, "there is no Node \"nope\"\n"},
 		{"no such zone", "loss --zone nope", "", 1, "no node has the label topology.kubernetes.io/zone=nope\n"},
 		{"no such pool to lose", "loss nope", "", 3, "there is no NodePool \"nope\"\n"},
-		{"a node and a pool", "loss input --node input-0", "", 1, "--node takes no names of pools: the nodes may be in any pool\n"},
+		{"a node and a pool", "loss input --node input-0", "", 1, "leave out the name of the pool: --node is about nodes of any pool\n"},
 		{"a node and a zone", "loss --node input-0 --zone a", "", 1, "write either --node or --zone, not both\n"},
 	} {
 		r := tide(t, tc.stdin, "", append([]string{"pools"}, strings.Fields(tc.args)...)...)

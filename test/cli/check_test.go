@@ -60,6 +60,10 @@ func TestNoManagerLeads(t *testing.T) {
 		"your rights": "ok: you may use every command",
 	})
 
+	if found, code := checks(t, on("check", "--timeout", "1s")); code != 1 || !strings.HasPrefix(found["manager"], "failed: no manager leads after 1s: there is no lease tidekeeper") {
+		t.Errorf("no manager led in time: exit code %d, %q", code, found)
+	}
+
 	c.Apply(t, framework.Pool("worker"))
 	if out, err := c.Kubectl(`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart, metadata: {name: web}, spec: {schedule: 0 3 * * *, targetRef: {kind: Deployment, name: web}}}`, "apply", "-f", "-"); err != nil {
 		t.Fatal(err, out)
@@ -79,7 +83,7 @@ func TestNoManagerLeads(t *testing.T) {
 	}
 	framework.Eventually(t, "all is observed", func() error {
 		found, code := checks(t, on("check"))
-		return diff(map[string]string{"code": "0", "nodepools": "ok: the manager has observed all 1", "scheduledrestarts": "ok: the manager has observed all 1"},
+		return diff(map[string]string{"code": "0", "nodepools": "ok: the manager has observed 1 of 1", "scheduledrestarts": "ok: the manager has observed 1 of 1"},
 			map[string]string{"code": map[bool]string{true: "0"}[code == 0], "nodepools": found["nodepools"], "scheduledrestarts": found["scheduledrestarts"]})
 	})
 	for _, args := range []string{"pools", "pools describe worker", "restarts"} {

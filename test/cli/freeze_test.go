@@ -38,7 +38,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	eventuallyStatus(t, "cold", "web", "Frozen")
 	says("restarts -n cold", 0, "Frozen")
 	says("restarts forecast -n cold --for 3h", 2, "Missed/Frozen")
-	says("freeze --name second --until 2099-01-01T00:00:00Z --reason other", 0, "in all namespaces until")
+	says("freeze --name second --until 2099-01-01T00:00:00Z --reason other", 0, "in any namespace until")
 	says("freeze --name second --until 2099-01-01T00:00:00Z --reason other", 1, `freezes.tidekeeper.dev "second" already exists`)
 	says("thaw", 1, "there are 2 Freezes that have not ended: name one of first, second")
 	says("thaw freeze/second", 0, "freeze.tidekeeper.dev/second lifted")
@@ -46,7 +46,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	says("thaw", 0, "freeze.tidekeeper.dev/first lifted")
 	says("thaw", 3, "there is no Freeze that has not ended")
 	eventuallyStatus(t, "cold", "web", "Scheduled")
-	if out := says("freeze --from 1h --until 2h --reason later", 0, "in all namespaces from "); !strings.HasPrefix(out, "freeze.tidekeeper.dev/freeze-") {
+	if out := says("freeze --from 1h --until 2h --reason later", 0, "in any namespace from "); !strings.HasPrefix(out, "freeze.tidekeeper.dev/freeze-") {
 		t.Errorf("its name: %s", out)
 	}
 }

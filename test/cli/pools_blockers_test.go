@@ -248,7 +248,7 @@ func TestPoolsBlockersErrors(t *testing.T) {
 		"pools blockers":                      {stderr: "The pools have no nodes.\n"},
 		"pools blockers none":                 {code: 3, stderr: "error: there is no NodePool \"none\"\n"},
 		"pools blockers --node none":          {code: 3, stderr: "error: there is no Node \"none\"\n"},
-		"pools blockers --node node-1 worker": {code: 1, stderr: "error: --node takes no names of pools: the nodes may be in any pool\n"},
+		"pools blockers --node node-1 worker": {code: 1, stderr: "error: leave out the name of the pool: --node is about nodes of any pool\n"},
 	} {
 		if err := diff(want, command{args: strings.Fields(args)}.run(t)); err != nil {
 			t.Errorf("kubectl tide %s %v", args, err)

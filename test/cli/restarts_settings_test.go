@@ -31,7 +31,7 @@ func TestSettingsOfAnOlderManager(t *testing.T) {
 	w := aTruthWorld(t, "downgrade", time.Now().Add(12*time.Hour), 3600, nil, nil)
 	w.says(t, "gates web", 0, one)
 	m.Stop(t)
-	w.says(t, "gates web", 0, assumed)
+	w.says(t, "gates web", 2, `Manager +closed +NoLeader`, assumed)
 
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}}
 	cluster.Refresh(t, lease)

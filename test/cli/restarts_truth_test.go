@@ -301,9 +301,10 @@ func TestRestartsWithoutAManager(t *testing.T) {
 	m.Stop(t)
 	const none = `note: no manager leads: the lease tidekeeper has (had )?no holder.* \(namespace tidekeeper-system\): `
 	w.says(t, "", 0, none+"this may be out of date: see kubectl tide check\n")
-	for args, code := range map[string]int{"next": 0, "forecast": 0, "gates web": 0, "explain deployment/web": 0} {
+	for args, code := range map[string]int{"next": 0, "forecast": 0, "explain deployment/web": 0} {
 		w.says(t, args, code, none+"nothing is started until one does: see kubectl tide check\n")
 	}
+	w.says(t, "gates web", 2, `Manager +closed +NoLeader +no manager leads: the lease tidekeeper has (had )?no holder.* \(namespace tidekeeper-system\): nothing is started until one does\n`, `would have to wait`)
 	w.says(t, "now web", 0, none+"the request waits until one does: see kubectl tide check\n")
 	if w.records(t, nil); w.restart.Status.PendingRequestTime != nil {
 		t.Errorf("a manager has seen the request: %+v", w.restart.Status)
@@ -313,8 +314,8 @@ func TestRestartsWithoutAManager(t *testing.T) {
 	w.says(t, "now web", 0, `note: no manager has (noticed the request yet|observed ScheduledRestart web for \w+): the request waits until one does: see kubectl tide check\n`)
 	framework.Eventually(t, "the request is said to be unobserved", func() error {
 		r := command{args: []string{"restarts", "gates", "web", "-n", "nobody"}}.run(t)
-		if !regexp.MustCompile(`note: no manager has observed ScheduledRestart web for \w+: nothing is started until one does`).MatchString(r.stderr) {
-			return fmt.Errorf("%s", r.stderr)
+		if !regexp.MustCompile(`Manager +closed +NoLeader +no manager has observed ScheduledRestart web for \w+: nothing is started until one does`).MatchString(r.stdout) {
+			return fmt.Errorf("%s", r.stdout)
 		}
 		return nil
 	})

@@ -55,7 +55,8 @@ func NewCommand(e *cmdutil.Env) *cobra.Command {
 		Long: `check reports whether the cluster serves Tidekeeper's kinds, whether a manager leads,
 whether the manager has observed all NodePools and ScheduledRestarts, and what you
 are allowed to do. The exit code is 0 unless a check failed. A manager without leader
-election has no lease: then only unobserved objects show that no manager is running.
+election has no lease: then only unobserved objects show that no manager is running. With
+--timeout, a manager that does not lead by then is a failure.
 
 To check the manager's own rights, run tidekeeper check, as helm test does.`,
 		Example: `  kubectl tide check
@@ -189,7 +190,7 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 	case count == 0:
 		r.Result, r.Message = ok, "there are none"
 	default:
-		r.Result, r.Message = ok, fmt.Sprintf("the manager has observed all %d", count)
+		r.Result, r.Message = ok, fmt.Sprintf("the manager has observed %d of %d", count, count)
 	}
 	return r, nil
 }
@@ -213,6 +214,8 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 		r.Result, r.Message = ok, fmt.Sprintf("%s leads (namespace %s)", m.Leader, m.Namespace)
 	case m.Namespace != "":
 		r.Result, r.Message = failed, fmt.Sprintf("%s: see kubectl -n %s get pods, and their logs", m.Problem, m.Namespace)
+	case o.timeout.Duration > 0:
+		r.Result, r.Message = failed, fmt.Sprintf("no manager leads after %s: %s; see the pods of the manager, and their logs", o.timeout, m.Problem)
 	case unobserved:
 		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start a manager (docs/tasks/install-with-helm.md)"
 	default:

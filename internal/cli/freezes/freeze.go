@@ -185,7 +185,7 @@ func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeepe
 // done describes the created Freeze.
 func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	now := o.Now()
-	where := "all namespaces"
+	where := "any namespace"
 	if len(o.namespaces) > 0 {
 		where = strings.Join(o.namespaces, ", ")
 	}

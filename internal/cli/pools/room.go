@@ -57,7 +57,7 @@ func (o *nodesOptions) Complete(cmd *cobra.Command, args []string) error {
 // Validate implements [cmdutil.Options].
 func (o *nodesOptions) Validate() error {
 	if len(o.nodes) > 0 && len(o.names) > 0 {
-		return errors.New("--node takes no names of pools: the nodes may be in any pool")
+		return errors.New("leave out the name of the pool: --node is about nodes of any pool")
 	}
 	return o.roomOptions.Validate()
 }

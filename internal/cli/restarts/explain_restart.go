@@ -27,7 +27,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
 	if ticks == nil {
-		fmt.Fprintf(o.Console.Out, "%s has no schedule: it is restarted%s\n", r.Name, triggers(&r.Spec))
+		fmt.Fprintf(o.Console.Out, "%s has no schedule: it is restarted %s\n", r.Name, triggers(&r.Spec))
 		return nil
 	}
 	explained := view.Explain(ticks, o.Now(), o.count)

@@ -30,7 +30,8 @@ func newGatesCommand(e *cmdutil.Env) *cobra.Command {
 order in which to resolve them: the schedule, the workload and its update strategy, the
 freezes, the windows, the restarts that must come first, the health of the workload, the
 queries of the manager's operator, a restart in progress, and a slot of the budget. A restart
-that is requested now needs all of them except the schedule.
+that is requested now needs all of them except the schedule. While no manager runs, the gate
+Manager is closed.
 
 Only the manager can run these queries, and it does so when a restart is ready to start: the
 gate is shown as closed while a restart waits for a query, with the query's result.
@@ -78,12 +79,14 @@ func (o *gatesOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var unobserved view.Unobserved
+	unobserved.AddRestart(r, o.Now())
+	if problem := view.Outdated(reader.manager, unobserved, o.Now()); problem != "" {
+		out.CloseWithoutManager(problem)
+	}
 	if err := o.print(out); err != nil {
 		return err
 	}
-	var unobserved view.Unobserved
-	unobserved.AddRestart(r, o.Now())
-	o.NoteManager(reader.manager, unobserved, cmdutil.ThenWaits)
 	if !out.Starts {
 		return &cmdutil.CodedError{Code: cmdutil.ExitNotDone}
 	}

@@ -70,6 +70,15 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if done, err := o.output.Print(o.Console.Out, records); done {
 		return err
 	}
+	c, err := o.Kubeconfig.Client()
+	if err != nil {
+		return err
+	}
+	var unobserved view.Unobserved
+	unobserved.AddRestart(r, o.Now())
+	if err := o.NoteOutdated(ctx, c, unobserved); err != nil {
+		return err
+	}
 	entries := view.HistoryOf(r, o.Now())
 	if len(entries) == 0 {
 		o.Console.Note(r.Name + " has not run yet" + nextStart(r, o.Now(), o.Local) + ".")

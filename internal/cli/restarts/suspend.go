@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -120,7 +121,7 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 	tick, until, ok := in.InWindows().Search(now)
 	switch {
 	case s == nil:
-		return triggers(&r.Spec)
+		return ", " + triggers(&r.Spec)
 	case !ok && !until.IsZero():
 		return ", but no tick of the schedule is inside a window until " + term.ComingInZone(until, now, local)
 	case !ok:
@@ -138,10 +139,10 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 func triggers(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	var when []string
 	if age := spec.GetMaxPodAge(); age > 0 {
-		when = append(when, "when its pods are "+age.String()+" old")
+		when = append(when, "when its pods are "+duration.HumanDuration(age)+" old")
 	}
 	if spec.OnConfigChange != "" {
 		when = append(when, "when its configuration changes")
 	}
-	return ", " + strings.Join(when, " and ")
+	return strings.Join(when, " and ")
 }

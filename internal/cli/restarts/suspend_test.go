@@ -19,9 +19,9 @@ func TestNextStart(t *testing.T) {
 		spec tidekeeperv1.ScheduledRestartSpec
 		want string
 	}{
-		{"age", tidekeeperv1.ScheduledRestartSpec{MaxPodAgeSeconds: 864000}, ", when its pods are 240h0m0s old"},
+		{"age", tidekeeperv1.ScheduledRestartSpec{MaxPodAgeSeconds: 864000}, ", when its pods are 10d old"},
 		{"change", tidekeeperv1.ScheduledRestartSpec{OnConfigChange: tidekeeperv1.ConfigMapsOnly}, ", when its configuration changes"},
-		{"both", tidekeeperv1.ScheduledRestartSpec{MaxPodAgeSeconds: 3600, OnConfigChange: tidekeeperv1.ConfigMapsOnly}, ", when its pods are 1h0m0s old and when its configuration changes"},
+		{"both", tidekeeperv1.ScheduledRestartSpec{MaxPodAgeSeconds: 3600, OnConfigChange: tidekeeperv1.ConfigMapsOnly}, ", when its pods are 60m old and when its configuration changes"},
 		{
 			"outside of the windows", tidekeeperv1.ScheduledRestartSpec{Schedule: "30 * * * *", Windows: []tidekeeperv1.RestartWindow{hourly}},
 			", but no tick of the schedule is inside a window until Fri 26 Jun 15:59 UTC (in 17d)",
