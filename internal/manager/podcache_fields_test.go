@@ -40,18 +40,7 @@ import (
 // transform reads; and it decodes nothing that makes no difference. A field that is missing there is noticed
 // by --verify-decoding, and then nothing is missing in the cache.
 func TestKeptPodFields(t *testing.T) {
-	pods := manyPods(600)
-	want := make([]client.Object, len(pods))
-	sent := make([][]byte, len(pods))
-	for i, pod := range pods {
-		sent[i] = encoded(t, pod)
-		decoded := &corev1.Pod{}
-		if err := decoded.Unmarshal(sent[i]); err != nil {
-			t.Fatal(err)
-		}
-		want[i] = transformed(t, decoded)
-	}
-	s := &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
+	s := storedPods(t)
 	s.expectDecoded(t, podcache.Content{Pods: keptPodFields()}, false)
 	for i, field := range keptPodFields().Fields {
 		t.Run("without "+field, func(t *testing.T) {
@@ -63,8 +52,37 @@ func TestKeptPodFields(t *testing.T) {
 	}
 }
 
+// storedPods returns pods of any shape, and what the cache should have of them.
+func storedPods(t *testing.T) *stored {
+	t.Helper()
+	pods := manyPods(600)
+	want := make([]client.Object, len(pods))
+	sent := make([][]byte, len(pods))
+	for i, pod := range pods {
+		sent[i] = encoded(t, pod)
+		decoded := &corev1.Pod{}
+		if err := decoded.Unmarshal(sent[i]); err != nil {
+			t.Fatal(err)
+		}
+		want[i] = transformed(t, decoded)
+	}
+	return &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
+}
+
 // So it is with nodes.
 func TestNodeFields(t *testing.T) {
+	s := storedNodes(t)
+	s.expectDecoded(t, podcache.Content{Nodes: nodeFields}, false)
+	for i, field := range nodeFields {
+		t.Run("without "+field, func(t *testing.T) {
+			s.expectDecoded(t, podcache.Content{Nodes: slices.Delete(slices.Clone(nodeFields), i, i+1)}, true)
+		})
+	}
+}
+
+// storedNodes returns nodes of any shape, and what the cache should have of them.
+func storedNodes(t *testing.T) *stored {
+	t.Helper()
 	fill := filler(2)
 	s := &stored{kind: "Node", object: &corev1.Node{}, transform: transformNode}
 	for i := range 50 {
@@ -82,12 +100,7 @@ func TestNodeFields(t *testing.T) {
 		}
 		s.want = append(s.want, slim.(client.Object))
 	}
-	s.expectDecoded(t, podcache.Content{Nodes: nodeFields}, false)
-	for i, field := range nodeFields {
-		t.Run("without "+field, func(t *testing.T) {
-			s.expectDecoded(t, podcache.Content{Nodes: slices.Delete(slices.Clone(nodeFields), i, i+1)}, true)
-		})
-	}
+	return s
 }
 
 // stored is what a cache should have of the objects that it is sent.
