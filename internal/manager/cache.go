@@ -53,10 +53,9 @@ func cacheOptions(watches []watchedKind) cache.Options {
 }
 
 // newCache returns a function that creates the cache with inner. Unless pods are limited to
-// namespaces, only the kept fields of pods and nodes are decoded, and listing is called with
-// the number of pods at the start of each list of pods. byWorkload gives access to the pods by
-// workload.
-func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods int64), byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
+// namespaces, only the kept fields of pods and nodes are decoded, with Listing and Verify of
+// content. byWorkload gives access to the pods by workload.
+func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.Content, byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
 			_, ofPods := w.object.(*corev1.Pod)
@@ -64,9 +63,9 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, listing func(pods
 		})
 		if !limited {
 			var err error
+			content.Pods, content.Nodes = keptPodFields(), nodeFields
 			options.NewInformer, err = podcache.New(
-				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme},
-				podcache.Content{Pods: keptPodFields(), Nodes: nodeFields, Listing: listing}, registry)
+				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme}, content, registry)
 			if err != nil {
 				return nil, fmt.Errorf("set up the cache of pods: %w", err)
 			}

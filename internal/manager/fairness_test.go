@@ -63,7 +63,7 @@ func TestNamespacesShareEveryController(t *testing.T) {
 	workloads := &podcache.Workloads{}
 	inner, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cacheOptions(all.watches),
-		NewCache:       newCache(all.watches, optional.NewCache(optionalKinds(all.watches), true), func(int64) {}, workloads, prometheus.NewRegistry()),
+		NewCache:       newCache(all.watches, optional.NewCache(optionalKinds(all.watches), true), podcache.Content{}, workloads, prometheus.NewRegistry()),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapperOf(t, scheme), nil },
 	})
 	if err != nil {

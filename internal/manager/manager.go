@@ -142,12 +142,16 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		return nil, err
 	}
 	memory, workloads := &memoryLimiter{}, &podcache.Workloads{}
+	content := podcache.Content{Listing: memory.limit}
+	if opts.VerifyDecoding {
+		content = podcache.Content{Verify: clk} // Whole objects need more memory than that limit.
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
 		// A manager that is limited to namespaces has rights only in these namespaces.
 		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
-			memory.limit, workloads, ctrlmetrics.Registry),
+			content, workloads, ctrlmetrics.Registry),
 		// Optional kinds are read from the cache as unstructured objects.
 		Client: client.Options{FieldOwner: "tidekeeper", Cache: &client.CacheOptions{Unstructured: true}},
 		// A reconcile that follows a write must see it, or it would decide on stale

@@ -114,6 +114,12 @@ type Options struct {
 	// signal to stop. Keep it below the pod's terminationGracePeriodSeconds.
 	GracefulShutdownTimeout time.Duration
 
+	// VerifyDecoding makes client-go decode every pod and node, too, from which the cache decodes
+	// only the fields that it keeps. A difference is counted and logged, and client-go's values are
+	// used. It takes several times the CPU, and more memory while objects are listed. With
+	// Namespaces, client-go decodes all pods and nodes in any case.
+	VerifyDecoding bool
+
 	// LogLevel is the verbosity of the log: "error", "info" (0: messages that administrators
 	// must see), "debug" (1: decisions), "trace" (2: all others) or a number up to 9, at which
 	// client-go logs each request.

@@ -124,6 +124,8 @@ func (o *Options) processGroup() *options.Group {
 		"`host:port` to serve Go profiles on, to every client; 0 disables it")
 	g.Duration(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 20*time.Second, options.Between(time.Second, time.Hour),
 		"time that running reconciles have to finish after SIGTERM or SIGINT")
+	g.Bool(&o.VerifyDecoding, "verify-decoding", false,
+		"decode every cached pod and node a second time, by client-go, and use its values if they differ; for debugging, at several times the CPU")
 	g.String(&o.LogLevel, "log-level", logLevelInfo, checkLogLevel,
 		"verbosity of the log: `level` error, info, debug, trace, or a number from 0 (info) to 9 (every API request and more)")
 	g.String(&o.LogFormat, "log-format", logFormatJSON, checkLogFormat,

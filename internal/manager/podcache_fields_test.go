@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/randfill"
 
@@ -36,8 +37,24 @@ import (
 )
 
 // Of whatever pod, the cache has what the transform leaves of it, although it decodes only what the
-// transform reads; and it decodes nothing that makes no difference.
+// transform reads; and it decodes nothing that makes no difference. A field that is missing there is noticed
+// by --verify-decoding, and then nothing is missing in the cache.
 func TestKeptPodFields(t *testing.T) {
+	s := storedPods(t)
+	s.expectDecoded(t, podcache.Content{Pods: keptPodFields()}, false)
+	for i, field := range keptPodFields().Fields {
+		t.Run("without "+field, func(t *testing.T) {
+			t.Parallel()
+			without := keptPodFields()
+			without.Fields = slices.Delete(without.Fields, i, i+1)
+			s.expectDecoded(t, podcache.Content{Pods: without}, true)
+		})
+	}
+}
+
+// storedPods returns pods of any shape, and what the cache should have of them.
+func storedPods(t *testing.T) *stored {
+	t.Helper()
 	pods := manyPods(600)
 	want := make([]client.Object, len(pods))
 	sent := make([][]byte, len(pods))
@@ -49,24 +66,23 @@ func TestKeptPodFields(t *testing.T) {
 		}
 		want[i] = transformed(t, decoded)
 	}
-	s := &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
-	if diff := s.difference(t, podcache.Content{Pods: keptPodFields()}); diff != "" {
-		t.Fatalf("what the cache has of a pod (-want +got):\n%s", diff)
-	}
-	for i, field := range keptPodFields().Fields {
-		t.Run("without "+field, func(t *testing.T) {
-			t.Parallel()
-			without := keptPodFields()
-			without.Fields = slices.Delete(without.Fields, i, i+1)
-			if s.difference(t, podcache.Content{Pods: without}) == "" {
-				t.Error("the field makes no difference")
-			}
-		})
-	}
+	return &stored{kind: "Pod", object: &corev1.Pod{}, transform: transformPod, sent: sent, want: want}
 }
 
 // So it is with nodes.
 func TestNodeFields(t *testing.T) {
+	s := storedNodes(t)
+	s.expectDecoded(t, podcache.Content{Nodes: nodeFields}, false)
+	for i, field := range nodeFields {
+		t.Run("without "+field, func(t *testing.T) {
+			s.expectDecoded(t, podcache.Content{Nodes: slices.Delete(slices.Clone(nodeFields), i, i+1)}, true)
+		})
+	}
+}
+
+// storedNodes returns nodes of any shape, and what the cache should have of them.
+func storedNodes(t *testing.T) *stored {
+	t.Helper()
 	fill := filler(2)
 	s := &stored{kind: "Node", object: &corev1.Node{}, transform: transformNode}
 	for i := range 50 {
@@ -84,14 +100,7 @@ func TestNodeFields(t *testing.T) {
 		}
 		s.want = append(s.want, slim.(client.Object))
 	}
-	if diff := s.difference(t, podcache.Content{Nodes: nodeFields}); diff != "" {
-		t.Fatalf("what the cache has of a node (-want +got):\n%s", diff)
-	}
-	for i, field := range nodeFields {
-		if s.difference(t, podcache.Content{Nodes: slices.Delete(slices.Clone(nodeFields), i, i+1)}) == "" {
-			t.Errorf("without %s, it makes no difference", field)
-		}
-	}
+	return s
 }
 
 // stored is what a cache should have of the objects that it is sent.
@@ -103,9 +112,48 @@ type stored struct {
 	want      []client.Object
 }
 
+// expectDecoded expects a cache of that content to have the objects as they should be, at least while it
+// verifies what it decodes, and expects that to find a difference if the content is wrong.
+func (s *stored) expectDecoded(t *testing.T, content podcache.Content, wrong bool) {
+	t.Helper()
+	if !wrong {
+		if diff := s.difference(t, content, prometheus.NewRegistry()); diff != "" {
+			t.Fatalf("what the cache has (-want +got):\n%s", diff)
+		}
+	}
+	content.Verify = clock.RealClock{}
+	registry := prometheus.NewRegistry()
+	if diff := s.difference(t, content, registry); diff != "" {
+		t.Errorf("what the cache has when client-go decodes, too (-want +got):\n%s", diff)
+	}
+	if got := counted(t, registry, "tidekeeper_cache_decoding_verified_total"); got != len(s.sent) {
+		t.Errorf("%d objects were verified, want %d", got, len(s.sent))
+	}
+	if got := counted(t, registry, "tidekeeper_cache_decoding_differences_total"); got > 0 != wrong {
+		t.Errorf("%d objects differ from client-go's", got)
+	}
+}
+
+// counted returns the sum of a counter.
+func counted(t *testing.T, registry prometheus.Gatherer, name string) (sum int) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name {
+				sum += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return sum
+}
+
 // difference returns how the first object differs that is not as it should be in a cache of that
 // content, or "".
-func (s *stored) difference(t *testing.T, content podcache.Content) string {
+func (s *stored) difference(t *testing.T, content podcache.Content, registry prometheus.Registerer) string {
 	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
@@ -114,7 +162,7 @@ func (s *stored) difference(t *testing.T, content podcache.Content) string {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	newInformer, err := podcache.New(
-		podcache.Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme}, content, prometheus.NewRegistry())
+		podcache.Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme}, content, registry)
 	if err != nil {
 		t.Fatal(err)
 	}

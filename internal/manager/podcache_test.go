@@ -126,7 +126,7 @@ func measureCache(t *testing.T, pods population, chosen *selection, options cach
 	cfg := &rest.Config{Host: server.URL}
 	create := cache.New
 	if len(options.ByObject) > 0 && options.NewInformer != nil {
-		create = newCache(chosen.watches, cache.New, func(int64) {}, &podcache.Workloads{}, prometheus.NewRegistry())
+		create = newCache(chosen.watches, cache.New, podcache.Content{}, &podcache.Workloads{}, prometheus.NewRegistry())
 	}
 	store, err := create(cfg, options)
 	if err != nil {

@@ -27,6 +27,7 @@ var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
 	framework.UseRaceBuilds()
+	framework.VerifyDecoding()
 	suite := framework.Suite{Shards: 3, Inside: askedInside}
 	os.Exit(suite.Main(m, &cluster, "--nodes=0", "--audit"))
 }

@@ -65,6 +65,28 @@ func TestManager_ProbesAndMetrics(t *testing.T) {
 	}
 }
 
+// With --verify-decoding, which every manager of this package has, client-go decodes what lists and watches
+// contain, too, and finds nothing else there.
+func TestManager_DecodingIsVerified(t *testing.T) {
+	addMembers(t, "s29", 1)
+	manager := cluster.StartManager(t)
+	listed := manager.ReadMetrics(t).SumOf("tidekeeper_cache_decoding_verified_total", "kind", "Node")
+	if listed < 1 {
+		t.Error("no node of the list was verified")
+	}
+	cluster.Apply(t, slowly("s29", 2))
+	framework.Eventually(t, "the pods of watches are verified", func() error {
+		verified := manager.ReadMetrics(t).SumOf("tidekeeper_cache_decoding_verified_total", "kind", "Pod")
+		if verified < 8 {
+			return fmt.Errorf("%g were", verified)
+		}
+		return nil
+	})
+	if differences, ok := manager.ReadMetrics(t).Value("tidekeeper_cache_decoding_differences_total", map[string]string{"kind": "Pod"}); differences != 0 || !ok {
+		t.Errorf("%g pods differ, %t", differences, ok)
+	}
+}
+
 // A renewed certificate is served without a restart.
 func TestManager_CertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()

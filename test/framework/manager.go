@@ -39,13 +39,21 @@ func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 		"--kubeconfig", c.manager,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--log-level=debug", "--log-format=text",
-	}, args...)...)
+	}, slices.Concat(everyManager, args)...)...)
 	m.Probes, m.Metrics = "http://"+probes, "http://"+metrics
 	managers.Lock()
 	defer managers.Unlock()
 	managers.all = append(slices.DeleteFunc(managers.all, func(m *launched) bool { return !m.Running() }), &launched{m, c.Dir, args})
 	return m
 }
+
+// everyManager has the arguments of every manager of a package of tests.
+var everyManager []string
+
+// VerifyDecoding lets the tests of a package start managers with --verify-decoding, and fail if the
+// log of a manager reports a difference. It is for TestMain, before [Main], and not for
+// measurements.
+func VerifyDecoding() { everyManager = []string{"--verify-decoding"} }
 
 // launched is a manager of a cluster, with the arguments from the test.
 type launched struct {

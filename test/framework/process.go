@@ -65,14 +65,14 @@ func runCommand(t testing.TB, name string, command *exec.Cmd) *process {
 	return p
 }
 
-// cleanup stops the process when the test ends, if it is still running, and reports
-// the data races that it found.
+// cleanup stops the process when the test ends, if it is still running, and fails the test
+// if the log of the process reports a defect.
 func (p *process) cleanup(t testing.TB, stop func()) {
 	t.Cleanup(func() {
 		if p.Running() {
 			stop()
 		}
-		assertNoRace(t, p.name, p.Log())
+		assertNoDefect(t, p.name, p.Log())
 		if t.Failed() {
 			t.Log(explainLog(t, p.name, p.Log()))
 		}
@@ -120,15 +120,20 @@ func (p *process) Wait(t testing.TB) int {
 // Log returns the output of the process.
 func (p *process) Log() string { return p.Output() }
 
-// raceReport is the prefix of a report of the race detector.
-const raceReport = "WARNING: DATA RACE"
+// defects are the beginnings of reports in the log of a process: of the race detector, and of
+// a manager with --verify-decoding.
+var defects = map[string]string{
+	"WARNING: DATA RACE": "has a data race",
+	"The cache and client-go decode an object differently": "decodes an object wrongly",
+}
 
-// assertNoRace fails the test if the log of a process has a report of the race
-// detector.
-func assertNoRace(t testing.TB, name, log string) {
+// assertNoDefect fails the test if the log of a process reports a defect.
+func assertNoDefect(t testing.TB, name, log string) {
 	t.Helper()
-	if _, report, found := strings.Cut(log, raceReport); found {
-		lines := strings.SplitAfterN(report, "\n", 60)
-		t.Errorf("the %s has a data race:\n%s%s", name, raceReport, strings.Join(lines[:min(len(lines), 59)], ""))
+	for report, defect := range defects {
+		if _, rest, found := strings.Cut(log, report); found {
+			lines := strings.SplitAfterN(rest, "\n", 60)
+			t.Errorf("the %s %s:\n%s%s", name, defect, report, strings.Join(lines[:min(len(lines), 59)], ""))
+		}
 	}
 }

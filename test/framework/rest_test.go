@@ -43,17 +43,18 @@ type recorder struct {
 func (t *recorder) Helper()                        {}
 func (t *recorder) Errorf(format string, _ ...any) { t.errors = append(t.errors, format) }
 
-// TestDataRaceIsReported: a process that reports a data race and continues fails the
-// test.
-func TestDataRaceIsReported(t *testing.T) {
+// TestDefectsAreReported: a process whose log reports a defect and that continues fails the test.
+func TestDefectsAreReported(t *testing.T) {
 	t.Parallel()
-	log := ""
-	for _, line := range []string{"all is well\n", "==================\nWARNING: DATA RACE\nWrite at 0x00c0\n"} {
-		log += line
+	for log, want := range map[string]bool{
+		"all is well\n": false,
+		"all is well\n==================\nWARNING: DATA RACE\nWrite at 0x00c0\n":                                                                               true,
+		`E1126 15:43 verify.go:152] "The cache and client-go decode an object differently; the cache uses client-go's" object="shop/a" field=".spec.priority"`: true,
+	} {
 		inner := &recorder{TB: t}
-		assertNoRace(inner, "manager", log)
-		if want := strings.Contains(line, "DATA RACE"); (len(inner.errors) > 0) != want {
-			t.Errorf("after %q: reported %q", line, inner.errors)
+		assertNoDefect(inner, "manager", log)
+		if (len(inner.errors) > 0) != want {
+			t.Errorf("after %q: reported %q", log, inner.errors)
 		}
 	}
 }

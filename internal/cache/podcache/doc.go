@@ -29,4 +29,6 @@
 //	stream.go     a watch
 //	scan.go       the fields that differ between pods, read from the protobuf
 //	decode.go     a record from the protobuf of a pod
+//	verify.go     the comparison with what client-go decodes
+//	metrics.go    the metrics
 package podcache

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // NewInformerFunc is the type of the field NewInformer of the options of controller-runtime's
@@ -33,20 +34,24 @@ type Content struct {
 	Nodes []string
 	// Listing, if not nil, is called with the number of pods at the start of each list of pods.
 	Listing func(pods int64)
+	// Verify, if not nil, makes client-go decode every object, too: differences are counted, logged at a
+	// rate limited by this clock, and client-go's object is cached. It takes several times the CPU, and
+	// the memory of a page of whole objects.
+	Verify clock.PassiveClock
 }
 
 // New returns a function like [NewInformer] that decodes only the kept fields of pods and
 // nodes. The cache must cover all namespaces. New registers its metrics.
 func New(to Connection, content Content, registry prometheus.Registerer) (NewInformerFunc, error) {
-	fallbacks := newFallbacks()
-	if err := registry.Register(fallbacks); err != nil {
+	m := newMetrics()
+	if err := m.register(registry); err != nil {
 		return nil, err
 	}
 	nodes, err := newNodeDecoder(content.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	nodeSource, err := newSource(to, "nodes", "Node", fallbacks)
+	nodeSource, err := newSource(to, "nodes", "Node", m)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +62,7 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	if err != nil {
 		return nil, err
 	}
-	podSource, err := newSource(to, "pods", "Pod", fallbacks)
+	podSource, err := newSource(to, "pods", "Pod", m)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +70,17 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	if content.Listing != nil {
 		podSource.listing = content.Listing
 	}
+	if content.Verify != nil {
+		nodeSource.verify(to.Scheme, content.Verify, m, func(node runtime.Object) (runtime.Object, error) { return node, nil })
+		podSource.verify(to.Scheme, content.Verify, m, func(pod runtime.Object) (runtime.Object, error) { return pods.toRecord(pod) })
+	}
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		switch object.(type) {
 		case *corev1.Pod:
-			return newPodInformer(lw, resync, indexers, e, pods, podSource)
+			return podSource.verified(newPodInformer(lw, resync, indexers, e, pods, podSource))
 		case *corev1.Node:
 			list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: nodeSource, resource: "nodes", sizeFactor: 1}
-			return cache.NewSharedIndexInformer(list, object, resync, indexers)
+			return nodeSource.verified(cache.NewSharedIndexInformer(list, object, resync, indexers))
 		default:
 			return cache.NewSharedIndexInformer(lw, object, resync, indexers)
 		}

@@ -149,6 +149,16 @@ type scripted struct {
 // is one pod named typed.
 func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 	t.Helper()
+	content := Content{Pods: testContent(), Nodes: []string{"metadata.name", "metadata.resourceVersion", "metadata.labels"}}
+	if _, ofPods := object.(*corev1.Pod); ofPods {
+		return runContent(t, s, object, content, slim)
+	}
+	return runContent(t, s, object, content, func(object any) (any, error) { return object, nil })
+}
+
+// runContent is run with a content and a transform.
+func runContent(t *testing.T, s *script, object kruntime.Object, content Content, transform cache.TransformFunc) *scripted {
+	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	out := &scripted{script: s, registry: prometheus.NewRegistry(), typedAsks: make(chan string, 100)}
@@ -165,18 +175,14 @@ func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 			return events, nil
 		},
 	}
-	newInformer, err := New(
-		Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme},
-		Content{Pods: testContent(), Nodes: []string{"metadata.name", "metadata.resourceVersion", "metadata.labels"}, Listing: func(n int64) { out.listed = append(out.listed, n) }},
-		out.registry)
+	content.Listing = func(n int64) { out.listed = append(out.listed, n) }
+	newInformer, err := New(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, content, out.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.pods = newInformer(typed, object, 0, cache.Indexers{})
-	if _, ofPods := object.(*corev1.Pod); ofPods {
-		if err := out.pods.SetTransform(slim); err != nil {
-			t.Fatal(err)
-		}
+	if err := out.pods.SetTransform(transform); err != nil {
+		t.Fatal(err)
 	}
 	start(t, out.pods)
 	return out
@@ -187,7 +193,7 @@ func newTestSource(t *testing.T, s *script) *source {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	w, err := newSource(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newFallbacks())
+	w, err := newSource(Connection{Config: &rest.Config{Host: server.URL}, Client: server.Client(), Scheme: scheme.Scheme}, "pods", "Pod", newMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +235,12 @@ func (s *scripted) expectVersion(t *testing.T, want string) {
 // expectFallbacks expects the metric to say how often client-go had to decode pods.
 func (s *scripted) expectFallbacks(t *testing.T, want float64) {
 	t.Helper()
+	s.expectMetrics(t, map[string]float64{"tidekeeper_cache_fallbacks_total of Node": 0, "tidekeeper_cache_fallbacks_total of Pod": want})
+}
+
+// expectMetrics expects these metrics and no others.
+func (s *scripted) expectMetrics(t *testing.T, want map[string]float64) {
+	t.Helper()
 	families, err := s.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +251,7 @@ func (s *scripted) expectFallbacks(t *testing.T, want float64) {
 			got[family.GetName()+" of "+metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
 		}
 	}
-	if diff := cmp.Diff(map[string]float64{"tidekeeper_cache_fallbacks_total of Node": 0, "tidekeeper_cache_fallbacks_total of Pod": want}, got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }

@@ -4,6 +4,7 @@
 package podcache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type source struct {
 	newDecoder func() decoder
 	// listing is called with the number of objects at the start of a list of several pages.
 	listing func(objects int64)
+	// verifier compares the objects with client-go's; nil for none.
+	verifier *verifier
 	// gaveUp is true once the API server has sent an answer in another encoding.
 	gaveUp    atomic.Bool
 	fallbacks prometheus.Counter
@@ -57,8 +60,8 @@ type decoder interface {
 	bookmark(raw []byte) (runtime.Object, error)
 }
 
-// newSource returns a source of a kind. The caller sets newDecoder, and listing if needed.
-func newSource(to Connection, resource, kind string, fallbacks *prometheus.CounterVec) (*source, error) {
+// newSource returns a source of a kind. The caller sets newDecoder, and listing and verifier if needed.
+func newSource(to Connection, resource, kind string, m *metrics) (*source, error) {
 	cfg := rest.CopyConfig(to.Config)
 	// Protobuf alone: an API server without protobuf must answer with an error.
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -69,21 +72,9 @@ func newSource(to Connection, resource, kind string, fallbacks *prometheus.Count
 	}
 	return &source{
 		client: client, parameters: runtime.NewParameterCodec(to.Scheme), resource: resource, kind: kind,
-		listing: func(int64) {}, fallbacks: fallbacks.WithLabelValues(kind),
+		listing: func(int64) {}, fallbacks: m.fallbacks.WithLabelValues(kind),
 	}, nil
 }
-
-const fallbacksHelp = "1 if the API server sent objects of a kind in another encoding than the protobuf that the cache decodes itself, so that client-go decodes them since, at several times the CPU; by kind."
-
-func newFallbacks() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tidekeeper_cache_fallbacks_total",
-		Help: fallbacksHelp,
-	}, []string{"kind"})
-}
-
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
-func RegisterMetrics(registry prometheus.Registerer) error { return registry.Register(newFallbacks()) }
 
 // understands reports whether source can talk to the API server. It gives up for good if err
 // shows that the API server uses another encoding, so that client-go must be used instead.
@@ -176,8 +167,13 @@ func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*inte
 		if a.err != nil {
 			return nil, a.err
 		}
-		err := wire.ReadPage(a.body, s.kind+"List", begin, keep)
+		var whole bytes.Buffer
+		first := len(list.Items)
+		err := wire.ReadPage(s.verifier.tee(a.body, &whole), s.kind+"List", begin, keep)
 		_ = a.body.Close()
+		if err == nil {
+			err = s.verifier.page(ctx, whole.Bytes(), list.ResourceVersion, options.Continue, list.Items[first:])
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read a page of %s: %w", s.resource, err)
 		}

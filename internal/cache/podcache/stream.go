@@ -78,7 +78,7 @@ func (s *streamWatch) run(ctx context.Context) {
 	var memory wire.Buffer
 	end := time.After(shortest)
 	for first := true; ; first = false {
-		e, err := s.next(in, &memory)
+		e, err := s.next(ctx, in, &memory)
 		if err != nil {
 			if ctx.Err() != nil || !s.isFailure(ctx, err) {
 				if first {
@@ -127,11 +127,21 @@ func asStatus(err error) runtime.Object {
 }
 
 // next reads and decodes the next event.
-func (s *streamWatch) next(in io.Reader, memory *wire.Buffer) (watch.Event, error) {
+func (s *streamWatch) next(ctx context.Context, in io.Reader, memory *wire.Buffer) (watch.Event, error) {
 	frame, err := wire.ReadFrame(in, memory)
 	if err != nil {
 		return watch.Event{}, err
 	}
+	whole := s.verifier.clone(frame)
+	e, err := s.decode(frame)
+	if err != nil {
+		return e, err
+	}
+	return s.verifier.event(ctx, whole, e)
+}
+
+// decode decodes the event in a frame, and overwrites the frame.
+func (s *streamWatch) decode(frame []byte) (watch.Event, error) {
 	e, err := wire.ParseEvent(frame)
 	if err != nil {
 		return watch.Event{}, err

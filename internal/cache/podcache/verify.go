@@ -1,0 +1,200 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+)
+
+// verifier decodes the answers of the API server a second time, with client-go's decoder, and compares the
+// objects after the transform of their kind. If an object differs, client-go's is cached. The methods of a
+// nil verifier do nothing.
+type verifier struct {
+	resource string
+	decoder  runtime.Decoder
+	// transform is the transform of the informer.
+	transform cache.TransformFunc
+	// store returns the form of an object that the informer stores.
+	store                 func(runtime.Object) (runtime.Object, error)
+	verified, differences prometheus.Counter
+	clock                 clock.PassiveClock
+	// logs limits the log, since a wrong mask concerns every object.
+	logs *rate.Limiter
+}
+
+// verify makes a source compare its objects with client-go's from now on.
+func (s *source) verify(scheme *runtime.Scheme, c clock.PassiveClock, m *metrics, store func(runtime.Object) (runtime.Object, error)) {
+	s.verifier = &verifier{
+		resource: s.resource, decoder: runtime.WithoutVersionDecoder{Decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()},
+		transform: func(object any) (any, error) { return object, nil }, store: store,
+		verified: m.verified.WithLabelValues(s.kind), differences: m.differences.WithLabelValues(s.kind),
+		clock: c, logs: rate.NewLimiter(rate.Every(time.Minute), 5),
+	}
+}
+
+// tee returns a reader of a body that also writes into whole.
+func (v *verifier) tee(body io.Reader, whole *bytes.Buffer) io.Reader {
+	if v == nil {
+		return body
+	}
+	return io.TeeReader(body, whole)
+}
+
+// clone returns a copy of a frame.
+func (v *verifier) clone(frame []byte) []byte {
+	if v == nil {
+		return nil
+	}
+	return bytes.Clone(frame)
+}
+
+// page compares the objects that were read from a page, and replaces those that differ. It returns
+// wire.ErrNotUnderstood, so that client-go takes over, if client-go finds other objects in the page, another
+// version or another continue token.
+func (v *verifier) page(ctx context.Context, page []byte, version, next string, read []runtime.Object) error {
+	if v == nil {
+		return nil
+	}
+	whole, err := runtime.Decode(v.decoder, page)
+	if err != nil {
+		return v.notUnderstood(ctx, err)
+	}
+	about, err := meta.ListAccessor(whole)
+	if err != nil {
+		return v.notUnderstood(ctx, err)
+	}
+	items, err := meta.ExtractList(whole)
+	if err != nil || len(items) != len(read) || about.GetResourceVersion() != version || about.GetContinue() != next {
+		return v.notUnderstood(ctx, errors.Join(err, errors.New("client-go reads another list")))
+	}
+	for i := range read {
+		if read[i], err = v.object(ctx, read[i], items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// event compares the object of an event that was read from a frame, and replaces the object if it differs.
+// Bookmarks and errors have no object that is cached.
+func (v *verifier) event(ctx context.Context, frame []byte, read watch.Event) (watch.Event, error) {
+	if v == nil || read.Type == watch.Bookmark || read.Type == watch.Error {
+		return read, nil
+	}
+	sent := &metav1.WatchEvent{}
+	if err := sent.Unmarshal(frame); err != nil {
+		return read, v.notUnderstood(ctx, err)
+	}
+	whole, err := runtime.Decode(v.decoder, sent.Object.Raw)
+	if err != nil || sent.Type != string(read.Type) {
+		return read, v.notUnderstood(ctx, errors.Join(err, fmt.Errorf("client-go reads an event %q", sent.Type)))
+	}
+	read.Object, err = v.object(ctx, read.Object, whole)
+	return read, err
+}
+
+// object returns the object that was read, or client-go's if they differ after the transform.
+func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runtime.Object, error) {
+	v.verified.Inc()
+	want, err := v.transform(whole.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	var got any
+	if r, ok := read.(*record); ok {
+		got = r.pod()
+	} else if got, err = v.transform(read.DeepCopyObject()); err != nil {
+		return nil, err
+	}
+	if equality.Semantic.DeepEqual(want, got) {
+		return read, nil
+	}
+	about, err := meta.Accessor(whole)
+	if err != nil {
+		return nil, err
+	}
+	v.differs(ctx, "object", klog.KObj(about), "field", differingField(reflect.ValueOf(want), reflect.ValueOf(got)))
+	return v.store(whole)
+}
+
+// notUnderstood counts a difference that concerns a whole answer, and makes client-go take over.
+func (v *verifier) notUnderstood(ctx context.Context, reason error) error {
+	v.differs(ctx)
+	return wire.NotUnderstood(reason)
+}
+
+// differs counts a difference, and logs it with the given keys and values unless many were logged.
+func (v *verifier) differs(ctx context.Context, about ...any) {
+	v.differences.Inc()
+	if v.logs.AllowN(v.clock.Now(), 1) {
+		klog.FromContext(ctx).Error(nil, "The cache and client-go decode an object differently; the cache uses client-go's", append(about, "resource", v.resource)...)
+	}
+}
+
+// differingField returns the path of the first field in which two objects differ, without its value.
+func differingField(want, got reflect.Value) string {
+	if want.Kind() != got.Kind() || want.Kind() == reflect.Pointer && (want.IsNil() || got.IsNil()) {
+		return ""
+	}
+	switch {
+	case want.Kind() == reflect.Pointer:
+		return differingField(want.Elem(), got.Elem())
+	case want.Kind() == reflect.Slice && want.Len() == got.Len():
+		for i := range want.Len() {
+			if !equality.Semantic.DeepEqual(want.Index(i).Interface(), got.Index(i).Interface()) {
+				return fmt.Sprintf("[%d]%s", i, differingField(want.Index(i), got.Index(i)))
+			}
+		}
+	case want.Kind() == reflect.Struct:
+		for field, value := range want.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			other := got.FieldByIndex(field.Index)
+			if name != "" && !equality.Semantic.DeepEqual(value.Interface(), other.Interface()) {
+				return "." + name + differingField(value, other)
+			}
+		}
+	}
+	return ""
+}
+
+// verified returns an informer of the source whose transform the verifier applies, too.
+func (s *source) verified(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
+	if s.verifier == nil {
+		return informer
+	}
+	return verifiedInformer{informer, s.verifier}
+}
+
+// verifiedInformer is an informer whose transform the verifier applies, too.
+type verifiedInformer struct {
+	cache.SharedIndexInformer
+	verifier *verifier
+}
+
+// SetTransform implements [cache.SharedInformer].
+func (i verifiedInformer) SetTransform(transform cache.TransformFunc) error {
+	i.verifier.transform = transform
+	return i.SharedIndexInformer.SetTransform(transform)
+}

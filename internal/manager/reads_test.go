@@ -1,0 +1,152 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func metadataHas(name string) bool {
+	_, ok := reflect.TypeFor[metav1.ObjectMeta]().FieldByName(name)
+	return ok
+}
+
+// wholeReads are fields that the cache drops, below a path and by package, and that functions may read which
+// controllers and others share, because of the reason.
+var wholeReads = []struct{ pkg, path, reason string }{
+	{"internal/pods/podtimeline", "Pod.ObjectMeta.Annotations", "restarts summarize whole pods that they read from the API server"},
+	{"internal/pods/podtimeline", "Pod.Spec.ReadinessGates", "restarts summarize whole pods that they read from the API server"},
+	{"internal/pods/podtimeline", "Pod.Status.ContainerStatuses", "restarts summarize whole pods that they read from the API server"},
+	{"internal/pods/podtimeline", "Pod.Status.InitContainerStatuses", "restarts summarize whole pods that they read from the API server"},
+	{"internal/pods/podtimeline", "Pod.Status.StartTime", "restarts summarize whole pods that they read from the API server"},
+	{"internal/capacity", "Pod.Spec.Affinity.PodAffinity", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.Affinity.PodAntiAffinity", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.HostNetwork", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.ResourceClaims", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.SchedulingGates", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.SchedulingGroup", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.TopologySpreadConstraints", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.Volumes", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+}
+
+// A field of a pod or a node that a controller reads is in the cache: otherwise it would read zero, in silence.
+// The reads are found in the source, so that a new one needs no entry here. Of labels and annotations, the keys
+// are not compared, and of conditions not the types.
+func TestControllersReadCachedFields(t *testing.T) {
+	kept := map[string]bool{}
+	for _, s := range []*stored{storedPods(t), storedNodes(t)} {
+		for _, object := range s.want {
+			addPaths(kept, s.kind, reflect.ValueOf(object).Elem())
+		}
+	}
+	fill := filler(3).NilChance(0).NumElements(1, 1).MaxDepth(20)
+	for range 100 {
+		pod := &corev1.Pod{}
+		fill.Fill(pod)
+		addPaths(kept, "Pod", reflect.ValueOf(transformed(t, pod)).Elem())
+	}
+	found := readsOf(t, "tidekeeper.dev/tidekeeper/internal/manager", "controllers", "")
+	if len(found) < 100 {
+		t.Errorf("only %d reads are found: %v", len(found), found)
+	}
+	used := map[int]bool{}
+	for r, at := range found {
+		if kept[r.path] {
+			continue
+		}
+		i := slices.IndexFunc(wholeReads, func(w struct{ pkg, path, reason string }) bool {
+			return strings.HasSuffix(r.pkg, "/"+w.pkg) && (r.path + ".")[:min(len(r.path), len(w.path))+1] == w.path+"."
+		})
+		if used[i] = true; i < 0 {
+			t.Errorf("%s: %s is read, but the cache does not keep it: add it to the transform and to the fields that are decoded", at, r.path)
+		}
+	}
+	for i, w := range wholeReads {
+		if !used[i] {
+			t.Errorf("%s reads nothing below %s: remove it from wholeReads", w.pkg, w.path)
+		}
+	}
+}
+
+// addPaths adds the paths of the fields of a value that are not zero.
+func addPaths(to map[string]bool, path string, v reflect.Value) {
+	if v.IsZero() {
+		return
+	}
+	to[path] = true
+	switch v.Kind() {
+	case reflect.Pointer:
+		addPaths(to, path, v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			addPaths(to, path, v.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			addPaths(to, path, v.MapIndex(key))
+		}
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			if field.IsExported() {
+				addPaths(to, path+"."+field.Name, value)
+			}
+		}
+	}
+}
+
+// However a field is reached, its read is found.
+func TestReadsAreFound(t *testing.T) {
+	const source = `package probe
+import (
+	"slices"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+type state struct{ spec *corev1.PodSpec; statuses []corev1.ContainerStatus }
+func root(pod *corev1.Pod, object client.Object, nodes []corev1.Node) {
+	_ = pod.Spec.Priority
+	spec := &pod.Spec
+	for _, c := range spec.Containers { _ = c.Image }
+	helper(pod.Spec.Volumes)
+	_ = slices.ContainsFunc(pod.Spec.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == "" })
+	s := state{spec: spec}
+	s.statuses = pod.Status.ContainerStatuses
+	_ = s.spec.HostNetwork
+	_ = s.statuses[0].ImageID
+	if node, ok := object.(*corev1.Node); ok { _ = node.Spec.PodCIDR }
+	switch o := object.(type) { case *corev1.Pod: _ = o.Finalizers }
+	for i := range nodes { _ = nodes[i].Status.NodeInfo.KernelVersion }
+	metadata(pod)
+	first(pod).Lifecycle = nil
+	_ = first(pod).Command
+	_ = pod.DeepCopy().Status.QOSClass
+	pod.Spec.Hostname = "written"
+}
+func first(pod *corev1.Pod) *corev1.Container { return &pod.Spec.InitContainers[0] }
+func helper(volumes []corev1.Volume) { for i := range volumes { v := volumes[i]; _ = v.HostPath.Path } }
+func metadata(o client.Object) { _ = o.GetGenerateName() }
+func unused(pod *corev1.Pod) { _ = pod.Spec.Subdomain }
+`
+	found := readsOf(t, "probe", "root", source)
+	for _, path := range []string{
+		"Node.Spec.PodCIDR", "Node.Status.NodeInfo.KernelVersion", "Pod.ObjectMeta.Finalizers", "Pod.ObjectMeta.GenerateName",
+		"Pod.Spec.Containers.Image", "Pod.Spec.HostNetwork", "Pod.Spec.ImagePullSecrets.Name", "Pod.Spec.InitContainers.Command",
+		"Pod.Spec.Priority", "Pod.Spec.Volumes.VolumeSource.HostPath.Path", "Pod.Status.ContainerStatuses.ImageID", "Pod.Status.QOSClass",
+	} {
+		if found[read{"probe", path}] == "" {
+			t.Errorf("the read of %s is not found", path)
+		}
+	}
+	for _, path := range []string{"Pod.Spec.Hostname", "Pod.Spec.InitContainers.Lifecycle", "Pod.Spec.Subdomain"} {
+		if at := found[read{"probe", path}]; at != "" {
+			t.Errorf("%s: %s is taken to be read", at, path)
+		}
+	}
+}
