@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -35,9 +34,8 @@ type reads struct {
 	known   map[types.Object]bool
 	// follows are the packages whose functions are followed.
 	follows map[*types.Package]bool
-	// of are the paths of variables, results are those of functions, by position.
-	of      map[types.Object]paths
-	results map[types.Object]map[int]paths
+	// of are the paths of variables, of which the parameters and results of functions and function literals are some.
+	of map[types.Object]paths
 	// at is where each field is read, and grown whether a round has found anything new.
 	at    map[read]string
 	grown bool
@@ -50,7 +48,7 @@ func readsOf(t *testing.T, pkg, function, source string) map[read]string {
 	r := &reads{
 		files: token.NewFileSet(), bodies: map[types.Object]ast.Node{}, methods: map[types.Object][]*types.Func{},
 		info:  types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Implicits: map[ast.Node]types.Object{}},
-		known: map[types.Object]bool{}, follows: map[*types.Package]bool{}, of: map[types.Object]paths{}, results: map[types.Object]map[int]paths{}, at: map[read]string{},
+		known: map[types.Object]bool{}, follows: map[*types.Package]bool{}, of: map[types.Object]paths{}, at: map[read]string{},
 	}
 	packages := r.load(t, source)
 	root := packages[pkg].Scope().Lookup(function)
@@ -131,29 +129,23 @@ func (r *reads) follow(of types.Object, body ast.Node) {
 			r.literal(n)
 		case *ast.TypeSwitchStmt:
 			r.typeSwitch(n)
+		case *ast.SendStmt:
+			r.assign(n.Chan, r.pathsOf(n.Value))
 		case *ast.ReturnStmt:
-			inLiteral := slices.ContainsFunc(stack, func(outer ast.Node) bool { _, ok := outer.(*ast.FuncLit); return ok })
-			for i := range n.Results {
-				if !inLiteral {
-					r.result(of, i, r.pathsOf(n.Results[i]))
+			signature, _ := of.Type().(*types.Signature)
+			for _, outer := range stack {
+				if literal, ok := outer.(*ast.FuncLit); ok {
+					signature = r.info.Types[literal].Type.(*types.Signature)
+				}
+			}
+			for i := range signature.Results().Len() {
+				if len(n.Results) > 0 { // Otherwise they have names, and were assigned to.
+					r.add(signature.Results().At(i), r.valueOf(n.Results, i))
 				}
 			}
 		}
 		return true
 	})
-}
-
-// result adds paths to those of a result of a function.
-func (r *reads) result(of types.Object, i int, more paths) {
-	if r.results[of] == nil {
-		r.results[of] = map[int]paths{}
-	}
-	for path := range more {
-		if !r.results[of][i][path] {
-			r.results[of][i] = union(r.results[of][i], more)
-			r.grown = true
-		}
-	}
 }
 
 // valueOf returns the paths of a value of a list, or of a result of the one call that the list has.
@@ -165,7 +157,7 @@ func (r *reads) valueOf(values []ast.Expr, i int) paths {
 		return nil
 	}
 	if call, ok := ast.Unparen(values[0]).(*ast.CallExpr); ok && i > 0 {
-		return r.results[r.callee(call)][i]
+		return r.resultOf(call, i)
 	}
 	if i > 0 {
 		return nil // whether a key exists, or a type is as asserted
@@ -183,6 +175,8 @@ func (r *reads) assign(left ast.Expr, more paths) {
 			r.add(s.Obj(), more)
 		}
 	case *ast.IndexExpr:
+		r.assign(left.X, more)
+	case *ast.StarExpr:
 		r.assign(left.X, more)
 	}
 }
@@ -221,71 +215,6 @@ func (r *reads) typeSwitch(n *ast.TypeSwitchStmt) {
 	}
 }
 
-// callee returns the function that a call names, or nil.
-func (r *reads) callee(call *ast.CallExpr) types.Object {
-	fun := ast.Unparen(call.Fun)
-	switch generic := fun.(type) {
-	case *ast.IndexExpr:
-		fun = generic.X
-	case *ast.IndexListExpr:
-		fun = generic.X
-	}
-	var name *ast.Ident
-	switch fun := fun.(type) {
-	case *ast.Ident:
-		name = fun
-	case *ast.SelectorExpr:
-		name = fun.Sel
-	}
-	if f, ok := r.info.Uses[name].(*types.Func); ok {
-		return f.Origin()
-	}
-	return nil
-}
-
-// call adds the paths of arguments to the parameters of the function that is called, and to those of function
-// literals that get the same values or their elements, as of slices.ContainsFunc.
-func (r *reads) call(call *ast.CallExpr) {
-	f, _ := r.callee(call).(*types.Func)
-	if f != nil && r.bodies[f] != nil {
-		signature := f.Signature()
-		if selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && signature.Recv() != nil {
-			r.add(signature.Recv(), r.pathsOf(selector.X))
-		}
-		for i, argument := range call.Args {
-			if last := signature.Params().Len() - 1; last >= 0 {
-				r.add(signature.Params().At(min(i, last)), r.pathsOf(argument))
-			}
-		}
-	}
-	for _, argument := range call.Args {
-		literal, ok := argument.(*ast.FuncLit)
-		if !ok {
-			continue
-		}
-		for _, field := range literal.Type.Params.List {
-			for _, name := range field.Names {
-				for _, given := range call.Args {
-					if of := r.info.Types[given].Type; related(of, r.info.Defs[name].Type()) {
-						r.add(r.info.Defs[name], r.pathsOf(given))
-					}
-				}
-			}
-		}
-	}
-}
-
-// related reports whether a value of a type may be, or have as an element, one of another type.
-func related(whole, part types.Type) bool {
-	switch w := whole.Underlying().(type) {
-	case *types.Slice:
-		return types.Identical(w.Elem(), part) || types.Identical(whole, part)
-	case *types.Map:
-		return types.Identical(w.Elem(), part) || types.Identical(whole, part)
-	}
-	return types.Identical(pointee(whole), pointee(part))
-}
-
 // pathsOf returns the paths of an expression.
 func (r *reads) pathsOf(e ast.Expr) paths {
 	if kind := objectKind(r.info.Types[e].Type); kind != "" {
@@ -309,9 +238,25 @@ func (r *reads) pathsOf(e ast.Expr) paths {
 	case *ast.SelectorExpr:
 		return r.selected(e)
 	case *ast.CallExpr:
-		return r.called(e)
+		return r.returned(e)
+	case *ast.CompositeLit:
+		return r.elements(e)
 	}
 	return nil
+}
+
+// elements returns the paths of the elements of a list or a map.
+func (r *reads) elements(e *ast.CompositeLit) (found paths) {
+	if _, isStruct := pointee(r.info.Types[e].Type).Underlying().(*types.Struct); isStruct {
+		return nil
+	}
+	for _, element := range e.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok {
+			element = pair.Value
+		}
+		found = union(found, r.pathsOf(element))
+	}
+	return found
 }
 
 // selected returns the paths of a field, or of the field that a getter of the metadata returns.
@@ -344,29 +289,6 @@ func (r *reads) selected(e *ast.SelectorExpr) paths {
 		}
 	}
 	return union(found, r.of[s.Obj()])
-}
-
-// called returns the paths of the first result of a call. A function of another module, such as slices.Clone or
-// DeepCopy, is taken to return what it gets of the same type.
-func (r *reads) called(call *ast.CallExpr) paths {
-	f := r.callee(call)
-	if f != nil && r.bodies[f] != nil {
-		return r.results[f][0]
-	}
-	var found paths
-	given := call.Args
-	if selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-		found = r.selected(selector)
-		given = append(slices.Clone(given), selector.X)
-	}
-	if result := r.info.Types[call].Type; result != nil {
-		for _, argument := range given {
-			if of := r.info.Types[argument].Type; of != nil && types.Identical(pointee(of), pointee(result)) {
-				found = union(found, r.pathsOf(argument))
-			}
-		}
-	}
-	return found
 }
 
 func union(a, b paths) paths {

@@ -28,7 +28,9 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/pods/podtimeline", "Pod.Status.StartTime", "restarts summarize whole pods that they read from the API server"},
 	{"internal/capacity", "Pod.Spec.Affinity.PodAffinity", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.Affinity.PodAntiAffinity", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.Containers.Ports", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.HostNetwork", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
+	{"internal/capacity", "Pod.Spec.InitContainers.Ports", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.ResourceClaims", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.SchedulingGates", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.SchedulingGroup", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
@@ -128,7 +130,27 @@ func root(pod *corev1.Pod, object client.Object, nodes []corev1.Node) {
 	_ = first(pod).Command
 	_ = pod.DeepCopy().Status.QOSClass
 	pod.Spec.Hostname = "written"
+	uses := func(c corev1.Container) bool { return c.TTY }
+	_ = slices.ContainsFunc(pod.Spec.Containers, uses) || slices.ContainsFunc(pod.Spec.Containers, named)
+	var list []corev1.Container
+	for _, c := range pod.Spec.Containers { list = append(list, c) }
+	_ = list[0].Args
+	_ = []corev1.Container{pod.Spec.Containers[0]}[0].Stdin
+	last := func() *corev1.Container { return &pod.Spec.Containers[0] }
+	_ = last().StdinOnce
+	_ = bare(pod).SubPath
+	sent := make(chan corev1.Container, 1)
+	sent <- pod.Spec.Containers[0]
+	_ = (<-sent).WorkingDir
+	var through reader = readerOfPorts{}
+	through.read(pod.Spec.Containers)
+	_ = slices.MaxFunc(pod.Spec.Tolerations, nil).Operator
 }
+type reader interface{ read([]corev1.Container) }
+type readerOfPorts struct{}
+func (readerOfPorts) read(of []corev1.Container) { _ = of[0].Ports }
+func named(c corev1.Container) bool { return c.ImagePullPolicy == "" }
+func bare(pod *corev1.Pod) (found corev1.VolumeMount) { found = pod.Spec.Containers[0].VolumeMounts[0]; return }
 func first(pod *corev1.Pod) *corev1.Container { return &pod.Spec.InitContainers[0] }
 func helper(volumes []corev1.Volume) { for i := range volumes { v := volumes[i]; _ = v.HostPath.Path } }
 func metadata(o client.Object) { _ = o.GetGenerateName() }
@@ -137,7 +159,9 @@ func unused(pod *corev1.Pod) { _ = pod.Spec.Subdomain }
 	found := readsOf(t, "probe", "root", source)
 	for _, path := range []string{
 		"Node.Spec.PodCIDR", "Node.Status.NodeInfo.KernelVersion", "Pod.ObjectMeta.Finalizers", "Pod.ObjectMeta.GenerateName",
-		"Pod.Spec.Containers.Image", "Pod.Spec.HostNetwork", "Pod.Spec.ImagePullSecrets.Name", "Pod.Spec.InitContainers.Command",
+		"Pod.Spec.Containers.Args", "Pod.Spec.Containers.Image", "Pod.Spec.Containers.ImagePullPolicy", "Pod.Spec.Containers.Ports",
+		"Pod.Spec.Containers.Stdin", "Pod.Spec.Containers.StdinOnce", "Pod.Spec.Containers.TTY", "Pod.Spec.Containers.VolumeMounts.SubPath",
+		"Pod.Spec.Containers.WorkingDir", "Pod.Spec.Tolerations.Operator", "Pod.Spec.HostNetwork", "Pod.Spec.ImagePullSecrets.Name", "Pod.Spec.InitContainers.Command",
 		"Pod.Spec.Priority", "Pod.Spec.Volumes.VolumeSource.HostPath.Path", "Pod.Status.ContainerStatuses.ImageID", "Pod.Status.QOSClass",
 	} {
 		if found[read{"probe", path}] == "" {
