@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
@@ -45,7 +46,7 @@ const (
 	// LocalVolume means that the pod uses a PersistentVolume that no other node can use.
 	LocalVolume Reason = "LocalVolume"
 	// NoPlace means that the other nodes have no room for the pod that replaces it.
-	NoPlace Reason = "NoPlace"
+	NoPlace Reason = tidekeeperv1.ReasonNoPlace
 )
 
 // Reasons are all reasons, each with its meaning for people, in the order in which they are shown.

@@ -223,6 +223,8 @@ func outcomeCell(p preview.Pod) term.Cell {
 // podNote describes special conditions of a pod that is evicted.
 func podNote(p preview.Pod) string {
 	switch {
+	case p.NotRecreatable != "":
+		return "cannot be created again: " + p.NotRecreatable + " would be deleted"
 	case p.Static:
 		return "static: restarted by its kubelet"
 	case p.Owner == "":

@@ -42,6 +42,9 @@ type Pod struct {
 	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node
 	// affinity or node selector of the pod requires labels that the node would not have.
 	Because string `json:"because"`
+	// NotRecreatable is the cause for which the API server would refuse the replacement of an evicted
+	// pod: the RuntimeClass that would be deleted.
+	NotRecreatable string `json:"notRecreatable,omitempty"`
 	// Static is true for a static pod, which the kubelet runs without the API server.
 	Static bool `json:"static,omitempty"`
 }
@@ -115,6 +118,8 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 			previews = append(previews, p)
 		case previews[i].Outcome == OutcomeNotReschedulable:
 			previews[i] = p
+		default:
+			previews[i].NotRecreatable = p.Because
 		}
 	}
 	slices.SortFunc(previews, comparePods)

@@ -110,7 +110,7 @@ func TestPodsOfDeletedRuntimeClasses(t *testing.T) {
 	}
 	got := WithDeletedRuntimeClasses(before, []string{"node-pool-x"}, []corev1.Pod{named("evicted"), named("stuck"), named("web"), alone, other, done})
 	want := []Pod{
-		{Namespace: "shop", Name: "evicted", Outcome: OutcomeEvicted},
+		{Namespace: "shop", Name: "evicted", Outcome: OutcomeEvicted, NotRecreatable: "RuntimeClass node-pool-x"},
 		{Namespace: "shop", Name: "stuck", Node: "n1", Owner: "StatefulSet/db", Outcome: OutcomeNotRecreatable, Because: "RuntimeClass node-pool-x"},
 		{Namespace: "shop", Name: "web", Node: "n1", Owner: "StatefulSet/db", Outcome: OutcomeNotRecreatable, Because: "RuntimeClass node-pool-x"},
 	}
