@@ -57,7 +57,7 @@ context or of -n. A cluster that does not answer within ten seconds, or
   kubectl tide restarts -n shop -w
   kubectl tide restarts -A --contexts prod,edge
   kubectl tide restarts -A --older-than 24h           # with a pod older than a day
-  kubectl tide restarts -n shop --older-than 7d -o name | xargs kubectl tide restarts now -n shop
+  kubectl tide restarts -n shop --older-than 7d -o name | xargs -r kubectl tide restarts now -n shop
   kubectl tide restarts deployment/web -n shop        # the restarts of this workload`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),

@@ -37,7 +37,7 @@ With the name of a workload, such as deployment/web, it requests a restart by th
 ScheduledRestart of that workload; if there are several, name one of them.`,
 		Example: `  kubectl tide restarts now web -n shop
   kubectl tide restarts now deployment/web -n shop --dry-run=server
-  kubectl tide restarts -n shop --older-than 24h -o name | xargs kubectl tide restarts now -n shop`,
+  kubectl tide restarts -n shop --older-than 24h -o name | xargs -r kubectl tide restarts now -n shop`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
