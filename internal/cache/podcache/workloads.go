@@ -53,7 +53,11 @@ var errNotSynced = errors.New("the cache of pods is not synced yet")
 func (w *Workloads) Follow(create NewInformerFunc) NewInformerFunc {
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		created := create(lw, object, resync, indexers)
-		if of, ok := created.(*informer); ok {
+		followable := created
+		if verified, ok := created.(verifiedInformer); ok {
+			followable = verified.SharedIndexInformer
+		}
+		if of, ok := followable.(*informer); ok {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.informers = append(w.informers, &followed{of, sync.OnceValue(func() error {

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	cachetesting "k8s.io/client-go/tools/cache/testing"
@@ -157,5 +158,16 @@ func TestALookMakesNoPods(t *testing.T) {
 		if took, most := after.TotalAlloc-before.TotalAlloc, 24*pods+32<<10; took > most {
 			t.Errorf("a look at the %d pods of %s takes %d bytes, more than %d", pods, name, took, most)
 		}
+	}
+}
+
+// The pods of an informer that verifies what it decodes are available to queries, too.
+func TestFollowsAVerifiedInformer(t *testing.T) {
+	w := &Workloads{}
+	w.Follow(func(lw cache.ListerWatcher, object k8sruntime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+		return verifiedInformer{SharedIndexInformer: NewInformer(lw, object, resync, indexers), verifier: &verifier{}}
+	})(cachetesting.NewFakeControllerSource(), &corev1.Pod{}, 0, cache.Indexers{})
+	if !w.Watched() {
+		t.Error("the pods are not watched")
 	}
 }

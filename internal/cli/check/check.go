@@ -215,7 +215,7 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	case m.Namespace != "":
 		r.Result, r.Message = failed, fmt.Sprintf("%s: see kubectl -n %s get pods, and their logs", m.Problem, m.Namespace)
 	case o.timeout.Duration > 0:
-		r.Result, r.Message = failed, fmt.Sprintf("no manager leads after %s: %s; see the pods of the manager, and their logs", o.timeout, m.Problem)
+		r.Result, r.Message = failed, fmt.Sprintf("no manager leads after %s: %s; see the pods of the manager, and their logs", o.timeout.Duration, m.Problem)
 	case unobserved:
 		r.Result, r.Message = failed, m.Problem+", and there are objects that no manager has observed: install or start a manager (docs/tasks/install-with-helm.md)"
 	default:
