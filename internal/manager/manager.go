@@ -141,7 +141,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	if err != nil {
 		return nil, err
 	}
-	memory, workloads := &memoryLimiter{}, &podcache.Workloads{}
+	memory, workloads := newMemoryLimiter(), &podcache.Workloads{}
 	content := podcache.Content{Listing: memory.limit}
 	if opts.VerifyDecoding {
 		content = podcache.Content{Verify: clk} // Whole objects need more memory than that limit.

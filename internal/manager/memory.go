@@ -4,12 +4,15 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // initialSyncGrace is the time that the controllers need to process the initial sync of the
@@ -34,8 +37,13 @@ const (
 // precedence.
 const gcPercent = 50
 
-// memoryLimiter limits the memory while the cache fills, and afterwards returns the freed
-// memory to the operating system. Left alone, the runtime would let the heap grow to twice the
+// containerPercent is the share of the memory limit of its container that the Go runtime uses
+// before it collects garbage as often as it can. The rest is for memory outside of the heap, such
+// as the pages of the program.
+const containerPercent = 90
+
+// memoryLimiter limits the memory while the cache fills, and afterwards to the container's share,
+// and returns the freed memory to the operating system. Left alone, the runtime would let the heap grow to twice the
 // memory in use, and return memory only over minutes; a container's limit would have to allow
 // for both. GOMEMLIMIT is no replacement: it would have to be chosen for the size of the
 // cluster, at the cost of more garbage collections forever after. If GOMEMLIMIT is set,
@@ -45,6 +53,17 @@ type memoryLimiter struct {
 	filled bool
 	// limited is true if limit has set a limit, and none was set before.
 	limited bool
+	// container is the memory in bytes that the runtime may use in its container; 0 for no bound.
+	container int64
+}
+
+// newMemoryLimiter returns a limiter that knows the limit of the container, if there is one.
+func newMemoryLimiter() *memoryLimiter {
+	most, err := memlimit.FromCgroup()
+	if err != nil || most > math.MaxInt64 {
+		return &memoryLimiter{}
+	}
+	return &memoryLimiter{container: int64(most) / 100 * containerPercent}
 }
 
 // limit limits the memory to the amount needed to fill the cache with that many pods. It does
@@ -56,7 +75,7 @@ func (l *memoryLimiter) limit(pods int64) {
 		return
 	}
 	l.limited = true
-	debug.SetMemoryLimit(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod))
+	debug.SetMemoryLimit(min(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod), l.bound()))
 }
 
 // Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager
@@ -71,13 +90,16 @@ func (l *memoryLimiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// lift removes the limit, and makes garbage collections more frequent instead.
+// bound returns the limit that holds at any time.
+func (l *memoryLimiter) bound() int64 { return cmp.Or(l.container, math.MaxInt64) }
+
+// lift removes the limit, but for that of the container, and makes garbage collections more frequent instead.
 func (l *memoryLimiter) lift() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.filled = true
-	if l.limited {
-		debug.SetMemoryLimit(math.MaxInt64)
+	if l.limited || debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(l.bound())
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The memory is limited until the cache is filled, and not where the user has set a limit.
+// The memory is limited until the cache is filled, then to that of the container, and not where the user has
+// set a limit.
 func TestMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)
@@ -41,10 +42,21 @@ func TestMemoryLimit(t *testing.T) {
 	l.limit(3_000)
 	expect("when the pods are listed again", math.MaxInt64)
 
+	l = &memoryLimiter{container: 300 << 20}
+	l.limit(1_000)
+	expect("with 1,000 pods in a container", minMemory)
+	l.limit(1_000_000)
+	expect("with more pods than the container has memory for", 300<<20)
+	l.lift()
+	expect("in a container, once the cache is filled", 300<<20)
+	debug.SetMemoryLimit(math.MaxInt64)
+	(&memoryLimiter{container: 300 << 20}).lift()
+	expect("in a container, if no pods are watched", 300<<20)
+
 	debug.SetMemoryLimit(1 << 40)
 	debug.SetGCPercent(100)
 	t.Setenv("GOGC", "100")
-	l = &memoryLimiter{}
+	l = &memoryLimiter{container: 300 << 20}
 	l.limit(1_000)
 	expect("with a limit of the user's", 1<<40)
 	l.lift()
