@@ -57,6 +57,10 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 	}
 	finalize("example.com/dead")
 	t.Cleanup(func() { finalize() })
+	framework.Eventually(t, "the DaemonSet knows that its pod on the node is unavailable", func() error {
+		cluster.Refresh(t, d)
+		return diff(int32(1), d.Status.NumberUnavailable)
+	})
 	r := restartOf("DaemonSet", "dead")
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
