@@ -57,10 +57,12 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 	}
 	finalize("example.com/dead")
 	t.Cleanup(func() { finalize() })
-	framework.Eventually(t, "the DaemonSet knows that its pod on the node is unavailable", func() error {
-		cluster.Refresh(t, d)
-		return diff(int32(1), d.Status.NumberUnavailable)
-	})
+	// The manager knows that the node is not ready once its pool says so.
+	known := pool("dead")
+	known.Spec.Taints = nil
+	known.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{corev1.LabelHostname: "dead-3"}}
+	cluster.Apply(t, known)
+	eventuallyReason(t, "dead", tidekeeperv1.ReasonNodesNotReady)
 	r := restartOf("DaemonSet", "dead")
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
