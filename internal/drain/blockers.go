@@ -89,8 +89,13 @@ type Blocker struct {
 
 // World has the objects, beside the pods, on which it depends whether pods leave their node.
 type World struct {
-	Budgets []*policyv1.PodDisruptionBudget
-	Volumes Volumes
+	budgets budgets
+	volumes Volumes
+}
+
+// NewWorld returns a world with these PodDisruptionBudgets and volumes.
+func NewWorld(list []policyv1.PodDisruptionBudget, volumes Volumes) *World {
+	return &World{budgetsOf(list), volumes}
 }
 
 // Leaves reports whether draining the node of a pod concerns the pod: pods of DaemonSets and static pods stay,
@@ -129,7 +134,7 @@ func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blo
 		}
 		return all
 	}
-	if b := w.budget(pod); b != nil {
+	if b := w.budgets.refusal(pod); b != nil {
 		all = append(all, *b)
 	}
 	if len(pod.Finalizers) > 0 {
@@ -156,7 +161,7 @@ func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blo
 			Advice: "make sure that the data are not needed; kubectl drain needs --delete-emptydir-data",
 		})
 	}
-	return append(all, w.Volumes.blockers(node, pod)...)
+	return append(all, w.volumes.blockers(node, pod)...)
 }
 
 // Refusal is the answer of the API server to the eviction of a pod in a dry run.

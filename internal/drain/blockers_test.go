@@ -112,9 +112,15 @@ func TestBlockers(t *testing.T) {
 		pod.OwnerReferences = nil
 	}
 	alone := func(pod *corev1.Pod) { pod.OwnerReferences = nil }
-	budgets := func(list ...*policyv1.PodDisruptionBudget) *World { return &World{Budgets: list} }
+	budgets := func(list ...*policyv1.PodDisruptionBudget) *World {
+		var all []policyv1.PodDisruptionBudget
+		for _, budget := range list {
+			all = append(all, *budget)
+		}
+		return NewWorld(all, Volumes{})
+	}
 	volume := func(pv *corev1.PersistentVolume, others ...*corev1.Node) *World {
-		return &World{Volumes: Volumes{Of: map[[2]string]*corev1.PersistentVolume{{"shop", "data"}: pv}, Nodes: append(others, node("n1", nil))}}
+		return NewWorld(nil, Volumes{Of: map[[2]string]*corev1.PersistentVolume{{"shop", "data"}: pv}, Nodes: append(others, node("n1", nil))})
 	}
 
 	for _, tt := range []struct {

@@ -16,23 +16,45 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// budget returns the blocker of a pod that a PodDisruptionBudget does not let go now; nil if there is none.
+// budgets are the PodDisruptionBudgets of each namespace, with their selectors.
+type budgets map[string][]selecting
+
+// selecting is a budget with its selector.
+type selecting struct {
+	*policyv1.PodDisruptionBudget
+	selector labels.Selector
+}
+
+// budgetsOf returns the budgets by namespace. A budget whose selector is invalid applies to no pod; an empty
+// selector selects all pods of the namespace.
+func budgetsOf(list []policyv1.PodDisruptionBudget) budgets {
+	all := budgets{}
+	for i := range list {
+		budget := &list[i]
+		if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
+			all[budget.Namespace] = append(all[budget.Namespace], selecting{budget, selector})
+		}
+	}
+	return all
+}
+
+// refusal returns the blocker of a pod that a PodDisruptionBudget does not let go now; nil if there is none.
 // The rules are those of the Eviction API in the API server.
-func (w *World) budget(pod *corev1.Pod) *Blocker {
+func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	if pod.Status.Phase == corev1.PodPending {
 		return nil // evicted without a look at budgets
 	}
 	var of []*policyv1.PodDisruptionBudget
-	for _, budget := range w.Budgets {
-		if selects(budget, pod) {
-			of = append(of, budget)
+	for _, budget := range b[pod.Namespace] {
+		if budget.selector.Matches(labels.Set(pod.Labels)) {
+			of = append(of, budget.PodDisruptionBudget)
 		}
 	}
 	switch len(of) {
 	case 0:
 		return nil
 	case 1:
-		return refusal(of[0], pod)
+		return refusalBy(of[0], pod)
 	}
 	var names []string
 	for _, budget := range of {
@@ -45,17 +67,8 @@ func (w *World) budget(pod *corev1.Pod) *Blocker {
 	}
 }
 
-// selects reports whether a budget applies to a pod. An empty selector selects all pods of the namespace.
-func selects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	if budget.Namespace != pod.Namespace {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	return err == nil && selector.Matches(labels.Set(pod.Labels))
-}
-
-// refusal returns the blocker of a pod by its only budget; nil if the budget lets it go.
-func refusal(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) *Blocker {
+// refusalBy returns the blocker of a pod by its only budget; nil if the budget lets it go.
+func refusalBy(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) *Blocker {
 	s := &budget.Status
 	if !pods.IsConditionTrue(pod, corev1.PodReady) {
 		policy := budget.Spec.UnhealthyPodEvictionPolicy

@@ -43,9 +43,9 @@ const gcPercent = 50
 const containerPercent = 90
 
 // memoryLimiter limits the memory while the cache fills, and afterwards to the container's share,
-// and returns the freed memory to the operating system. Left alone, the runtime would let the heap grow to twice the
-// memory in use, and return memory only over minutes; a container's limit would have to allow
-// for both. GOMEMLIMIT is no replacement: it would have to be chosen for the size of the
+// and returns the freed memory to the operating system. Left alone, the runtime would let the heap
+// grow to twice the memory in use, and return memory only over minutes; a container's limit would
+// have to allow for both. GOMEMLIMIT is no replacement: it would have to be chosen for the size of the
 // cluster, at the cost of more garbage collections forever after. If GOMEMLIMIT is set,
 // memoryLimiter sets no limit.
 type memoryLimiter struct {

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// selection is the effect of --controllers, --optional-watches and --namespaces: the controllers to run, and their
-// common watches and indexes.
+// selection is the effect of --controllers, --optional-watches and --namespaces: the controllers to
+// run, and their common watches and indexes.
 type selection struct {
 	controllers []controller.Definition
 	// watches lists each kind that the controllers watch once, in the order of first mention.

@@ -95,13 +95,13 @@ func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State
 	if mode == tidekeeperv1.ConfigMapsAndSecrets {
 		needed = configKinds
 	}
-	var watches []string
-	for _, k := range needed {
-		watches = append(watches, k.resource)
-	}
 	for _, k := range needed {
 		if r.synced[k.kind] != nil {
 			continue
+		}
+		var watches []string
+		for _, k := range needed {
+			watches = append(watches, k.resource)
 		}
 		return tidekeeperv1.ReasonConfigNotWatched, fmt.Sprintf(
 			"onConfigChange is %s, but the manager does not watch %s: start it with --optional-watches=%s, or change onConfigChange", mode, k.name, strings.Join(watches, ","))

@@ -77,7 +77,7 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		switch object.(type) {
 		case *corev1.Pod:
-			return podSource.verified(newPodInformer(lw, resync, indexers, e, pods, podSource))
+			return newPodInformer(lw, resync, indexers, e, pods, podSource)
 		case *corev1.Node:
 			list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: nodeSource, resource: "nodes", sizeFactor: 1}
 			return nodeSource.verified(cache.NewSharedIndexInformer(list, object, resync, indexers))
@@ -117,6 +117,9 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 		return err
 	}
 	i.convertBy(transform)
+	if s := i.list.source; s != nil {
+		s.verifier.setTransform(transform)
+	}
 	return nil
 }
 

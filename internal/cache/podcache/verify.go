@@ -179,6 +179,13 @@ func differingField(want, got reflect.Value) string {
 	return ""
 }
 
+// setTransform sets the transform of the informer.
+func (v *verifier) setTransform(transform cache.TransformFunc) {
+	if v != nil {
+		v.transform = transform
+	}
+}
+
 // verified returns an informer of the source whose transform the verifier applies, too.
 func (s *source) verified(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if s.verifier == nil {
@@ -195,6 +202,6 @@ type verifiedInformer struct {
 
 // SetTransform implements [cache.SharedInformer].
 func (i verifiedInformer) SetTransform(transform cache.TransformFunc) error {
-	i.verifier.transform = transform
+	i.verifier.setTransform(transform)
 	return i.SharedIndexInformer.SetTransform(transform)
 }

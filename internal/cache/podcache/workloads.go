@@ -53,11 +53,7 @@ var errNotSynced = errors.New("the cache of pods is not synced yet")
 func (w *Workloads) Follow(create NewInformerFunc) NewInformerFunc {
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		created := create(lw, object, resync, indexers)
-		followable := created
-		if verified, ok := created.(verifiedInformer); ok {
-			followable = verified.SharedIndexInformer
-		}
-		if of, ok := followable.(*informer); ok {
+		if of, ok := created.(*informer); ok {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.informers = append(w.informers, &followed{of, sync.OnceValue(func() error {

@@ -6,18 +6,22 @@ package podcache
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	cachetesting "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
@@ -163,10 +167,12 @@ func TestALookMakesNoPods(t *testing.T) {
 
 // The pods of an informer that verifies what it decodes are available to queries, too.
 func TestFollowsAVerifiedInformer(t *testing.T) {
+	create, err := New(Connection{Config: &rest.Config{}, Client: http.DefaultClient, Scheme: scheme.Scheme}, Content{Verify: clock.RealClock{}}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &Workloads{}
-	w.Follow(func(lw cache.ListerWatcher, object k8sruntime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-		return verifiedInformer{SharedIndexInformer: NewInformer(lw, object, resync, indexers), verifier: &verifier{}}
-	})(cachetesting.NewFakeControllerSource(), &corev1.Pod{}, 0, cache.Indexers{})
+	w.Follow(create)(cachetesting.NewFakeControllerSource(), &corev1.Pod{}, 0, cache.Indexers{})
 	if !w.Watched() {
 		t.Error("the pods are not watched")
 	}

@@ -4,6 +4,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,11 +70,7 @@ func reasonsText() string {
 
 // Run implements [cmdutil.Options].
 func (o *blockersOptions) Run(ctx context.Context) error {
-	c, err := o.Kubeconfig.Client()
-	if err != nil {
-		return err
-	}
-	r, err := o.read(ctx, c)
+	c, r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,13 +104,10 @@ func (o *blockersOptions) Run(ctx context.Context) error {
 // readWorld reads the PodDisruptionBudgets, and the PersistentVolumes of claims. Without the right to read
 // volumes, a note says that they are not evaluated.
 func (o *blockersOptions) readWorld(ctx context.Context, c client.Client, nodes []*corev1.Node) (*drain.World, error) {
-	world := &drain.World{Volumes: drain.Volumes{Of: map[[2]string]*corev1.PersistentVolume{}, Nodes: nodes}}
+	used := drain.Volumes{Of: map[[2]string]*corev1.PersistentVolume{}, Nodes: nodes}
 	budgets := &policyv1.PodDisruptionBudgetList{}
 	if err := c.List(ctx, budgets, cmdutil.FromCache()); err != nil {
 		return nil, err
-	}
-	for i := range budgets.Items {
-		world.Budgets = append(world.Budgets, &budgets.Items[i])
 	}
 	volumes := &corev1.PersistentVolumeList{}
 	if err := c.List(ctx, volumes, cmdutil.FromCache()); apierrors.IsForbidden(err) {
@@ -123,10 +117,10 @@ func (o *blockersOptions) readWorld(ctx context.Context, c client.Client, nodes 
 	}
 	for i := range volumes.Items {
 		if of := volumes.Items[i].Spec.ClaimRef; of != nil {
-			world.Volumes.Of[[2]string{of.Namespace, of.Name}] = &volumes.Items[i]
+			used.Of[[2]string{of.Namespace, of.Name}] = &volumes.Items[i]
 		}
 	}
-	return world, nil
+	return drain.NewWorld(budgets.Items, used), nil
 }
 
 func (o *blockersOptions) print(all []view.NodeBlockers, now time.Time) error {
@@ -150,12 +144,8 @@ func (o *blockersOptions) print(all []view.NodeBlockers, now time.Time) error {
 			if b.Since != nil {
 				since = term.Ago(b.Since.Time, now)
 			}
-			pool := n.Pool
-			if pool == "" {
-				pool = "-"
-			}
 			t.Rows = append(t.Rows, []term.Cell{
-				term.Text(pool), term.Text(n.Node), term.Painted(term.Red, string(b.Reason)), term.Text(b.Namespace), term.Text(b.Workload), term.Text(strconv.Itoa(b.Count)),
+				term.Text(cmp.Or(n.Pool, "-")), term.Text(n.Node), term.Painted(term.Red, string(b.Reason)), term.Text(b.Namespace), term.Text(b.Workload), term.Text(strconv.Itoa(b.Count)),
 				term.Text(since), term.Text(b.Message), term.Text(b.Advice),
 			})
 		}
@@ -167,9 +157,6 @@ func (o *blockersOptions) print(all []view.NodeBlockers, now time.Time) error {
 		fmt.Fprintln(o.Console.Out)
 	}
 	fmt.Fprintf(o.Console.Out, "%d of %d nodes can be drained, one at a time, without harm.\n", len(all)-blocked, len(all))
-	if len(unevaluated) > 0 {
-		slices.Sort(unevaluated)
-		fmt.Fprintf(o.Console.Out, "Not evaluated: %s. More pods may be without a place.\n", strings.Join(slices.Compact(unevaluated), ", "))
-	}
+	o.printUnevaluated(unevaluated)
 	return nil
 }

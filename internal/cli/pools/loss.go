@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -67,11 +66,7 @@ func (o *lossOptions) Validate() error {
 
 // Run implements [cmdutil.Options].
 func (o *lossOptions) Run(ctx context.Context) error {
-	c, err := o.Kubeconfig.Client()
-	if err != nil {
-		return err
-	}
-	r, err := o.read(ctx, c)
+	_, r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,8 +132,8 @@ func (o *lossOptions) print(losses []view.PoolLoss) error {
 		return err
 	}
 	if len(unevaluated) > 0 {
-		slices.Sort(unevaluated)
-		fmt.Fprintf(o.Console.Out, "\nNot evaluated: %s. More pods may be without a place.\n", strings.Join(slices.Compact(unevaluated), ", "))
+		fmt.Fprintln(o.Console.Out)
 	}
+	o.printUnevaluated(unevaluated)
 	return nil
 }

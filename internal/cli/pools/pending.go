@@ -41,11 +41,7 @@ such as a volume: kubectl describe pod shows the scheduler's last message.`,
 
 // Run implements [cmdutil.Options].
 func (o *pendingOptions) Run(ctx context.Context) error {
-	c, err := o.Kubeconfig.Client()
-	if err != nil {
-		return err
-	}
-	r, err := o.read(ctx, c)
+	_, r, err := o.open(ctx)
 	if err != nil {
 		return err
 	}

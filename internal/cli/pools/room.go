@@ -6,7 +6,9 @@ package pools
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,24 @@ func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 
 // Validate implements [cmdutil.Options].
 func (o *roomOptions) Validate() error { return o.output.Validate() }
+
+// open connects to the cluster, and reads the selected pools, all nodes and all pods.
+func (o *roomOptions) open(ctx context.Context) (client.Client, *view.Room, error) {
+	c, err := o.Kubeconfig.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := o.read(ctx, c)
+	return c, r, err
+}
+
+// printUnevaluated names the constraints of pods that were not evaluated, if there are some.
+func (o *roomOptions) printUnevaluated(constraints []string) {
+	if len(constraints) > 0 {
+		slices.Sort(constraints)
+		fmt.Fprintf(o.Console.Out, "Not evaluated: %s. More pods may be without a place.\n", strings.Join(slices.Compact(constraints), ", "))
+	}
+}
 
 // nodesOptions are the flags and arguments of loss and blockers, which are about pools or about nodes.
 type nodesOptions struct {
