@@ -253,6 +253,10 @@ bench-podcache: ## Measure what a pod costs in the manager's cache, beside one a
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
 
 # The control plane collects its garbage more often, so that it fits beside the manager.
+.PHONY: bench-hours
+bench-hours: ## Explore a small operator FAULTS=500 faults long, and compare the use of the machine at the beginning and at the end.
+	$(KIT) hours FAULTS=$(or $(FAULTS),500)
+
 .PHONY: bench-tenants
 bench-tenants: build ## Play all tricks of a hostile tenant at once, round after round, against a manager whose memory is limited, as root. DURATION=1h, SIZE=small, medium or full (5,000 nodes, 150,000 pods), LIMIT=512 (MiB).
 	GOGC=40 DURATION=$(or $(DURATION),1h) SIZE=$(or $(SIZE),small) LIMIT=$(LIMIT) $(PROGRAMS) $(GO) test -C test -v -count=1 -parallel=100 -timeout=4h -run='^TestTricksAtOnce$$' ./tenants

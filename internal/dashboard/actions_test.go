@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// fakeActions notes what is done.
+// fakeActions records the performed actions.
 type fakeActions struct {
 	allowed bool
 	mu      sync.Mutex
@@ -116,8 +116,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// Without --allow-actions, or without the right, the page has no button. An access review is
-// asked for once in a while, not each time that a page is shown.
+// TestButtonsNeedTheRight checks that a page has no buttons without --allow-actions or without the
+// required permission. Access reviews are cached between views of a page.
 func TestButtonsNeedTheRight(t *testing.T) {
 	restart := &tidekeeperv1.ScheduledRestart{}
 	restart.Namespace, restart.Name = "shop", "web"
@@ -162,7 +162,8 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	}
 }
 
-// A cluster that does not serve freezes cannot be frozen.
+// TestNoFreezeWithoutItsKind checks that the button that creates a Freeze is missing if the cluster
+// does not serve Freezes.
 func TestNoFreezeWithoutItsKind(t *testing.T) {
 	site := newTestSite(t, &fakeActions{allowed: true})
 	r := requestOf(t, site, &snapshot{now: noon, unserved: map[string]bool{kindFreezes: true}})
@@ -174,13 +175,14 @@ func TestNoFreezeWithoutItsKind(t *testing.T) {
 	}
 }
 
-// Freezes that have not ended are listed, with what they hold back.
+// TestFreezeRows checks that the page lists the Freezes that have not ended, with the number of
+// restarts and nodes that each holds back.
 func TestFreezeRows(t *testing.T) {
 	f := &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: "christmas", CreationTimestamp: metav1.Time{Time: noon.Add(-time.Hour)}}}
 	f.Spec = tidekeeperv1.FreezeSpec{Until: metav1.Time{Time: noon.Add(time.Hour)}, Reason: "holidays"}
 	f.Status.HeldBack = tidekeeperv1.HeldBack{Restarts: 1, MissedTicks: 2}
 	site := newTestSite(t, nil)
-	r := requestOf(t, site, &snapshot{now: noon, objects: map[string][]any{kindFreezes: {f}}})
+	r := requestOf(t, site, &snapshot{now: noon, objects: map[string][]metav1.Object{kindFreezes: {f}}})
 	rows := freezeRows(r.snapshot, time.UTC, r.buttons())
 	if len(rows) != 1 || rows[0].State != "in force" || rows[0].HeldBackNow != "1 restart waiting, 2 ticks missed" || len(rows[0].Actions) > 0 {
 		t.Errorf("%+v", rows)

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Each restart in the list names the gates that are closed now, as restarts gates does, or that
-// they are not known.
+// TestClosedGates checks that each restart in the list shows its closed gates, as the command
+// restarts gates does, or that they are unknown.
 func TestClosedGates(t *testing.T) {
 	restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.FailureLimit = "0 3 * * *", "UTC", 3
@@ -29,19 +29,19 @@ func TestClosedGates(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		restart  *tidekeeperv1.ScheduledRestart
-		objects  map[string][]any
+		objects  map[string][]metav1.Object
 		problems map[string]string
 		want     string
 		why      string
 	}{
-		{"all open", restart, map[string][]any{"deployments": {web}}, nil, "", ""},
+		{"all open", restart, map[string][]metav1.Object{"deployments": {web}}, nil, "", ""},
 		{"without its workload", restart, nil, nil, "Target, Health", "there is no workload"},
-		{"suspended", suspended, map[string][]any{"deployments": {web}}, nil, "Schedule", "it is suspended"},
-		{"a freeze", restart, map[string][]any{"deployments": {web}, kindFreezes: {freeze}}, nil, "Freeze", "holidays"},
+		{"suspended", suspended, map[string][]metav1.Object{"deployments": {web}}, nil, "Schedule", "it is suspended"},
+		{"a freeze", restart, map[string][]metav1.Object{"deployments": {web}, kindFreezes: {freeze}}, nil, "Freeze", "holidays"},
 		{"not allowed", restart, nil, map[string]string{"deployments": "not allowed to list deployments"}, "not known", "not allowed to list deployments"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			objects := map[string][]any{kindRestarts: {tc.restart}}
+			objects := map[string][]metav1.Object{kindRestarts: {tc.restart}}
 			for kind, list := range tc.objects {
 				objects[kind] = list
 			}

@@ -16,47 +16,50 @@ import (
 )
 
 const (
-	// metricsAge and eventsAge are the maximum ages of objects that are read without a watch.
+	// metricsAge and eventsAge are the times for which metrics and events are cached. They are read
+	// without a watch.
 	metricsAge = 15 * time.Second
 	eventsAge  = 10 * time.Second
-	// outdatedAge is how much older an answer may be than its age while the question is asked again.
+	// outdatedAge is the additional time for which an outdated answer is still shown while a new
+	// answer is being read.
 	outdatedAge = 30 * time.Second
-	// mostAnswers is the maximum number of cached answers per kind of lookup.
+	// mostAnswers is the maximum number of cached answers for each kind of lookup.
 	mostAnswers = 500
-	// askLimit is how long the API server is waited for.
+	// askLimit is the time limit for a lookup in the API server.
 	askLimit = 10 * time.Second
 )
 
-// memo keeps the answers to a kind of question for some time. Questions are asked beside the pages.
-// The zero value keeps none.
+// memo caches the answers to one kind of lookup, keyed by its parameters. Lookups run in the
+// background.
 type memo[K comparable, V any] struct {
 	age  time.Duration
 	mu   sync.Mutex
 	kept map[K]*answer[V]
 }
 
-// answer is the answer to a question that was asked at a time.
+// answer is a cached answer, with the time at which the lookup began.
 type answer[V any] struct {
 	at    time.Time
 	value V
 	known bool
-	// asking is closed with the next answer; nil if the question is not being asked.
+	// asking is closed when the running lookup ends. It is nil if no lookup is running.
 	asking chan struct{}
-	// late says that a page was shown without the next answer.
+	// late is set if a page was shown without the answer of the running lookup.
 	late bool
 }
 
-// missing is an answer that a page lacks.
+// missing is an answer that a page needs and whose lookup is still running.
 type missing struct {
-	// known is closed when the answer is there.
+	// known is closed when the answer arrives.
 	known <-chan struct{}
-	// forgo says that the page is shown without the answer.
+	// forgo records that the page is shown without the answer.
 	forgo func()
 }
 
-// get returns the answer to a question, which is asked again if the answer is too old. An answer that is
-// only a little too old is returned meanwhile; without one, it is missing. onLate is called with an answer
-// that pages were shown without.
+// get returns the cached answer to a lookup with the given parameters. If the answer is older than
+// m.age, get starts a new lookup by calling ask in the background. During the lookup, it returns
+// the previous answer for another outdatedAge. After that, the answer is missing. onLate is called
+// when a lookup ends whose answer a page was shown without.
 func (m *memo[K, V]) get(question K, now time.Time, ask func() V, onLate func()) (value V, lacks *missing) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +93,7 @@ func (m *memo[K, V]) get(question K, now time.Time, ask func() V, onLate func())
 	}}
 }
 
-// ask asks a question, and keeps the answer.
+// ask calls the function ask, and caches the returned answer.
 func (m *memo[K, V]) ask(a *answer[V], now time.Time, ask func() V, onLate func()) {
 	value := ask()
 	m.mu.Lock()
@@ -104,7 +107,7 @@ func (m *memo[K, V]) ask(a *answer[V], now time.Time, ask func() V, onLate func(
 	}
 }
 
-// last returns the last answer to a question, of any age.
+// last returns the last answer to a lookup, regardless of its age.
 func (m *memo[K, V]) last(question K) (value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,31 +117,33 @@ func (m *memo[K, V]) last(question K) (value V) {
 	return value
 }
 
-// lookups reads from the cluster without a watch, and caches the answers for some time.
+// lookups reads data from the cluster without watches, and caches it.
 type lookups struct {
 	cluster Cluster
-	// onLate is called when there is an answer that a page was shown without; nil for nothing.
+	// onLate is called when a lookup ends whose answer a page was shown without.
 	onLate   func()
 	metrics  memo[struct{}, view.NodeMetrics]
 	events   memo[ObjectRef, []corev1.Event]
 	managers memo[struct{}, view.Manager]
-	// likes has copies of the pods of workloads.
+	// likes caches copies of workloads' pods.
 	likes memo[likeName, podOfLike]
-	// rights has the results of access reviews.
+	// drains caches the blockers of drains, keyed by node name.
+	drains memo[string, Drain]
+	// rights caches the results of access reviews.
 	rights memo[Right, bool]
 }
 
 func newLookups(cluster Cluster) *lookups {
 	l := &lookups{cluster: cluster, onLate: func() {}}
-	l.metrics.age, l.events.age, l.managers.age, l.likes.age, l.rights.age = metricsAge, eventsAge, metricsAge, likeAge, rightsAge
+	l.metrics.age, l.events.age, l.managers.age, l.likes.age, l.rights.age, l.drains.age = metricsAge, eventsAge, metricsAge, likeAge, rightsAge, eventsAge
 	return l
 }
 
-// questions are the questions of a page that is being built. Building it waits for no answer: the page
-// is built again when the answers that it lacks are there.
+// questions collects the lookups of a page that is being built. Building the page does not wait for
+// the lookups. The page is built again once their answers have arrived.
 type questions struct {
 	*lookups
-	// ctx ends with the patience of the page.
+	// ctx is done when the page must be shown without the missing answers.
 	ctx   context.Context
 	now   time.Time
 	lacks []*missing
@@ -148,7 +153,8 @@ func (l *lookups) questions(ctx context.Context, now time.Time) *questions {
 	return &questions{lookups: l, ctx: ctx, now: now}
 }
 
-// await waits for the missing answers, and reports whether there were any.
+// await waits until the missing answers have arrived, or q.ctx is done. It reports whether any
+// answers were missing.
 func (q *questions) await() bool {
 	lacks := q.lacks
 	q.lacks = nil
@@ -162,8 +168,8 @@ func (q *questions) await() bool {
 	return len(lacks) > 0
 }
 
-// look returns the answer to a question of a page; a zero value while it is missing. The question outlives
-// the page, as other pages may wait for the answer.
+// look returns the answer to a lookup, or false while the answer is missing. Cancelling the page
+// does not cancel the lookup, because other pages may need the answer.
 func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func(context.Context) V) (value V, known bool) {
 	value, lacks := m.get(question, q.now, func() V {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), askLimit)
@@ -176,13 +182,13 @@ func look[K comparable, V any](q *questions, m *memo[K, V], question K, ask func
 	return value, lacks == nil
 }
 
-// nodeMetrics returns the usage of the nodes.
+// nodeMetrics returns the measured usage of all nodes.
 func (q *questions) nodeMetrics() view.NodeMetrics {
 	metrics, _ := look(q, &q.metrics, struct{}{}, q.cluster.Metrics)
 	return metrics
 }
 
-// eventsAbout returns the events about an object; none if the user may not read them.
+// eventsAbout returns the events about an object. It returns none if the events cannot be listed.
 func (q *questions) eventsAbout(ref ObjectRef) []corev1.Event {
 	events, _ := look(q, &q.events, ref, func(ctx context.Context) []corev1.Event {
 		list, err := q.cluster.Events(ctx, ref)
@@ -194,7 +200,8 @@ func (q *questions) eventsAbout(ref ObjectRef) []corev1.Event {
 	return events
 }
 
-// manager returns the state of the manager, or its last known state while the API server is unreachable.
+// manager returns the state of the manager. While the API server is unreachable, it returns the
+// last known state.
 func (q *questions) manager(reachable bool) view.Manager {
 	if !reachable {
 		return q.managers.last(struct{}{})
@@ -206,10 +213,10 @@ func (q *questions) manager(reachable bool) view.Manager {
 	return manager
 }
 
-// errNoAnswer is the error for a question that was not answered in time.
+// errNoAnswer is the error while a lookup is still running.
 var errNoAnswer = errors.New("the API server has not answered yet")
 
-// podLike returns a copy of the pods of a workload.
+// podLike returns a copy of a workload's pods.
 func (q *questions) podLike(name likeName) podOfLike {
 	pod, known := look(q, &q.likes, name, func(ctx context.Context) podOfLike {
 		pod, lacks, err := q.cluster.PodLike(ctx, name.namespace, name.like)
@@ -221,7 +228,7 @@ func (q *questions) podLike(name likeName) podOfLike {
 	return pod
 }
 
-// may reports whether actions are enabled and the user has the right.
+// may reports whether actions are enabled and the user has the given permission.
 func (q *questions) may(right Right) bool {
 	actions := q.cluster.Actions
 	if actions == nil {

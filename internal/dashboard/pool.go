@@ -21,20 +21,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostNodeRows is the maximum number of nodes in the table, and mostPodRows the maximum number of pods of a
-// node.
+// mostNodeRows is the maximum number of nodes in the table. mostPodRows is the maximum number of
+// pods and blockers in the node panel.
 const (
 	mostNodeRows = 100
 	mostPodRows  = 30
-	// mostFewNodes is how many nodes are shown without a histogram: a row for each is a picture already.
+	// mostFewNodes is the maximum number of nodes for which a pool's page has no histogram, because
+	// a table suffices.
 	mostFewNodes = 40
 )
 
-// poolData is the data of the page of a pool.
+// poolData is the template data of a pool's page.
 type poolData struct {
 	*view.PoolDetail
 	Problems []string
-	// NoNodes and NoPods explain why the nodes, and the pods on them, are unknown.
+	// NoNodes and NoPods explain why the nodes and pods are unknown.
 	NoNodes, NoPods string
 	Tides           []tide
 	Used            string
@@ -45,25 +46,25 @@ type poolData struct {
 	Pending         []pendingRow
 	Map             *nodeMap
 	Nodes           []nodeRow
-	// More is the number of nodes that the table leaves out.
+	// More is the number of nodes that the table omits.
 	More   int
 	Node   *nodePanel
-	Shown  []choice // links that select the shown resource
+	Shown  []choice // links that select the displayed resource
 	Groups []choice
 	Events []eventRow
-	CutOff string // the shown class of the histogram
-	// Few says that the table has room for all nodes, which then needs no histogram. Measured reports
-	// that the usage is known.
+	CutOff string // selected range of levels in the histogram
+	// Few is set if the pool has so few nodes that no histogram is needed. Measured is set if the
+	// usage is known.
 	Few, Measured bool
 }
 
-// eventRow is an event of the pool, with the time at which it was last seen.
+// eventRow shows an event about the pool, with the time of its last occurrence.
 type eventRow struct {
 	view.Event
 	Seen shownTime
 }
 
-// fact is a named line of text.
+// fact is a line with a label.
 type fact struct{ Name, Text string }
 
 // filledBy is a namespace or workload with its share of the requested CPU.
@@ -72,7 +73,7 @@ type filledBy struct {
 	Shares []view.NamedPercent
 }
 
-// nodeRow is a row of the table of nodes.
+// nodeRow shows a node.
 type nodeRow struct {
 	view.Member
 	Zone, State string
@@ -82,7 +83,7 @@ type nodeRow struct {
 	Chosen      bool
 }
 
-// poolPage builds the page of a pool.
+// poolPage builds the page about a pool.
 func poolPage(r *request) (*page, error) {
 	pools, s := r.snapshot.pools(), r.snapshot
 	i := slices.IndexFunc(pools, func(p *tidekeeperv1.NodePool) bool { return p.Name == r.argument })
@@ -111,13 +112,17 @@ func poolPage(r *request) (*page, error) {
 	d.addLevels()
 	room := r.room()
 	d.addNodes(s, r.address, room)
+	if d.Node != nil && d.Node.Loss != nil {
+		d.Node.Drain = r.drainPanelOf(d.Node.node, d.Node.Loss.Loss)
+	}
 	if room != nil {
 		d.addQuestions(room, r.losses())
 	}
 	return &page{title: pool.Name, template: "pool", data: d, json: &detail, command: []string{"pools", "describe", pool.Name}, unknown: s.unknown(kindNodes)}, nil
 }
 
-// addLevels adds the bars of the allocatable, usable, requested and used amounts.
+// addLevels adds the bars that show each resource's allocatable, usable, requested and used
+// amounts.
 func (d *poolData) addLevels() {
 	room := d.Room
 	d.Measured = d.PoolDetail.Used != nil
@@ -142,7 +147,7 @@ func (d *poolData) addLevels() {
 	}
 }
 
-// addNodes adds the map and the table of nodes.
+// addNodes adds the node map and the table of nodes.
 func (d *poolData) addNodes(s *snapshot, a address, room *view.Room) {
 	byName := map[string]*corev1.Node{}
 	for _, node := range s.nodes() {
@@ -200,7 +205,8 @@ func resourcesOf(levels []view.Level) []string {
 	return names
 }
 
-// stateOf returns a word for the special state of a node, "" if there is none.
+// stateOf returns the state of a node that needs attention, such as cordoned. It returns "" if
+// there is none.
 func stateOf(node *corev1.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
@@ -214,7 +220,7 @@ func stateOf(node *corev1.Node) string {
 	}
 }
 
-// nodePanel is the data of the panel about a node.
+// nodePanel is the data of the node panel, which shows the details of a node.
 type nodePanel struct {
 	Name, State, Zone string
 	Close             string
@@ -222,14 +228,17 @@ type nodePanel struct {
 	Pods              []nodePod
 	More              int
 	Loss              *lossRow
+	Drain             *drainPanel
+	node              *corev1.Node
 }
 
-// nodePod is a pod on a node.
+// nodePod shows a pod in the node panel.
 type nodePod struct{ Namespace, Name, Workload, Requests string }
 
-// nodePanelOf returns the panel about a node. If the room is unknown, it has only the node itself.
+// nodePanelOf returns the panel with a node's details. If the free capacity (room) is unknown, the
+// panel lacks the node's levels, pods and loss.
 func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a address) *nodePanel {
-	p := &nodePanel{Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: a.with("node", "")}
+	p := &nodePanel{node: node, Name: node.Name, State: stateOf(node), Zone: node.Labels[corev1.LabelTopologyZone], Close: a.with("node", "")}
 	if room == nil {
 		return p
 	}
@@ -252,7 +261,8 @@ func nodePanelOf(node *corev1.Node, list []*corev1.Pod, room *view.Room, a addre
 	return p
 }
 
-// addQuestions adds the losses of the pool, and the pending pods that could fit.
+// addQuestions adds the effects of losing nodes or zones of the pool, and the pending pods that
+// could fit into it.
 func (d *poolData) addQuestions(room *view.Room, losses []view.PoolLoss) {
 	for _, loss := range losses {
 		if loss.Pool == d.Name {

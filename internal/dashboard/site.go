@@ -21,66 +21,73 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// About identifies the cluster and the user.
+// About identifies a cluster and the user.
 type About struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	User    string `json:"user"`
-	// Namespace limits restarts and pods to a namespace; "" means all namespaces.
+	// Namespace is the only namespace whose restarts and pods are shown; "" means all namespaces.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Cluster has the requests to a cluster besides watches: lookups and actions.
+// Cluster provides the lookups and actions that pages need in addition to the watches.
 type Cluster struct {
-	// Metrics returns the usage of nodes.
+	// Metrics returns the measured usage of nodes.
 	Metrics func(ctx context.Context) view.NodeMetrics
-	// Events returns the events about an object.
+	// Events returns the Kubernetes events about an object.
 	Events func(ctx context.Context, about ObjectRef) ([]corev1.Event, error)
-	// PodLike returns a copy of the pods of the workload TYPE/NAME; without a namespace, the namespace of the
-	// context is used. lacks names parts of the copy that are not evaluated.
+	// PodLike returns a copy of the pods of the workload TYPE/NAME. An empty namespace means the
+	// context's namespace. lacks describes the effect of defaults that the API server could not
+	// set.
 	PodLike func(ctx context.Context, namespace, like string) (pod *corev1.Pod, lacks string, err error)
-	// Manager returns the state of the manager, as far as the user may read it.
+	// Manager returns the state of the manager. The state is unknown if it cannot be read.
 	Manager func(ctx context.Context) view.Manager
-	// Actions are the enabled actions; nil without --allow-actions.
+	// Drain returns the blockers of draining the given node now. The parameter others lists all
+	// nodes.
+	Drain func(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) Drain
+	// Actions performs actions. It is nil without --allow-actions.
 	Actions Actions
 }
 
-// ObjectRef identifies an object.
+// ObjectRef identifies an object that has events.
 type ObjectRef struct {
 	Kind, Namespace, Name string
 	UID                   types.UID
 }
 
-// Options are the settings of a [Site].
+// Options configures a [Site].
 type Options struct {
 	About About
-	// Token is the token for programs; "" for none. Tabs get their own tokens for the code of a link.
+	// Token authenticates programs; "" means that programs have no access. Tabs get tokens of their
+	// own in exchange for the code in a link.
 	Token string
 	Now   func() time.Time
 	Local *time.Location
-	// OnGuess is called when the link is void after too many wrong codes; nil for nothing.
+	// OnGuess is called when the link becomes invalid because of too many wrong codes. It may be
+	// nil.
 	OnGuess func()
 }
 
-// Site serves the pages of one or several clusters.
+// Site serves the pages about one or several clusters.
 type Site struct {
 	door    *door
 	streams streams
-	// pages are the pages of the only cluster, or the pages about all clusters.
+	// pages builds the pages about the only cluster, or about all clusters.
 	pages pages
-	// fleet has the pages of each cluster; nil for a single cluster.
+	// fleet builds the pages of a site for several clusters. It is nil if there is a single
+	// cluster.
 	fleet *fleet
 }
 
-// pages builds the pages of one cluster, or about all clusters.
+// pages builds the pages about one cluster, or about all clusters.
 type pages interface {
-	// head returns the frame of the pages.
+	// head returns the pages' common settings.
 	head() *frame
-	// build builds the page of a path.
+	// build builds the page at a path.
 	build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error)
-	// hold keeps the watches that a page needs running until release is called.
+	// hold keeps the watches for a page running until release is called.
 	hold(b builder) (release func())
-	// nextChange returns a channel that is closed at the next change of any page.
+	// nextChange returns a channel that is closed at the next change of the objects.
 	nextChange() <-chan struct{}
 }
 
@@ -89,8 +96,8 @@ func NewSite(member *Member, o Options) *Site {
 	return newSite(member, nil, o)
 }
 
-// NewFleet returns a site for several clusters. The overview and the page of restarts show all clusters,
-// unless the address names one; the other pages show a single cluster.
+// NewFleet returns a site for several clusters. The overview and the restarts page show all
+// clusters, unless the query selects one. The other pages show a single cluster.
 func NewFleet(members []*Member, o Options) *Site {
 	f := newFleet(members, o)
 	return newSite(f, f, o)
@@ -102,15 +109,15 @@ func newSite(of pages, f *fleet, o Options) *Site {
 	return &Site{door: d, streams: streams{most: mostStreams}, pages: of, fleet: f}
 }
 
-// Used is closed when a tab has used a link for the first time.
+// Used returns a channel that is closed when the first tab is admitted.
 func (s *Site) Used() <-chan struct{} { return s.door.entered }
 
-// NewLink returns an address that a tab is to open: it lets in one tab, once. Browsers do not send the
-// part behind #. An earlier link that was not used is void.
+// NewLink returns a link that admits a single tab. The code is in the fragment, because browsers do
+// not send fragments in requests. The previous link becomes invalid.
 func (s *Site) NewLink(at net.Addr) string { return "http://" + at.String() + "/#" + s.door.newCode() }
 
-// Serve serves the site until the context ends. The log of the HTTP server is discarded, as it would contain
-// text from clients.
+// Serve serves the site until ctx is done. It discards the HTTP server's log, because the log would
+// contain strings from clients.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -124,7 +131,9 @@ func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Handler serves all requests. Shell, script and style contain no data; all other requests require the token.
+// Handler returns the handler for all requests. The assets and the shell (the HTML document without
+// data) require no authentication. All other routes require a token, except POST /-/enter, which
+// requires a code or a ticket.
 func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/page/", s.door.withToken(s.servePage))
@@ -137,14 +146,15 @@ func (s *Site) Handler() http.Handler {
 	return guard(mux)
 }
 
-// isPage reports whether a path is the path of a page.
+// isPage reports whether there is a page at the given path.
 func isPage(path string) bool {
 	_, _, found := route(path)
 	return found
 }
 
-// serveShell serves the shell at all paths of pages: its script has the token and fetches the content. Paths
-// that end with .json return data.
+// serveShell serves the shell, the HTML document without data, at the path of every page. The
+// shell's script holds the token, and fetches the page's content. For a path that ends with .json,
+// serveShell responds with the page's data, which requires a token.
 func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		s.door.withToken(s.serveJSON)(w, r)
@@ -158,26 +168,27 @@ func (s *Site) serveShell(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(shell)
 }
 
-// envelope is the response with the content of a page, for its script.
+// envelope is the response that contains a page's content. The script displays it.
 type envelope struct {
 	Title string `json:"title"`
 	HTML  string `json:"html"`
 	About About  `json:"about"`
-	// Context is the context of the page's cluster, if the site shows several clusters.
+	// Context is the context of the page's cluster. It is only set on a site of several clusters.
 	Context string `json:"context,omitempty"`
-	// AsOf is the time of the shown objects, in the time zone of the terminal.
+	// AsOf is the time at which the displayed objects were current, in the terminal's time zone.
 	AsOf string `json:"asOf"`
-	// Lost explains why the API server is unreachable, or is "".
+	// Lost explains why the API server is unreachable. It is "" if it is reachable.
 	Lost string `json:"lost,omitempty"`
-	// Command is the kubectl command that prints the same data.
+	// Command is the kubectl tide command that prints the same data.
 	Command string `json:"command"`
-	// work is how long it took to build the page, without waiting.
+	// work is the time spent on building the page, excluding waiting.
 	work time.Duration
 }
 
 var errNoPage = errors.New("there is no such page")
 
-// of returns the pages for an address, and the query with the context on a site of several clusters.
+// of returns the pages of the cluster that the query selects, or the pages about all clusters. If
+// it selects one of several clusters, the returned query contains its context.
 func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	if s.fleet == nil {
 		return s.pages, query, nil
@@ -189,7 +200,7 @@ func (s *Site) of(path string, query url.Values) (pages, url.Values, error) {
 	return member, query, err
 }
 
-// render builds a page for the script.
+// render builds a page, and returns the envelope for the script.
 func (s *Site) render(ctx context.Context, path string, query url.Values) (*envelope, error) {
 	on, query, err := s.of(path, query)
 	if err != nil {
@@ -241,7 +252,7 @@ func (s *Site) serveJSON(w http.ResponseWriter, r *http.Request) {
 	reply(w, p.json, p.unknown)
 }
 
-// reply sends a value as JSON, or an error as a line of text.
+// reply responds with a value as JSON, or with an error message in plain text.
 func reply(w http.ResponseWriter, value any, err error) {
 	unknown := &unknownError{}
 	switch {

@@ -18,30 +18,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// snapshot has the objects of some kinds at one time.
+// snapshot holds all objects of some kinds as of one time.
 type snapshot struct {
 	now time.Time
-	// versions has the versions of the kinds: equal versions mean that no object has changed.
+	// versions maps kinds to the version of their objects. Objects with an equal version are
+	// unchanged.
 	versions map[string]int64
-	objects  map[string][]any
-	// unserved has the optional kinds that the cluster does not serve.
+	// objects maps each kind to its objects, sorted by namespace and name. Snapshots of the same
+	// version share the lists.
+	objects map[string][]metav1.Object
+	// unserved is the set of optional kinds that the cluster does not serve.
 	unserved map[string]bool
-	// problems explains, by kind, why its objects are missing.
+	// problems maps kinds to the reason why their objects could not be read.
 	problems map[string]string
-	// checks has, by kind, the command that checks for missing rights.
+	// checks maps kinds to the command with which the user can check the permission to list them.
 	checks map[string]string
-	// lost explains why the API server is unreachable, since lostAt; "" if it is reachable.
+	// lost explains why the API server is unreachable, which it has been since lostAt. It is "" if
+	// the API server is reachable.
 	lost   string
 	lostAt time.Time
 
-	// restartList and byNamespace are computed at the first use.
+	// restartList and byNamespace are computed on first use.
 	restartList []*tidekeeperv1.ScheduledRestart
 	byNamespace map[string][]period.Period
 }
 
-// read returns the objects of the kinds. It waits for the first list of each kind for a limited time, and
-// only once: if the list is late, the kind has a problem in this snapshot, and its objects appear in a later
-// snapshot.
+// read returns the objects of the given kinds. It waits for the first list of each kind, but only
+// once and for a limited time. If the list is late, the snapshot reports a problem with the kind,
+// and a later snapshot will contain the objects.
 func (w *World) read(ctx context.Context, names []string) *snapshot {
 	feeds := w.use(names)
 	ctx, cancel := context.WithTimeout(ctx, firstRead)
@@ -55,7 +59,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]any{}, problems: map[string]string{}, checks: map[string]string{}, unserved: map[string]bool{}}
+	s := &snapshot{now: w.now(), versions: map[string]int64{}, objects: map[string][]metav1.Object{}, problems: map[string]string{}, checks: map[string]string{}, unserved: map[string]bool{}}
 	for i, name := range names {
 		f := feeds[i]
 		f.waited = f.waited || errors.Is(ctx.Err(), context.DeadlineExceeded)
@@ -74,7 +78,7 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 			s.problems[name] = cmp.Or(f.unreached, "the API server has not sent the "+name+" yet")
 			continue
 		}
-		s.objects[name] = f.store.List()
+		s.objects[name] = f.list()
 		if f.lost != "" && (s.lost == "" || f.lostAt.Before(s.lostAt)) {
 			s.lost, s.lostAt = f.lost, f.lostAt
 		}
@@ -82,7 +86,8 @@ func (w *World) read(ctx context.Context, names []string) *snapshot {
 	return s
 }
 
-// awaited returns the feeds whose first list the page must wait for.
+// awaited returns the feeds whose first list the page must wait for. It leaves out feeds for which
+// a page has already waited the maximum time.
 func (w *World) awaited(feeds []*feed) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +103,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// listOf returns the objects of a kind, by namespace and name; nil if they cannot be read.
+// listOf returns the objects of a kind, sorted by namespace and name. It returns nil if they could
+// not be read.
 func listOf[T metav1.Object](s *snapshot, kind string) []T {
 	if s.problems[kind] != "" {
 		return nil
@@ -109,13 +115,29 @@ func listOf[T metav1.Object](s *snapshot, kind string) []T {
 			list = append(list, t)
 		}
 	}
-	slices.SortFunc(list, func(a, b T) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-	})
 	return list
 }
 
-// problem returns the first problem of the kinds, "" if there is none.
+// list returns the kind's objects, sorted by namespace and name. It sorts them once for each
+// version. The caller must hold the World's mutex.
+func (f *feed) list() []metav1.Object {
+	if f.sorted != nil && f.sortedVersion == f.version {
+		return f.sorted
+	}
+	stored := f.store.List()
+	f.sorted, f.sortedVersion = make([]metav1.Object, 0, len(stored)), f.version
+	for _, o := range stored {
+		if object, ok := o.(metav1.Object); ok {
+			f.sorted = append(f.sorted, object)
+		}
+	}
+	slices.SortFunc(f.sorted, func(a, b metav1.Object) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return f.sorted
+}
+
+// problem returns the first problem with any of the kinds, or "" if there is none.
 func (s *snapshot) problem(kinds ...string) string {
 	for _, kind := range kinds {
 		if p := s.problems[kind]; p != "" {
@@ -125,12 +147,12 @@ func (s *snapshot) problem(kinds ...string) string {
 	return ""
 }
 
-// problemsOf returns a sentence for each kind with a problem, without duplicates.
+// problemsOf describes the problems of the given kinds in sentences, without duplicates.
 func (s *snapshot) problemsOf(kinds ...string) []string {
 	var list []string
 	seen := map[string]bool{}
 	for _, kind := range kinds {
-		// The labels of namespaces only matter for the selectors of freezes.
+		// The labels of namespaces only matter for the namespace selectors of freezes.
 		if kind == kindNamespaces && len(s.objects[kindFreezes]) == 0 {
 			continue
 		}
@@ -142,7 +164,8 @@ func (s *snapshot) problemsOf(kinds ...string) []string {
 	return list
 }
 
-// version returns a text that changes when an object of the kinds changes.
+// version returns a string that changes whenever the objects or the problem of one of the kinds
+// change.
 func (s *snapshot) version(kinds ...string) string {
 	key := ""
 	for _, kind := range kinds {
@@ -157,10 +180,11 @@ func (s *snapshot) pools() []*tidekeeperv1.NodePool {
 
 func (s *snapshot) nodes() []*corev1.Node { return listOf[*corev1.Node](s, kindNodes) }
 
-// pods returns the pods of all namespaces where the page needs them, else of the site's namespace.
+// pods returns the pods of all namespaces, or only of the site's namespace if the page does not
+// need others.
 func (s *snapshot) pods() []*corev1.Pod { return listOf[*corev1.Pod](s, kindPods) }
 
-// restarts returns the ScheduledRestarts of all namespaces.
+// restarts returns the ScheduledRestarts of the site's namespace, or of all namespaces.
 func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
 	if s.restartList == nil {
 		s.restartList = listOf[*tidekeeperv1.ScheduledRestart](s, kindRestarts)
@@ -168,8 +192,8 @@ func (s *snapshot) restarts() []*tidekeeperv1.ScheduledRestart {
 	return s.restartList
 }
 
-// freezes returns the periods of the freezes that apply to each namespace. Without the right to read
-// namespaces, it omits freezes that select namespaces by label.
+// freezes maps each namespace to the periods of the Freezes that apply to it. It omits Freezes that
+// select namespaces by label if the user is not allowed to list namespaces.
 func (s *snapshot) freezes() map[string][]period.Period {
 	if s.byNamespace != nil {
 		return s.byNamespace
@@ -198,7 +222,7 @@ func (s *snapshot) freezes() map[string][]period.Period {
 	return periods
 }
 
-// limitsPodAge reports whether a ScheduledRestart limits the age of pods.
+// limitsPodAge reports whether any ScheduledRestart limits the age of its pods.
 func (s *snapshot) limitsPodAge() bool {
 	return slices.ContainsFunc(s.restarts(), func(o *tidekeeperv1.ScheduledRestart) bool { return o.Spec.MaxPodAgeSeconds > 0 })
 }

@@ -8,21 +8,23 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Time limits of a [World].
+// Time limits for watches and lists.
 const (
-	// idleLimit is the time for which a watch continues after the last page that needed it.
+	// idleLimit is the time after which an unneeded watch ends.
 	idleLimit = 50 * time.Second
-	// refusedLimit is the time until a refused kind is requested again.
+	// refusedLimit is the time after which a kind that was refused or is not served is requested
+	// again.
 	refusedLimit = 30 * time.Second
-	// firstRead is the time that a page waits for the first list of a kind.
+	// firstRead is the maximum time that a page waits for the first list of a kind.
 	firstRead = 8 * time.Second
 )
 
-// Kind is a kind of objects that pages need.
+// Kind defines a kind of watched objects.
 type Kind struct {
 	// Name is the resource name, such as nodes.
 	Name string
@@ -30,60 +32,67 @@ type Kind struct {
 	Object runtime.Object
 	// Source lists and watches the objects.
 	Source cache.ListerWatcher
-	// Keep drops the fields that no page shows before an object is stored; nil drops none.
+	// Keep drops the fields that no page shows, before an object is stored. If it is nil, all
+	// fields are kept.
 	Keep cache.TransformFunc
-	// Optional is set if the cluster need not serve the kind.
+	// Optional is set if some clusters do not serve the kind. A NotFound error is then not reported
+	// as a problem.
 	Optional bool
-	// Explain describes an error of the API server for users.
+	// Explain converts an error of the API server into a message for users.
 	Explain func(error) string
-	// Check is the command that shows whether the user may list the objects.
+	// Check is the command with which the user can check the permission to list the objects.
 	Check string
 }
 
-// World has the watched objects of a cluster. The watch of a kind starts when a page first needs the kind,
-// and ends when no page has needed it for some time.
+// World holds the watched objects of a cluster. The watch of a kind starts when a page first needs
+// the kind, and ends when no page has needed it for idleLimit.
 type World struct {
 	kinds map[string]Kind
 	now   func() time.Time
 
 	mu    sync.Mutex
 	feeds map[string]*feed
-	// viewers counts the open pages that need each kind.
+	// viewers maps each kind to the number of open streams that need it.
 	viewers map[string]int
-	// version counts changes, and changed is closed at the next change.
+	// version counts the changes so far. changed is closed at the next change.
 	version int64
 	changed chan struct{}
-	// onChange, if not nil, is called at each change.
+	// onChange is called at each change. It may be nil.
 	onChange func()
 }
 
-// feed is the watch of a kind. The mutex of the world guards its fields.
+// feed is the watch of a kind. The World's mutex guards its fields.
 type feed struct {
 	stop context.CancelFunc
-	// done is closed when its goroutines have ended.
+	// done is closed when the feed's goroutines have exited.
 	done     chan struct{}
 	store    cache.Store
 	lastUsed time.Time
-	// version is the version of the world at the last change of an object of the kind.
+	// version is the World's version at the last change of one of the kind's objects.
 	version int64
-	// synced is closed after the first list or refusal, and failed at the first error before that. unreached
-	// is that error. waited is set if a page has already waited for the list as long as allowed.
+	// sorted lists the objects as of sortedVersion, sorted by namespace and name.
+	sorted        []metav1.Object
+	sortedVersion int64
+	// synced is closed after the first list or refusal. failed is closed at the first error before
+	// that, and unreached is the message of the error. waited is set once a page has waited for the
+	// first list for the maximum time.
 	synced, failed chan struct{}
 	unreached      string
 	waited         bool
-	// unserved is set if the cluster does not serve the optional kind.
+	// unserved is set if the kind is optional and the cluster does not serve it.
 	unserved bool
-	// refused explains why the kind cannot be read, and since when; forbidden is set if the user lacks a
-	// right.
+	// refused explains why the kind cannot be read, and since is the time of the refusal. forbidden
+	// is set if the user lacks the permission.
 	refused   string
 	forbidden bool
 	since     time.Time
-	// lost explains why the API server is unreachable, since lostAt.
+	// lost explains why the API server is unreachable, which it has been since lostAt. It is ""
+	// otherwise.
 	lost   string
 	lostAt time.Time
 }
 
-// NewWorld returns a world of these kinds. It sends no request before a page needs a kind.
+// NewWorld returns a World for the given kinds. It sends no requests until a page needs a kind.
 func NewWorld(kinds []Kind, now func() time.Time) *World {
 	w := &World{kinds: map[string]Kind{}, now: now, feeds: map[string]*feed{}, viewers: map[string]int{}, changed: make(chan struct{})}
 	for _, kind := range kinds {
@@ -92,12 +101,12 @@ func NewWorld(kinds []Kind, now func() time.Time) *World {
 	return w
 }
 
-// use returns the feeds of the kinds, and starts them if necessary.
+// use returns the feeds of the given kinds, and starts them if necessary.
 func (w *World) use(names []string) []*feed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	// While the API server is unreachable, its last answer counts.
+	// While the API server is unreachable, keep its last response, even if it was a refusal.
 	lost := false
 	for _, f := range w.feeds {
 		lost = lost || f.lost != ""
@@ -119,8 +128,8 @@ func (w *World) use(names []string) []*feed {
 	return list
 }
 
-// hold keeps the running watches of the kinds running until release is called, however long it takes to build
-// and send a page. It starts no watch.
+// hold prevents the running watches of the kinds from ending until release is called, even if
+// building and sending a page takes long. It does not start watches.
 func (w *World) hold(names []string) (release func()) {
 	count := func(n int) {
 		w.mu.Lock()
@@ -136,7 +145,7 @@ func (w *World) hold(names []string) (release func()) {
 	return sync.OnceFunc(func() { count(-1) })
 }
 
-// EndIdle ends the watches that no page has needed for some time, and returns the number of remaining
+// EndIdle ends each watch that no page has needed for idleLimit. It returns the number of remaining
 // watches.
 func (w *World) EndIdle() int {
 	w.mu.Lock()
@@ -150,7 +159,7 @@ func (w *World) EndIdle() int {
 	return len(w.feeds)
 }
 
-// Run ends idle watches until the context ends, and then ends all watches.
+// Run ends idle watches until ctx is done, and then ends the remaining watches.
 func (w *World) Run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -179,14 +188,14 @@ func (w *World) stopAll() {
 	}
 }
 
-// change records a change of a feed. The caller must hold the mutex.
+// change records a change of a feed's objects or state. The caller must hold the mutex.
 func (w *World) change(f *feed) {
 	w.version++
 	f.version = w.version
 	w.wakePages()
 }
 
-// tell makes pages rebuild although no object has changed.
+// tell makes all open pages build again, although no object has changed.
 func (w *World) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +203,8 @@ func (w *World) tell() {
 	w.wakePages()
 }
 
-// wakePages increments the version and wakes waiting pages. The caller must hold the mutex.
+// wakePages wakes the pages that wait for a change. The caller must have incremented the version,
+// and must hold the mutex.
 func (w *World) wakePages() {
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -203,7 +213,7 @@ func (w *World) wakePages() {
 	}
 }
 
-// changes returns the version, and a channel that is closed when the version changes.
+// changes returns the number of changes so far, and a channel that is closed at the next change.
 func (w *World) changes() (version int64, later <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,37 +19,40 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Reason says why pods would not leave a node, or not without harm.
+// Reason identifies why draining a node would not remove a pod, or would harm the pod's workload.
 type Reason string
 
-// The reasons.
+// Reasons why a pod blocks the drain of its node.
 const (
-	// Budget means that a PodDisruptionBudget does not allow the eviction now.
+	// Budget means that a PodDisruptionBudget does not currently allow the eviction.
 	Budget Reason = "Budget"
-	// SeveralBudgets means that more than one PodDisruptionBudget selects the pod, so that the API server
-	// refuses each eviction.
+	// SeveralBudgets means that several PodDisruptionBudgets select the pod, in which case the API
+	// server rejects every eviction.
 	SeveralBudgets Reason = "SeveralBudgets"
-	// Refused means that the API server refused the eviction for another reason, such as a webhook that denies
-	// it or does not answer. Only a dry run finds it.
+	// Refused means that the API server rejected the eviction in a dry run for a reason other than
+	// a budget, such as a webhook that denies the eviction or does not respond. Only a dry run
+	// detects it.
 	Refused Reason = "Refused"
-	// Terminating means that the pod is being deleted, and that its grace period is over.
+	// Terminating means that the pod was deleted and still exists after its grace period.
 	Terminating Reason = "Terminating"
-	// Finalizer means that the pod stays after its deletion until its finalizers are removed.
+	// Finalizer means that the pod has finalizers, and will continue to exist after its deletion
+	// until they are removed.
 	Finalizer Reason = "Finalizer"
-	// LongGrace means that the pod may take longer than [MostGrace] to end.
+	// LongGrace means that the pod's termination grace period is longer than [MostGrace].
 	LongGrace Reason = "LongGrace"
-	// NoController means that nothing creates another pod in its place. kubectl drain needs --force for it.
+	// NoController means that no controller creates a replacement for the pod. kubectl drain needs
+	// --force for such a pod.
 	NoController Reason = "NoController"
-	// LocalData means that the pod keeps data on the node, in an emptyDir, that are deleted with the pod.
-	// kubectl drain needs --delete-emptydir-data for it.
+	// LocalData means that the pod has emptyDir volumes, whose data is lost when the pod is
+	// deleted. kubectl drain needs --delete-emptydir-data for such a pod.
 	LocalData Reason = "LocalData"
-	// LocalVolume means that the pod uses a PersistentVolume that no other node can use.
+	// LocalVolume means that the pod uses a PersistentVolume that cannot be used on any other node.
 	LocalVolume Reason = "LocalVolume"
-	// NoPlace means that the other nodes have no room for the pod that replaces it.
+	// NoPlace means that the other nodes have no room for the pod's replacement.
 	NoPlace Reason = tidekeeperv1.ReasonNoPlace
 )
 
-// Reasons are all reasons, each with its meaning for people, in the order in which they are shown.
+// Reasons lists all reasons with descriptions for users, in display order.
 var Reasons = []struct {
 	Reason  Reason
 	Meaning string
@@ -66,40 +69,43 @@ var Reasons = []struct {
 	{NoPlace, "the other nodes have no room for the pod that replaces it"},
 }
 
-// MostGrace is the longest grace period that needs no mention.
+// MostGrace is the longest termination grace period that is not reported as [LongGrace].
 const MostGrace = 10 * time.Minute
 
-// Blocker is a reason for which pods of a workload would not leave a node, or not without harm.
+// Blocker describes why draining a node would not remove some pods of a workload, or would harm the
+// workload.
 type Blocker struct {
 	Reason    Reason `json:"reason"`
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"` // such as Deployment/web
-	// Pods are the names of the pods. With NoPlace they are not known, as the pods are alike.
+	// Pods lists the names of the affected pods. It is empty for NoPlace, because the pods of a
+	// workload are interchangeable.
 	Pods []string `json:"pods,omitempty"`
-	// Count is the number of pods.
+	// Count is the number of affected pods. It is set even if Pods is empty.
 	Count int `json:"count"`
-	// Object is the other object that matters, such as PodDisruptionBudget/web; "" if there is none.
+	// Object is the object that causes the blocker, such as PodDisruptionBudget/web. It is empty if
+	// the pod itself is the cause.
 	Object string `json:"object,omitempty"`
-	// Since is when the reason began to hold, if that is known.
+	// Since is the time at which the blocker arose, or nil if it is unknown.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Message says what holds, and Advice what to do about it.
+	// Message describes the blocker. Advice suggests how to resolve it.
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
 }
 
-// World has the objects, beside the pods, on which it depends whether pods leave their node.
+// World holds the PodDisruptionBudgets and volumes of a cluster that can keep pods on their nodes.
 type World struct {
 	budgets budgets
 	volumes Volumes
 }
 
-// NewWorld returns a world with these PodDisruptionBudgets and volumes.
+// NewWorld returns a World with the given PodDisruptionBudgets and volumes.
 func NewWorld(list []policyv1.PodDisruptionBudget, volumes Volumes) *World {
 	return &World{budgetsOf(list), volumes}
 }
 
-// Leaves reports whether draining the node of a pod concerns the pod: pods of DaemonSets and static pods stay,
-// and pods that have ended do not matter.
+// Leaves reports whether draining its node has to remove the pod. It returns false for terminated
+// pods, static pods and pods of DaemonSets.
 func Leaves(pod *corev1.Pod) bool {
 	if pods.IsTerminal(pod) {
 		return false
@@ -111,7 +117,18 @@ func Leaves(pod *corev1.Pod) bool {
 	return controller == nil || controller.Kind != "DaemonSet" && controller.Kind != "Node"
 }
 
-// Blockers returns the blockers among the pods of a node, by reason and workload.
+// Leaving returns the number of pods that draining their node has to remove.
+func Leaving(running []*corev1.Pod) int {
+	n := 0
+	for _, pod := range running {
+		if Leaves(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// Blockers returns the blockers of the pods that run on a node, sorted by reason and workload.
 func (w *World) Blockers(node *corev1.Node, running []*corev1.Pod, now time.Time) []Blocker {
 	var found groups
 	for _, pod := range running {
@@ -126,7 +143,7 @@ func (w *World) Blockers(node *corev1.Node, running []*corev1.Pod, now time.Time
 	return found.sorted()
 }
 
-// of returns the blockers of a pod.
+// of returns the blockers of a single pod. Their namespace and workload are not set.
 func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blocker) {
 	if pod.DeletionTimestamp != nil {
 		if !pod.DeletionTimestamp.After(now) {
@@ -164,20 +181,21 @@ func (w *World) of(node *corev1.Node, pod *corev1.Pod, now time.Time) (all []Blo
 	return append(all, w.volumes.blockers(node, pod)...)
 }
 
-// Refusal is the answer of the API server to the eviction of a pod in a dry run.
+// Refusal is the error with which the API server rejected a pod's eviction in a dry run.
 type Refusal struct {
 	Pod     *corev1.Pod
 	Message string
 }
 
-// Refusals returns the blockers for the refusals of the API server, by workload.
+// Refusals converts rejected evictions to blockers, grouped by workload and message.
 func Refusals(list []Refusal) []Blocker {
 	var found groups
 	slices.SortFunc(list, func(a, b Refusal) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
 	for _, r := range list {
 		found.add(r.Pod, Blocker{
 			Reason: Refused, Namespace: r.Pod.Namespace, Workload: pods.WorkloadName(r.Pod),
-			// A message that names the pod would keep pods that are alike apart.
+			// The pod's name is replaced, so that messages about different pods of a workload
+			// become equal and can be grouped.
 			Message: "the API server refuses the eviction: " + strings.ReplaceAll(r.Message, strconv.Quote(r.Pod.Name), "POD"),
 			Advice:  "see who serves the webhook that it names, or try again",
 		})
@@ -197,7 +215,7 @@ func terminating(pod *corev1.Pod) Blocker {
 	return b
 }
 
-// emptyDirs returns the names of the volumes of a pod that are directories on its node.
+// emptyDirs returns the names of the pod's emptyDir volumes.
 func emptyDirs(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.EmptyDir != nil {
@@ -207,7 +225,7 @@ func emptyDirs(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// groups joins blockers that differ in the pod only.
+// groups collects blockers, and merges blockers that differ only in their pods.
 type groups struct{ list []Blocker }
 
 func (g *groups) add(pod *corev1.Pod, b Blocker) {
@@ -232,7 +250,7 @@ func (g *groups) sorted() []Blocker {
 	return g.list
 }
 
-// Sort sorts blockers by reason and workload.
+// Sort sorts blockers in the order of [Reasons], then by namespace and workload.
 func Sort(list []Blocker) {
 	order := map[Reason]int{}
 	for i, r := range Reasons {

@@ -5,28 +5,32 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"tidekeeper.dev/tidekeeper/internal/capacity"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
-// NodeBlockers says what would happen if a node was drained.
+// NodeBlockers describes the effect of draining a node: the number of pods that would leave, and
+// the pods that block the drain.
 type NodeBlockers struct {
-	// Pool is empty if the node was given by name.
+	// Pool is the node's pool. It is empty if the user selected the node by name.
 	Pool string `json:"pool,omitempty"`
 	Node string `json:"node"`
 	// Pods is the number of pods that a drain would move or delete.
 	Pods int `json:"pods"`
-	// Blockers are the pods that would not leave, or not without harm.
+	// Blockers lists the pods that a drain could not move, or not without disruption.
 	Blockers []drain.Blocker `json:"blockers"`
-	// AtMost lists the constraints of pods that were not evaluated, because of which fewer pods may find a
-	// place.
+	// AtMost lists the pod constraints that were not evaluated. They may prevent more pods from
+	// being rescheduled.
 	AtMost []string `json:"atMost,omitempty"`
 }
 
-// Blockers returns the blockers of the members of each pool, or of the named nodes if there are some.
+// Blockers returns the blockers of draining each member of each pool. If names is not empty, it
+// returns only the blockers of the named nodes.
 func (r *Room) Blockers(world *drain.World, names []string, now time.Time) []NodeBlockers {
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range r.Pods {
@@ -53,21 +57,19 @@ func (r *Room) Blockers(world *drain.World, names []string, now time.Time) []Nod
 }
 
 func (r *Room) blockersOf(world *drain.World, pool string, node *corev1.Node, running []*corev1.Pod, now time.Time) NodeBlockers {
-	of := NodeBlockers{Pool: pool, Node: node.Name, Blockers: []drain.Blocker{}}
-	for _, pod := range running {
-		if drain.Leaves(pod) {
-			of.Pods++
-		}
-	}
-	of.Blockers = append(of.Blockers, world.Blockers(node, running, now)...)
-	loss := r.Cluster.Lose([]string{node.Name}, nil)
-	of.AtMost = loss.AtMost
+	of := NodeBlockers{Pool: pool, Node: node.Name, Pods: drain.Leaving(running), Blockers: slices.Concat([]drain.Blocker{}, world.Blockers(node, running, now))}
+	of.AddLoss(r.Cluster.Lose([]string{node.Name}, nil))
+	return of
+}
+
+// AddLoss adds a blocker for each workload with pods that would fit nowhere without the node.
+func (n *NodeBlockers) AddLoss(loss capacity.Loss) {
+	n.AtMost = loss.AtMost
 	for _, w := range loss.WithoutPlace {
-		of.Blockers = append(of.Blockers, drain.Blocker{
+		n.Blockers = append(n.Blockers, drain.Blocker{
 			Reason: drain.NoPlace, Namespace: w.Namespace, Workload: w.Workload, Count: w.Pods,
 			Message: fmt.Sprintf("no other node has room for %d of its pods", w.Pods), Advice: "add a node, or free some room: kubectl tide pools fit",
 		})
 	}
-	drain.Sort(of.Blockers)
-	return of
+	drain.Sort(n.Blockers)
 }

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// An error is one line on stderr and an exit code.
+// TestErrors checks that an error results in one line on stderr and an exit code.
 func TestErrors(t *testing.T) {
 	noRights := cluster.UserKubeconfig(t, "dev")
 	for _, tc := range []struct {
@@ -26,7 +26,7 @@ func TestErrors(t *testing.T) {
 		{"no rights to all namespaces", noRights, "restarts next -A", 5, `error: scheduledrestarts.tidekeeper.dev is forbidden: User "dev"`},
 		{"no such object", "", "restarts history web -n default", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
 		{"no such object to restart", "", "restarts now web", 3, `error: there is no ScheduledRestart "web" in the namespace "default"`},
-		{"no name", "", "restarts now", 1, "error: select restarts by NAME..., TYPE/NAME..., -l or --all, and only by one of these"},
+		{"no name", "", "restarts now", 1, "error: name restarts by NAME or TYPE/NAME, or select them by -l or by --all: one of the three"},
 		{"no such command", "", "restart hisory", 1, `error: unknown command "hisory" for "kubectl tide restarts": did you mean history?`},
 		{"no such flag", "", "restarts --colour", 1, "error: unknown flag: --colour: see kubectl tide restarts --help"},
 		{"no such format", "", "restarts -o xml", 1, "error: -o xml: write one of json, yaml, name, wide, custom-columns=…, jsonpath=… or go-template=…"},
@@ -56,7 +56,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A cluster that never had the CRDs is distinguished from one without objects.
+// TestCRDsMissing checks that commands distinguish a cluster without Tidekeeper's CRDs from a
+// cluster without objects.
 func TestCRDsMissing(t *testing.T) {
 	other := framework.StartEmpty(t)
 	for args, kind := range map[string]string{
@@ -70,7 +71,7 @@ func TestCRDsMissing(t *testing.T) {
 			return diff(result{code: 6, stderr: "error: the cluster does not know the kind " + kind + ": install Tidekeeper (docs/tasks/install-with-helm.md), or only its kinds: kubectl apply -k config/crd, in a checkout\n"}, r)
 		})
 	}
-	// Pods are everywhere.
+	// Pods are a built-in kind, so the command works.
 	r := command{kubeconfig: other.Kubeconfig, args: []string{"pods", "slow"}}.run(t)
 	if err := diff(result{stderr: "There are no pods in the namespace default.\n"}, r); err != nil {
 		t.Errorf("kubectl tide pods slow %v", err)
@@ -93,7 +94,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// kubectl completes the names of real objects.
+// TestCompletion checks that kubectl's shell completion offers the names of existing objects.
 func TestCompletion(t *testing.T) {
 	aNamespace(t, "complete")
 	aRestart(t, "complete", "web", "0 3 * * *", nil)

@@ -4,14 +4,9 @@
 package framework
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Request is a request in the API server's audit log.
+// Request is one request to the API server, as recorded in its audit log.
 type Request struct {
 	Verb, Group, Resource, Subresource, Namespace, Name, User, Agent, URI string
 	Code                                                                  int
 	Received, Answered                                                    time.Time
-	// Denied reports whether the client was not authorized.
+	// Denied reports whether authorization rejected the request.
 	Denied bool
 }
 
@@ -41,7 +36,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s: %d", r.Verb, resource, r.Name, r.Code)
 }
 
-// Writes reports whether the request is a write.
+// Writes reports whether the request's verb is a write, such as create or patch.
 func (r Request) Writes() bool {
 	switch r.Verb {
 	case "get", "list", "watch":
@@ -51,56 +46,55 @@ func (r Request) Writes() bool {
 	}
 }
 
-// Audit follows the audit log from the moment of its creation. The sandbox must have
-// been started with --audit.
+// Audit follows the API server's audit log from its creation on. The sandbox must have been started
+// with --audit.
 type Audit struct {
 	cluster *Cluster
-	path    string
-	offset  int64
+	log     auditTail
 	agent   string
-	// watches are the ids of the watches that are open.
+	// watches holds the IDs of the open watches.
 	watches map[string]bool
-	// leases includes requests for leases.
+	// leases is set if requests for leases are included.
 	leases bool
 }
 
-// Audit starts to follow the requests of clients whose user agent has this prefix.
+// Audit starts to follow the requests of clients whose user agent begins with `agent`.
 func (c *Cluster) Audit(t testing.TB, agent string) *Audit {
 	t.Helper()
-	a := &Audit{cluster: c, path: filepath.Join(c.Dir, "audit.log"), agent: agent, watches: map[string]bool{}}
-	info, err := os.Stat(a.path)
+	a := &Audit{cluster: c, log: c.auditLog(), agent: agent, watches: map[string]bool{}}
+	info, err := os.Stat(a.log.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.offset = info.Size()
+	a.log.offset = info.Size()
+	t.Cleanup(a.log.close)
 	return a
 }
 
-// settle waits until the log has all requests that were answered by now: a line is
-// written after the response.
+// settle waits until the log has all requests that have been answered so far, because the API
+// server logs a request only after its response.
 func (a *Audit) settle(t testing.TB) {
 	t.Helper()
-	info, err := os.Stat(a.path)
+	info, err := os.Stat(a.log.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mark := fmt.Sprintf("end-of-log-%d", time.Now().UnixNano())
 	if err := a.cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: mark}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		return // The API server is down, or the test has ended: no more lines will come.
+		return // The API server is down, or the test has ended, so no more lines will come.
 	}
+	added := auditTail{path: a.log.path, offset: info.Size()}
+	defer added.close()
+	complete := false
 	Eventually(t, "the audit log has all answered requests", func() error {
-		file, err := os.Open(a.path)
-		if err != nil {
-			return err
+		err := added.each(func(line string) error {
+			complete = complete || strings.Contains(line, mark) && strings.Contains(line, `"ResponseComplete"`)
+			return nil
+		})
+		if err == nil && !complete {
+			err = errors.New("it does not have the last one yet")
 		}
-		defer file.Close()
-		added, err := io.ReadAll(io.NewSectionReader(file, info.Size(), math.MaxInt64-info.Size()))
-		for line := range bytes.Lines(added) {
-			if bytes.Contains(line, []byte(mark)) && bytes.Contains(line, []byte(`"ResponseComplete"`)) && bytes.HasSuffix(line, []byte("\n")) {
-				return nil
-			}
-		}
-		return cmp.Or(err, errors.New("it does not have the last one yet"))
+		return err
 	})
 }
 
@@ -112,14 +106,14 @@ func (c *Cluster) AuditLeases(t testing.TB, agent string) *Audit {
 	return a
 }
 
-// Requests returns the clients' requests since the last call that have been answered
-// by now. Leases are left out, as a leader always renews its own.
+// Requests returns the clients' requests that were answered since the last call. Requests for
+// leases are left out because a leader renews its own lease all the time.
 func (a *Audit) Requests(t testing.TB) []Request {
 	t.Helper()
 	a.settle(t)
 	var requests []Request
 	for _, e := range a.eventsOfAgent(t) {
-		// A watch is answered when its stream begins; all other requests when they end.
+		// A watch counts as answered when its stream begins, and any other request when it ends.
 		if e.Stage == "ResponseStarted" || e.Stage == "ResponseComplete" && e.Verb != "watch" {
 			requests = append(requests, e.Request)
 		}
@@ -127,9 +121,9 @@ func (a *Audit) Requests(t testing.TB) []Request {
 	return requests
 }
 
-// OpenWatches returns how many watches of each resource the clients have opened since
-// the last call and that have not ended. The API server ends watches, too, for
-// instance when a CRD becomes established, and clients then open them again.
+// OpenWatches returns, for each resource, the number of watches opened since the last call minus
+// the number that ended. The API server also ends watches, for instance when a CRD becomes
+// established, and clients then reopen them.
 func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	t.Helper()
 	a.settle(t)
@@ -140,7 +134,7 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 		case e.Stage == "ResponseStarted":
 			a.watches[e.ID] = true
 			open[e.Resource]++
-		case e.Stage == "ResponseComplete" && a.watches[e.ID]: // Others were open before, of a manager that has ended.
+		case e.Stage == "ResponseComplete" && a.watches[e.ID]: // Watches that are not in a.watches belong to a manager that has exited.
 			delete(a.watches, e.ID)
 			open[e.Resource]--
 		}
@@ -148,14 +142,14 @@ func (a *Audit) OpenWatches(t testing.TB) map[string]int {
 	return open
 }
 
-// auditEvent is an event of the audit log: a request at a stage, such as ResponseComplete.
+// auditEvent is an event in the audit log: a request at a stage, such as ResponseComplete.
 type auditEvent struct {
 	Request
 	ID, Stage string
 }
 
-// eventsOfAgent returns the events of the followed clients that were added to the audit log since
-// the last call, without requests for leases.
+// eventsOfAgent returns the followed clients' events that were added to the audit log since the
+// last call, without requests for leases.
 func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 	t.Helper()
 	all, err := a.events()
@@ -169,29 +163,11 @@ func (a *Audit) eventsOfAgent(t testing.TB) []auditEvent {
 
 // events returns the events that were added to the audit log since the last call.
 func (a *Audit) events() ([]auditEvent, error) {
-	file, err := os.Open(a.path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if _, err := file.Seek(a.offset, io.SeekStart); err != nil {
-		return nil, err
-	}
 	var events []auditEvent
-	reader := bufio.NewReader(file)
-	for {
-		line, err := reader.ReadString('\n')
-		if err == io.EOF {
-			// The rest of a line that is still being written is read next time.
-			return events, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		a.offset += int64(len(line))
-		// Most lines are from other clients: do not decode them.
+	err := a.log.each(func(line string) error {
+		// Most lines are from other clients, so do not decode them.
 		if !strings.Contains(line, a.agent) {
-			continue
+			return nil
 		}
 		var logged struct {
 			AuditID, Stage        string
@@ -206,7 +182,7 @@ func (a *Audit) events() ([]auditEvent, error) {
 			StageTimestamp           time.Time
 		}
 		if err := json.Unmarshal([]byte(line), &logged); err != nil {
-			return nil, fmt.Errorf("a line of the audit log: %w\n%s", err, line)
+			return fmt.Errorf("a line of the audit log: %w\n%s", err, line)
 		}
 		events = append(events, auditEvent{ID: logged.AuditID, Stage: logged.Stage, Request: Request{
 			Verb: logged.Verb, Group: logged.ObjectRef.APIGroup, Resource: logged.ObjectRef.Resource, Subresource: logged.ObjectRef.Subresource,
@@ -215,5 +191,10 @@ func (a *Audit) events() ([]auditEvent, error) {
 			Denied:   logged.Annotations["authorization.k8s.io/decision"] == "forbid",
 			Answered: logged.StageTimestamp,
 		}})
-	}
+		return nil
+	})
+	return events, err
 }
+
+// auditLog returns the audit log of the API server, from its beginning.
+func (c *Cluster) auditLog() auditTail { return auditTail{path: filepath.Join(c.Dir, "audit.log")} }

@@ -6,7 +6,6 @@ package framework
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is a verb on a resource that RBAC grants. An empty Namespace means all namespaces, an empty
-// Name any name.
+// Right is the RBAC permission for a verb on a resource. An empty Namespace means all namespaces;
+// an empty Name means any name.
 type Right struct{ Verb, Group, Resource, Namespace, Name string }
 
 func (r Right) String() string {
@@ -32,7 +31,7 @@ func (r Right) String() string {
 	return s
 }
 
-// allows reports whether the right allows the request.
+// allows reports whether the right covers the given request.
 func (r Right) allows(q Request) bool {
 	resource := q.Resource
 	if q.Subresource != "" {
@@ -42,9 +41,9 @@ func (r Right) allows(q Request) bool {
 		(r.Namespace == "" || r.Namespace == q.Namespace) && (r.Name == "" || r.Name == q.Name)
 }
 
-// CompareRights compares the rights of a client with its requests and returns a line per problem: a
-// denied request, a right with a wildcard, or a right that was never used. The rights in inside have
-// no request of their own: the API server checks them while it serves another request.
+// CompareRights compares a client's rights with its requests and returns a line per problem: a
+// denied request, a right with a wildcard, or a right that was never used. The rights in `inside`
+// are exempt because the API server checks them while it serves another request.
 func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	problems := map[string]bool{}
 	for _, q := range asked {
@@ -74,8 +73,8 @@ func CompareRights(granted []Right, asked []Request, inside []Right) []string {
 	return lines
 }
 
-// ManagerRights returns the rights that are bound to the manager's service account by name, without
-// the rights that Kubernetes grants to everyone.
+// ManagerRights returns the rights that are bound to the manager's service account by name. Rights
+// that Kubernetes grants to every service account are left out.
 func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
 	var rights []Right
 	mine := func(subjects []rbacv1.Subject) bool {
@@ -114,7 +113,7 @@ func (c *Cluster) ManagerRights(ctx context.Context) ([]Right, error) {
 	return rights, nil
 }
 
-// rules returns the rules of the role that a binding refers to.
+// rules returns the rules of the role that a binding references.
 func (c *Cluster) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if ref.Kind == "Role" {
 		role := &rbacv1.Role{}
@@ -149,10 +148,11 @@ func rightsOf(rules []rbacv1.PolicyRule, namespace string) []Right {
 	return rights
 }
 
-// ManagerRequests returns the managers' requests since the start of the sandbox, which
-// must have been started with --audit.
+// ManagerRequests returns the managers' requests since the sandbox was started, which must have
+// been with --audit.
 func (c *Cluster) ManagerRequests() ([]Request, error) {
-	audit := &Audit{path: filepath.Join(c.Dir, "audit.log")}
+	audit := &Audit{log: c.auditLog()}
+	defer audit.log.close()
 	events, err := audit.events()
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (c *Cluster) ManagerRequests() ([]Request, error) {
 	return requests, nil
 }
 
-// usedRights are the rights that the managers of a suite had, and their requests.
+// usedRights holds the rights of a suite's managers, and the requests that the managers have sent.
 type usedRights struct {
 	Granted []Right
 	Asked   []Request
@@ -180,7 +180,7 @@ func (c *Cluster) usedRights(ctx context.Context) (used usedRights, err error) {
 	return used, err
 }
 
-// check compares the requests with the rights; see [CompareRights].
+// check compares the managers' requests with their rights; see [CompareRights].
 func (u usedRights) check(inside []Right) error {
 	if problems := CompareRights(u.Granted, u.Asked, inside); len(problems) > 0 {
 		return fmt.Errorf("the rights of the manager, compared with its %d requests:\n%s",

@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// holdsQuery has a result for a workload that is to be left alone, also if a scrape has taken too
-// long, as on a busy machine.
+// holdsQuery returns results for a workload that must not be restarted. Its range tolerates late
+// scrapes on a busy machine.
 const holdsQuery = `last_over_time(holds{exporter="other's",namespace=$namespace,workload=$name}[5m]) > 0`
 
-// A restart waits while a query about it has a result, and while the Prometheus does not
-// answer; others go on.
+// TestRestartWaitsForQueries checks that a restart waits while a query about its workload returns
+// results, and while Prometheus does not respond. Restarts without a query are not held back.
 func TestRestartWaitsForQueries(t *testing.T) {
 	var held atomic.Int64
 	held.Store(1)
@@ -72,7 +72,7 @@ func TestRestartWaitsForQueries(t *testing.T) {
 		r := all["free"]
 		cluster.Change(t, r, func() { r.Spec.StartingDeadlineSeconds = 3 })
 		tick := cluster.RequestRestart(t, r, time.Now().Add(time.Second))
-		const failed = "which failed: dial: connect: connection refused"
+		const failed = "failed: dial: connect: connection refused"
 		framework.Eventually(t, "it is missed", func() error {
 			cluster.Refresh(t, r)
 			h := r.Status.History[0]
@@ -90,13 +90,14 @@ func TestRestartWaitsForQueries(t *testing.T) {
 	}
 }
 
-// asked returns how many queries a manager has asked.
+// asked returns the number of queries that the manager has sent to Prometheus.
 func asked(t *testing.T, manager *framework.Manager) float64 {
 	t.Helper()
 	return manager.ReadMetrics(t).Sum("tidekeeper_restart_queries_total")
 }
 
-// eventuallyClosed waits until a restart waits for a query with these words.
+// eventuallyClosed waits until a restart reports that it waits for a query, with a message that
+// contains `words`.
 func eventuallyClosed(t *testing.T, r *tidekeeperv1.ScheduledRestart, words string) {
 	t.Helper()
 	framework.Eventually(t, r.Name+" waits", func() error {

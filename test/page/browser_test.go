@@ -21,7 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestPage goes through one world, as a person does.
+// TestPage visits all pages of the dashboard, as a user would. All subtests share one set of
+// objects.
 func TestPage(t *testing.T) {
 	buildWorld(t)
 	d := startDashboard(t, cluster.Kubeconfig)
@@ -38,6 +39,7 @@ func TestPage(t *testing.T) {
 	t.Run("places", func(t *testing.T) { staysInPlace(ctx, t, d) })
 	t.Run("rows at 400 px", func(t *testing.T) { narrow(ctx, t, d) })
 	t.Run("what if", func(t *testing.T) { asksWhatIf(ctx, t, d) })
+	t.Run("what blocks a drain", func(t *testing.T) { namesBlockers(ctx, t, d) })
 	t.Run("scripts and styles of others are refused", func(t *testing.T) { policyHolds(ctx, t, d) })
 	t.Run("names, headers and contrast", func(t *testing.T) { accessible(ctx, t, d) })
 	t.Run("400 px, and 200 %", func(t *testing.T) { small(ctx, t, d) })
@@ -86,8 +88,8 @@ func theLinkOpens(ctx context.Context, t *testing.T, d *dashboard) {
 	if err != nil || len(cookies.Cookies) > 0 {
 		t.Errorf("cookies %v, %v: want none", cookies, err)
 	}
-	shows(ctx, t, "5 restarts")    // the herd of the night
-	shows(ctx, t, "without place") // if a node is lost
+	shows(ctx, t, "5 restarts")    // the restarts that are due at the same minute of the night
+	shows(ctx, t, "without place") // the pods that would fit nowhere after the loss of a node
 }
 
 func everyPage(ctx context.Context, t *testing.T, d *dashboard) {
@@ -174,9 +176,10 @@ func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
 	if value[bool](ctx, t, `document.getElementById("q").checkVisibility()`) {
 		t.Error("a page that has no filter shows it")
 	}
-	// The node of the test before is gone: it would take the focus with it.
+	// Wait until the previous test's node has been removed from the map: its removal would take the
+	// focus.
 	until(ctx, t, "the map has its three nodes", `document.querySelectorAll('[data-square]').length === 3`)
-	// Tab reaches the map once, and goes on behind it.
+	// Pressing Tab focuses the map once, then the element after the map.
 	reached := 0
 	for range 60 {
 		press(ctx, t, kb.Tab)
@@ -191,8 +194,8 @@ func keyboard(ctx context.Context, t *testing.T, d *dashboard) {
 	if reached == 0 {
 		t.Fatal("Tab does not reach the map of nodes")
 	}
-	// The nodes' levels change meanwhile, and with them their places: the place counts that a node has when
-	// it gets the focus.
+	// The order of the nodes in the map may change with their usage, so record a node's index at
+	// the time at which it gets the focus.
 	const place = `window.place`
 	value[bool](ctx, t, `(document.addEventListener("focusin", e => { window.place = [...document.querySelectorAll('[data-square]')].indexOf(e.target) }), true)`)
 	press(ctx, t, kb.End)
@@ -221,7 +224,7 @@ func asksWhatIf(ctx context.Context, t *testing.T, d *dashboard) {
 	press(ctx, t, "x")
 	shows(ctx, t, "write an amount")
 
-	// As a workload: what its pods request is in the fields, and they cannot be changed.
+	// When a workload is entered, the fields show its pods' requests and are disabled.
 	value[bool](ctx, t, `(document.getElementById("f-like").focus(), true)`)
 	press(ctx, t, "shop/deployment/train")
 	shows(ctx, t, "A copy of the pods of shop/deployment/train requests 7 CPU, 3Gi memory, with its own tolerations")
@@ -234,7 +237,8 @@ func asksWhatIf(ctx context.Context, t *testing.T, d *dashboard) {
 	until(ctx, t, "without it the amounts are there again", `document.getElementById("f-cpu").value === "1000x" && !document.getElementById("f-cpu").disabled`)
 }
 
-// unnamed returns what has no name for those who do not see it, and what is there too often.
+// unnamed is a script that returns the elements without an accessible name, and duplicate ids,
+// headings and landmarks.
 const unnamed = `(() => {
 	const bad = [], all = q => [...document.querySelectorAll(q)];
 	if (all("h1").length !== 1) bad.push(all("h1").length + " h1");
@@ -248,7 +252,7 @@ const unnamed = `(() => {
 	return bad;
 })()`
 
-// pale returns the texts whose contrast is below 4.5 : 1.
+// pale is a script that returns the text nodes with a contrast below 4.5 : 1.
 const pale = `(() => {
 	const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
 	const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
@@ -297,8 +301,8 @@ func accessible(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// manyTabs opens more tabs than are kept up to date: all have data, and the oldest says that it
-// is paused.
+// manyTabs opens more tabs than the server keeps up to date. Every tab shows data, and the oldest
+// tab reports that it is paused.
 func manyTabs(ctx context.Context, t *testing.T, d *dashboard) {
 	var tabs []context.Context
 	for range 5 {
@@ -328,7 +332,8 @@ func outage(ctx context.Context, t *testing.T, d *dashboard) {
 	cluster.Component(t, "kill", "kube-apiserver")
 	t.Cleanup(func() { cluster.AwaitAPIServer(t) })
 	until(ctx, t, "the page says since when, and keeps the numbers", `document.getElementById("banner").textContent.includes("trying again") && document.body.innerText.includes("worker")`)
-	// Its own clock goes on while the API server is gone, and what it says does not.
+	// The page's own clock continues while the API server is down, but the time in the page's
+	// banner must not change.
 	const since = `document.getElementById("banner").textContent.match(/not answered since ([\d:]+)/)?.[1]`
 	from := value[string](ctx, t, since)
 	untilWithin(ctx, t, time.Minute, "20 s later it says the same", `(() => { const [h, m, s] = `+since+`.split(":").map(Number), now = new Date(); return ((now.getUTCHours() * 60 + now.getUTCMinutes()) * 60 + now.getUTCSeconds() - ((h * 60 + m) * 60 + s) + 86400) % 86400 >= 20; })()`)

@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// underway waits until a restart of the tenant is in progress.
+// underway waits until a restart of the hostile tenant is in progress.
 func underway(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, "the restart of "+r.Name+" is in progress", func() error {
@@ -35,13 +35,13 @@ func underway(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	})
 }
 
-// endless makes a restart without an end by itself.
+// endless sets fields that let a restart run for a day, so that it does not end during the tests.
 func endless(r *tidekeeperv1.ScheduledRestart) {
 	r.Spec.Suspend, r.Spec.ProgressDeadlineSeconds, r.Spec.Precondition = true, 86400, tidekeeperv1.PreconditionNone
 }
 
-// paddedDuring: restarts in progress whose objects become too large for a status meanwhile give their
-// slots back all the same.
+// paddedDuring makes ScheduledRestarts too large for a status write while their restarts are in
+// progress. The restarts must release their slots nevertheless.
 func (s *stage) paddedDuring(t *testing.T) {
 	most := 0
 	for n, namespace := range evil {
@@ -64,25 +64,29 @@ func (s *stage) paddedDuring(t *testing.T) {
 	}
 }
 
-// soon is a time after the creation of what was created by now.
+// soon returns a time later than the creation of all existing objects, formatted for a restart
+// request.
 func soon() string { return time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339) }
 
-// unreadableDuring: nor do restarts keep them whose targets can no longer be read: the API server
-// answers 500 for the scale of one, and the selector of another is none.
+// unreadableDuring makes the targets of restarts in progress unreadable: the API server answers 500
+// to a read of one target's scale, and another target has an invalid selector. The restarts must
+// release their slots nevertheless.
 func (s *stage) unreadableDuring(t *testing.T) {
 	s.install(t, "squad", "squads")
 	s.install(t, "rollout", "rollouts")
 	for _, namespace := range evil {
 		squad := s.custom(t, "example.com/v1", "Squad", namespace, map[string]any{"replicas": int64(1)},
 			map[string]any{"replicas": int64(1), "selector": "app=broken"})
+		pod := bound("broken", "herd-1", 0)
+		pod.Namespace, pod.Labels = namespace, map[string]string{"app": "broken"}
+		s.keeps(t, pod)
+		// The request must be later than the creation of the pod, however long that took.
 		byScale := ask(restart(namespace, "broken-squad", func(r *tidekeeperv1.ScheduledRestart) {
 			endless(r)
 			r.Spec.Method = tidekeeperv1.MethodEvict
 			r.Spec.TargetRef = tidekeeperv1.TargetRef{APIVersion: "example.com/v1", Kind: "Squad", Name: "broken"}
 		}), soon())
-		pod := bound("broken", "herd-1", 0)
-		pod.Namespace, pod.Labels = namespace, map[string]string{"app": "broken"}
-		s.keeps(t, pod, byScale)
+		s.keeps(t, byScale)
 		underway(t, byScale)
 		if err := cluster.Patch(t.Context(), squad, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":null}}`))); err != nil {
 			t.Fatal(err)
@@ -103,7 +107,8 @@ func (s *stage) unreadableDuring(t *testing.T) {
 	}
 }
 
-// install installs a kind of which the manager may read the scale, and that the tenant may write.
+// install installs a CRD from a file. The tenant may write its objects, and the manager may read
+// their scale.
 func (s *stage) install(t *testing.T, file, resource string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "test", "e2e", "testdata", file+"_crd.yaml"))
@@ -135,7 +140,8 @@ func (s *stage) install(t *testing.T, file, resource string) {
 	}
 }
 
-// custom creates an object of another kind, with the status that its controller would write.
+// custom creates an object of a kind that [stage.install] has installed, with the status that the
+// kind's controller would write.
 func (s *stage) custom(t *testing.T, version, kind, namespace string, spec, status map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -151,8 +157,8 @@ func (s *stage) custom(t *testing.T, version, kind, namespace string, spec, stat
 	return o
 }
 
-// ageLooks: many schedules that look at the age of the pods of a large namespace at the same time, as
-// their window opens.
+// ageLooks creates many ScheduledRestarts that check the age of a large namespace's pods at the
+// same time, when their window opens.
 func (s *stage) ageLooks(t *testing.T) {
 	for i := range 300 {
 		pod := bound(fmt.Sprint("crowd-", i), fmt.Sprintf("herd-%d", i%100+1), 0)
@@ -168,7 +174,8 @@ func (s *stage) ageLooks(t *testing.T) {
 	}
 }
 
-// manyTolerations: pods as large as etcd takes them, of elements that take much more in memory.
+// manyTolerations creates pods of about the maximum size that etcd accepts. They consist of many
+// small elements, which need much more space in memory.
 func (s *stage) manyTolerations(t *testing.T) {
 	for i := range 10 {
 		pod := bound(fmt.Sprint("patient-", i), "", 0)
@@ -181,7 +188,8 @@ func (s *stage) manyTolerations(t *testing.T) {
 	}
 }
 
-// editedHub: one object that many come after is edited in a loop, while the neighbour is served.
+// editedHub repeatedly edits a ScheduledRestart that 100 others run after, while the neighbour is
+// served.
 func (s *stage) editedHub(t *testing.T) {
 	hub := restart(evil[0], "hub", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true })
 	s.makes(t, hub)
@@ -219,8 +227,8 @@ func (s *stage) editedHub(t *testing.T) {
 	t.Logf("%d edits", edits)
 }
 
-// sharedConfig: an edit of one of many ConfigMaps that many workloads use does not have each of them
-// read for each of these.
+// sharedConfig edits one of many ConfigMaps that many workloads share. The manager must not read
+// each ConfigMap once per workload.
 func (s *stage) sharedConfig(t *testing.T) {
 	const shared, workloads = 20, 40
 	var all []client.Object
@@ -251,7 +259,7 @@ func (s *stage) sharedConfig(t *testing.T) {
 			reads[q.Name]++
 		}
 	}
-	// Restarts that ask within a second of a read share its answer.
+	// Restarts that read the same object within a second share the response.
 	most := int(time.Since(since)/time.Second) + 2
 	for name, n := range reads {
 		if n > most {
@@ -261,7 +269,8 @@ func (s *stage) sharedConfig(t *testing.T) {
 	t.Logf("%v reads of %d ConfigMaps that %d workloads use, in %s", slices.Sorted(maps.Values(reads)), shared, workloads, time.Since(since).Round(time.Second))
 }
 
-// unservedKinds: targets of kinds that no one serves are not asked for again and again.
+// unservedKinds creates ScheduledRestarts whose targets have kinds that the API server does not
+// serve. The manager must not look up the kinds again and again.
 func (s *stage) unservedKinds(t *testing.T) {
 	audit, since := cluster.Audit(t, "tidekeeper/"), time.Now()
 	for i := range 200 {
@@ -277,7 +286,8 @@ func (s *stage) unservedKinds(t *testing.T) {
 			asked++
 		}
 	}
-	// Ten kinds a minute may be asked for, each of which reads its group and the list of groups.
+	// Ten kinds may be looked up per minute. Each lookup requests the kind's group and the list of
+	// groups.
 	minutes := int(time.Since(since)/time.Minute) + 2
 	if asked > 30*minutes {
 		t.Errorf("%d requests for kinds that are not served in %d minutes", asked, minutes)

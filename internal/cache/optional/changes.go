@@ -12,24 +12,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Changes returns a source that adds the requests returned for a kind to the queue when the
-// cluster begins or ceases to serve that kind. If store has no optional kinds, the source adds
-// none.
+// Changes returns a source that adds requests to a controller's queue when the cluster starts or
+// stops serving an optional kind of store. The function requests returns the requests to add for a
+// kind. If store has no optional kinds, nothing is ever added.
 func Changes[request comparable](store cache.Cache, requests func(context.Context, schema.GroupVersionKind) []request) source.TypedSource[request] {
-	return source.TypedFunc[request](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
-		c, ok := store.(*Cache)
-		if !ok {
-			return nil
-		}
-		for _, k := range c.kinds {
-			k.mu.Lock()
-			k.onChange = append(k.onChange, func() {
-				for _, r := range requests(ctx, k.gvk) {
-					queue.Add(r)
-				}
-			})
-			k.mu.Unlock()
-		}
+	return changes[request]{store, requests}
+}
+
+// changes implements the source returned by [Changes].
+type changes[request comparable] struct {
+	store    cache.Cache
+	requests func(context.Context, schema.GroupVersionKind) []request
+}
+
+// String returns the name of the source for the controller's log.
+func (changes[request]) String() string { return "kinds that begin or cease to be served" }
+
+// Start implements [source.TypedSource].
+func (s changes[request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
+	c, ok := s.store.(*Cache)
+	if !ok {
 		return nil
-	})
+	}
+	for _, k := range c.kinds {
+		k.mu.Lock()
+		k.onChange = append(k.onChange, func() {
+			for _, r := range s.requests(ctx, k.gvk) {
+				queue.Add(r)
+			}
+		})
+		k.mu.Unlock()
+	}
+	return nil
 }

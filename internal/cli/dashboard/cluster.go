@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,33 +32,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/pools"
 	"tidekeeper.dev/tidekeeper/internal/cli/restarts"
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/text"
 	"tidekeeper.dev/tidekeeper/internal/view"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// askWithin is the time limit for single requests to the API server.
+// askWithin is the time limit for a single API request.
 const askWithin = 3 * time.Second
 
-// cluster is a cluster that the pages show.
+// cluster is one of the clusters that the dashboard shows.
 type cluster struct {
 	*cmdutil.Env
 	client client.WithWatch
 	about  dashboard.About
 	config *rest.Config
-	// keeper drops fields of watched objects.
+	// keeper drops unused fields of watched objects.
 	keeper keeper
-	// timeout is the value of --request-timeout.
+	// timeout is the value of --request-timeout, or 0.
 	timeout time.Duration
 }
 
-// newCluster returns the cluster of an environment. It sends no request.
+// newCluster returns the cluster that the environment e connects to. It sends no requests.
 func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
 		return nil, err
 	}
-	// A watch is a single request that must not time out.
+	// Each watch is a single long request, which must not time out.
 	config, timeout := cmdutil.WithoutTimeout(config)
 	c := &cluster{Env: e, config: config, timeout: timeout}
 	if c.client, err = cmdutil.ClientFor(config); err != nil {
@@ -73,7 +75,8 @@ func (o *options) newCluster(e *cmdutil.Env) (*cluster, error) {
 	return c, nil
 }
 
-// user asks the API server for the name of the user, which also reports connection errors early.
+// user returns the user name that the API server sees. The request also reveals connection errors
+// at startup.
 func (c *cluster) user(ctx context.Context) (string, error) {
 	if err := cmdutil.NamespaceExists(ctx, c.client, c.about.Namespace); err != nil {
 		return "", err
@@ -81,7 +84,7 @@ func (c *cluster) user(ctx context.Context) (string, error) {
 	return userOf(ctx, c.config)
 }
 
-// userOf returns the name of the user according to the API server.
+// userOf returns the user name that the API server sees.
 func userOf(ctx context.Context, config *rest.Config) (string, error) {
 	api, err := authenticationv1client.NewForConfig(config)
 	if err != nil {
@@ -94,7 +97,7 @@ func userOf(ctx context.Context, config *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// kinds returns all kinds that the pages may need.
+// kinds returns the definitions of all kinds that pages may need.
 func (c *cluster) kinds() []dashboard.Kind {
 	kinds := []dashboard.Kind{
 		c.kind("nodepools", &tidekeeperv1.NodePool{}, "", func() client.ObjectList { return &tidekeeperv1.NodePoolList{} }),
@@ -106,7 +109,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 		kinds = append(kinds, c.pods(dashboard.KindOwnPods, namespace))
 	}
 	freezes := c.kind("freezes", &tidekeeperv1.Freeze{}, "", func() client.ObjectList { return &tidekeeperv1.FreezeList{} })
-	freezes.Optional = true // The installed CRDs may be older than the plugin.
+	freezes.Optional = true // The installed CRDs may be older than the plugin, and lack Freeze.
 	freezes.Source = unlessUnserved(freezes.Source, c.config, tidekeeperv1.SchemeGroupVersion.WithResource(freezes.Name))
 	kinds = append(kinds, freezes, c.kind("namespaces", &corev1.Namespace{}, "", func() client.ObjectList { return &corev1.NamespaceList{} }))
 	for _, k := range workload.Kinds {
@@ -119,7 +122,7 @@ func (c *cluster) kinds() []dashboard.Kind {
 	return kinds
 }
 
-// kind returns the source of a kind, limited to a namespace unless it is "".
+// kind returns the definition of a watched kind. A non-empty namespace limits its objects.
 func (c *cluster) kind(name string, object runtime.Object, namespace string, list func() client.ObjectList) dashboard.Kind {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: namespace, Limit: o.Limit, Continue: o.Continue, Raw: &o}
@@ -140,8 +143,8 @@ func (c *cluster) kind(name string, object runtime.Object, namespace string, lis
 	}
 }
 
-// check returns a function that checks whether the user may list the objects of a kind, in a namespace unless
-// it is "".
+// check returns the kubectl command with which the user can check the permission to list a kind. It
+// covers all namespaces if the given namespace is "".
 func (c *cluster) check(resource string, object runtime.Object, namespace string) string {
 	words := []string{"kubectl", "auth", "can-i", "list", resource}
 	if gvk, err := apiutil.GVKForObject(object, c.client.Scheme()); err == nil && gvk.Group != "" {
@@ -163,7 +166,7 @@ func (c *cluster) check(resource string, object runtime.Object, namespace string
 	return dashboard.Command(words)
 }
 
-// pods returns the source of pods, limited to a namespace unless it is "".
+// pods returns the definition of the kind Pod. A non-empty namespace limits the pods.
 func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	return dashboard.Kind{
 		Name: name, Object: &corev1.Pod{}, Source: &podSource{client: c.client, namespace: namespace, keeper: &c.keeper},
@@ -172,9 +175,9 @@ func (c *cluster) pods(name, namespace string) dashboard.Kind {
 	}
 }
 
-// source returns the requests that the pages send besides the watches.
+// source returns the functions that send requests for pages in addition to the watches.
 func (c *cluster) source(withActions bool) dashboard.Cluster {
-	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike}
+	s := dashboard.Cluster{Metrics: c.metrics, Events: c.events, Manager: c.manager, PodLike: c.podLike, Drain: c.drain}
 	if withActions {
 		s.Actions = &actions{restarts.Actions{Env: c.Env, Client: c.client}, freezes.Actions{Env: c.Env, Client: c.client}}
 	}
@@ -201,7 +204,35 @@ func (c *cluster) events(ctx context.Context, about dashboard.ObjectRef) ([]core
 	return list.Items, err
 }
 
-// podLike returns the same pod as pools fit --like. It uses a dry run, which changes nothing.
+// drain returns the blockers of draining a node, as pools blockers prints them.
+func (c *cluster) drain(ctx context.Context, node *corev1.Node, others []*corev1.Node, now time.Time) (d dashboard.Drain) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	world, unread, err := pools.ReadDrainWorld(ctx, c.client, others)
+	if err != nil {
+		d.Problem = explain("poddisruptionbudgets", err)
+		if apierrors.IsForbidden(err) {
+			d.Problem += ", as " + c.check("poddisruptionbudgets", &policyv1.PodDisruptionBudget{}, "") + " shows"
+		}
+		return d
+	}
+	if unread != nil {
+		d.NoVolumes = explain("persistentvolumes", unread)
+	}
+	list := &corev1.PodList{}
+	if err := c.client.List(ctx, list, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+		d.Problem = explain("pods", err)
+		return d
+	}
+	running := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		running[i] = &list.Items[i]
+	}
+	d.Pods, d.Blockers = drain.Leaving(running), world.Blockers(node, running, now)
+	return d
+}
+
+// podLike returns the pod that pools fit --like evaluates. It sends a dry-run create request.
 func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.Pod, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -219,7 +250,8 @@ func (c *cluster) podLike(ctx context.Context, namespace, like string) (*corev1.
 	return pod, lacks, nil
 }
 
-// manager returns the state of the manager, as far as the user may read it.
+// manager returns the state of the manager. The state is unknown if the leases cannot be read in
+// time.
 func (c *cluster) manager(ctx context.Context) view.Manager {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -230,7 +262,8 @@ func (c *cluster) manager(ctx context.Context) view.Manager {
 	return m
 }
 
-// actions implements [dashboard.Actions] with the actions of the commands and access reviews.
+// actions implements [dashboard.Actions] with the code of the commands, and checks permissions by
+// access reviews.
 type actions struct {
 	restarts.Actions
 	freezes freezes.Actions
@@ -255,7 +288,7 @@ func (a *actions) Allowed(ctx context.Context, right dashboard.Right) (bool, err
 	return review.Status.Allowed, err
 }
 
-// explain formats an error of the API server about a kind as one line.
+// explain formats the API server's error about a kind as one line.
 func explain(kind string, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -267,5 +300,5 @@ func explain(kind string, err error) string {
 	return text.Shorten(message, longestProblem)
 }
 
-// longestProblem is the maximum length of an error message from a server.
+// longestProblem is the maximum length of a server's error message.
 const longestProblem = 200

@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// blockersOptions are the flags and arguments of pools blockers.
+// blockersOptions holds the flags and arguments of pools blockers.
 type blockersOptions struct {
 	nodesOptions
 	try bool
@@ -59,7 +59,8 @@ Exit codes: 0 all pods would leave, 2 not all, 1 an error, or those of kubectl t
 	return cmd
 }
 
-// reasonsText returns a line for each reason.
+// reasonsText returns the part of the help that explains each reason for which a pod blocks a
+// drain.
 func reasonsText() string {
 	var text strings.Builder
 	for _, r := range drain.Reasons {
@@ -101,26 +102,37 @@ func (o *blockersOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// readWorld reads the PodDisruptionBudgets, and the PersistentVolumes of claims. Without the right to read
-// volumes, a note says that they are not evaluated.
+// readWorld reads the PodDisruptionBudgets, and the PersistentVolumes that are bound to claims. If
+// the user is not allowed to read volumes, it prints a note that volumes are not evaluated.
 func (o *blockersOptions) readWorld(ctx context.Context, c client.Client, nodes []*corev1.Node) (*drain.World, error) {
+	world, unread, err := ReadDrainWorld(ctx, c, nodes)
+	if unread != nil {
+		o.Console.Note("Volumes are not evaluated: " + unread.Error())
+	}
+	return world, err
+}
+
+// ReadDrainWorld reads the PodDisruptionBudgets, and the PersistentVolumes that are bound to
+// claims. If the user is not allowed to list volumes, it returns that error as `unread`, and a
+// world without volumes.
+func ReadDrainWorld(ctx context.Context, c client.Client, nodes []*corev1.Node) (world *drain.World, unread, err error) {
 	used := drain.Volumes{Of: map[[2]string]*corev1.PersistentVolume{}, Nodes: nodes}
 	budgets := &policyv1.PodDisruptionBudgetList{}
 	if err := c.List(ctx, budgets, cmdutil.FromCache()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	volumes := &corev1.PersistentVolumeList{}
 	if err := c.List(ctx, volumes, cmdutil.FromCache()); apierrors.IsForbidden(err) {
-		o.Console.Note("Volumes are not evaluated: " + err.Error())
+		unread = err
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range volumes.Items {
 		if of := volumes.Items[i].Spec.ClaimRef; of != nil {
 			used.Of[[2]string{of.Namespace, of.Name}] = &volumes.Items[i]
 		}
 	}
-	return drain.NewWorld(budgets.Items, used), nil
+	return drain.NewWorld(budgets.Items, used), unread, nil
 }
 
 func (o *blockersOptions) print(all []view.NodeBlockers, now time.Time) error {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// amountFlags are the flags that set the requests of a copy.
+// amountFlags lists the flags that set a copy's resource requests.
 var amountFlags = [...]struct {
 	name, usage string
 	resource    corev1.ResourceName
@@ -32,7 +33,7 @@ var amountFlags = [...]struct {
 	{"gpu", "nvidia.com/gpu that a copy requests", "nvidia.com/gpu"},
 }
 
-// fitOptions are the flags and arguments of pools fit.
+// fitOptions holds the flags and arguments of pools fit.
 type fitOptions struct {
 	roomOptions
 	amounts [len(amountFlags)]string
@@ -137,7 +138,7 @@ func (o *fitOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pod, err := o.pod(ctx, c)
+	pod, lacks, err := o.pod(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -146,6 +147,12 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		return err
 	}
 	fits := r.Fit(pod, len(o.requests) > 0)
+	if lacks != "" {
+		o.Console.Note(lacks)
+		for i := range fits {
+			fits[i].AtMost = append(slices.Clone(fits[i].AtMost), notAdmitted)
+		}
+	}
 	if done, err := o.output.Print(o.Console.Out, fits); done {
 		return err
 	}

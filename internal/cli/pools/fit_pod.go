@@ -23,28 +23,29 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// pod returns the pod to copy.
-func (o *fitOptions) pod(ctx context.Context, c client.Client) (*corev1.Pod, error) {
+// pod returns the pod whose copies are to be placed. If the API server could not set defaults,
+// lacks describes the consequence.
+func (o *fitOptions) pod(ctx context.Context, c client.Client) (pod *corev1.Pod, lacks string, err error) {
 	if len(o.requests) > 0 {
-		return view.PodOf(o.requests), nil
+		return view.PodOf(o.requests), "", nil
 	}
 	namespace, err := o.Kubeconfig.Namespace(false)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	object, err := o.object(ctx, c, namespace)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	pod, lacks, err := copyOf(ctx, c, object, namespace)
-	if lacks != "" {
-		o.Console.Note(lacks)
-	}
-	return pod, err
+	return copyOf(ctx, c, object, namespace)
 }
 
-// PodLike returns a copy of the pods of the workload, or of the pod, that --like names as TYPE/NAME. If the
-// API server could not fill in defaults, lacks explains the consequence.
+// notAdmitted is listed as an unevaluated constraint if the user is not allowed to create the pod
+// in a dry run.
+const notAdmitted = "admission by the API server"
+
+// PodLike returns a copy of the pod, or of the workload's pods, that `like` names as TYPE/NAME. If
+// the API server could not set defaults, lacks describes the consequence.
 func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod *corev1.Pod, lacks string, err error) {
 	object, err := readLike(ctx, c, namespace, like)
 	if err != nil {
@@ -53,7 +54,8 @@ func PodLike(ctx context.Context, c client.Client, namespace, like string) (pod 
 	return copyOf(ctx, c, object, namespace)
 }
 
-// copyOf returns a copy of the pods that an object creates. namespace is used if the object has none.
+// copyOf returns a copy of the pods that a workload creates, or of a pod. The namespace is used if
+// the object has none.
 func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructured, namespace string) (pod *corev1.Pod, lacks string, err error) {
 	if pod, err = podOf(object); err != nil {
 		return nil, "", err
@@ -63,11 +65,11 @@ func copyOf(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	}
 	pod.ObjectMeta = metav1.ObjectMeta{GenerateName: "fit-", Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations}
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}
-	pod.Spec.EphemeralContainers = nil // Ephemeral containers request nothing, and the API server refuses them in new pods.
+	pod.Spec.EphemeralContainers = nil // Ephemeral containers have no requests, and the API server rejects them in new pods.
 	return complete(ctx, c, pod)
 }
 
-// object returns the object of --like or -f.
+// object returns the object that --like or -f selects.
 func (o *fitOptions) object(ctx context.Context, c client.Client, namespace string) (*unstructured.Unstructured, error) {
 	if o.like == "" {
 		var found []*unstructured.Unstructured
@@ -83,7 +85,7 @@ func (o *fitOptions) object(ctx context.Context, c client.Client, namespace stri
 	return readLike(ctx, c, namespace, o.like)
 }
 
-// readLike returns the workload or pod TYPE/NAME.
+// readLike reads the workload or pod that `like` names as TYPE/NAME.
 func readLike(ctx context.Context, c client.Client, namespace, like string) (*unstructured.Unstructured, error) {
 	kind, name, err := likeKind(like)
 	if err != nil {
@@ -101,7 +103,7 @@ func readLike(ctx context.Context, c client.Client, namespace, like string) (*un
 	return object, err
 }
 
-// likeKind parses TYPE/NAME of a workload or a pod.
+// likeKind parses the name of a workload or pod in the form TYPE/NAME.
 func likeKind(text string) (kind schema.GroupVersionKind, name string, err error) {
 	resource, name, _ := strings.Cut(text, "/")
 	if name != "" {
@@ -116,7 +118,7 @@ func likeKind(text string) (kind schema.GroupVersionKind, name string, err error
 	return kind, "", fmt.Errorf("--like %s: write TYPE/NAME of a workload or a pod, such as deployment/web", text)
 }
 
-// podOf returns a pod itself, or a pod with the template of a workload.
+// podOf returns the object itself if it is a pod, or a pod made from the workload's template.
 func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	source := object.Object
 	if object.GetKind() != "Pod" {
@@ -137,7 +139,7 @@ func podOf(object *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// addVolumeClaims adds the volumes for the volumeClaimTemplates of a StatefulSet.
+// addVolumeClaims adds a volume for each of a StatefulSet's volumeClaimTemplates.
 func addVolumeClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "volumeClaimTemplates")
 	for _, claim := range claims {
@@ -150,8 +152,9 @@ func addVolumeClaims(pod *corev1.Pod, object *unstructured.Unstructured) {
 	}
 }
 
-// complete returns the pod as the API server would create it, with the scheduling and overhead of its
-// RuntimeClass and the defaults of LimitRanges. It uses a dry run.
+// complete returns the pod with the fields that the API server would set: scheduling constraints
+// and overhead from the RuntimeClass, and defaults from LimitRanges. It sends a dry-run create
+// request.
 func complete(ctx context.Context, c client.Client, pod *corev1.Pod) (completed *corev1.Pod, lacks string, err error) {
 	created := pod.DeepCopy()
 	err = c.Create(ctx, created, client.DryRunAll)

@@ -16,32 +16,36 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// noticeWithin is how long a request waits for a manager to react to it, if no lease names a leader.
+// noticeWithin is the time to wait for a manager to react to a request if no lease names a leader.
 const noticeWithin = 5 * time.Second
 
-// asker requests restarts in a namespace and reports the reasons why each of them waits.
+// asker requests restarts in a namespace, and reports why a requested restart waits.
 type asker struct {
 	*cmdutil.Env
 	client  client.Client
 	options []client.PatchOption
-	// gates is nil if the user may not read the objects that decide whether a restart starts.
+	// gates is nil if the user is not allowed to read the objects that determine whether a restart
+	// starts.
 	gates *gateReader
-	// asked are the ScheduledRestarts with a request, as they were before it.
+	// asked lists the ScheduledRestarts for which a restart was requested, as they were before the
+	// request.
 	asked []*tidekeeperv1.ScheduledRestart
 	last  *tidekeeperv1.ScheduledRestart
 }
 
-// requested is the result of a request.
+// requested describes a restart request that was sent.
 type requested struct {
+	// at is the scheduled time (tick) of the requested restart.
+	at   time.Time
 	text string
-	// warnings are the reasons why the restart waits or will not start.
+	// warnings lists the reasons why the restart waits, or will not start.
 	warnings []string
-	// alsoBy are other ScheduledRestarts of the same workload.
+	// alsoBy lists the other ScheduledRestarts of the same workload.
 	alsoBy []string
 }
 
-// newAsker returns an asker. If the user may not read the objects that the gates depend on, it still
-// requests restarts, but gives no reasons.
+// newAsker returns an asker. If the user is not allowed to read the objects that the gates depend
+// on, the asker still requests restarts, but does not report why they wait.
 func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, options []client.PatchOption) *asker {
 	a := &asker{Env: e, client: c, options: options}
 	if gates, err := newGateReader(ctx, e, c, namespace, func(m view.Manager) view.Settings { return view.SettingsOf(m.Published) }); err == nil {
@@ -50,8 +54,9 @@ func newAsker(ctx context.Context, e *cmdutil.Env, c client.Client, namespace st
 	return a
 }
 
-// request requests a restart of a ScheduledRestart. The gates are read before the patch: after it, the
-// manager may already have started the restart, and the gates would show that restart as the obstacle.
+// request requests a restart of r's workload. It evaluates the gates before the patch, because the
+// manager may start the restart right afterwards, and the gates would then report that restart as
+// an obstacle.
 func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (done requested, err error) {
 	before := r.DeepCopy()
 	var gates view.Gates
@@ -66,6 +71,7 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 		done.alsoBy = view.RestartOf(before, shared).AlsoBy
 	}
 	at := requestTime(r, a.Now())
+	done.at = at
 	change := map[string]any{"metadata": map[string]any{"annotations": map[string]any{tidekeeperv1.RestartNowAnnotation: at.Format(time.RFC3339)}}}
 	if err := patchRestart(ctx, a.client, r, change, a.options); err != nil {
 		return done, err
@@ -79,8 +85,9 @@ func (a *asker) request(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return done, nil
 }
 
-// queue says that the requested restart follows a restart in progress. If that restart evicts pods,
-// the requested restart may find none left that are older than the request.
+// queue returns a phrase about the restart in progress, after which the requested restart will run;
+// "" if there is none. If the restart in progress evicts pods, there may be no pods left that are
+// older than the request.
 func queue(r *tidekeeperv1.ScheduledRestart) string {
 	active := r.Status.Active
 	switch {
@@ -95,7 +102,8 @@ func queue(r *tidekeeperv1.ScheduledRestart) string {
 	}
 }
 
-// noManager explains that no manager runs to serve the requests; "" if nothing suggests that.
+// noManager returns the evidence that no manager is running to serve the requests. It returns "" if
+// there is no evidence.
 func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	m, err := cmdutil.ManagerIfAllowed(ctx, a.Env, a.client)
 	if err != nil || m.Leader != "" || a.last == nil {
@@ -108,7 +116,8 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	if problem := view.Outdated(m, unobserved, a.Now()); problem != "" || dryRun {
 		return problem, nil
 	}
-	// A manager without leader election has no lease: only its changes to the object show that it runs.
+	// A manager without leader election holds no lease. Only its updates of the object's status
+	// show that it is running.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, noticeWithin, true, func(ctx context.Context) (bool, error) {
 		err := a.client.Get(ctx, client.ObjectKeyFromObject(a.last), a.last)
 		return err == nil && view.NoticesRequest(a.last, a.Now()), err
@@ -119,7 +128,7 @@ func (a *asker) noManager(ctx context.Context, dryRun bool) (string, error) {
 	return "", client.IgnoreNotFound(errors.Join(err, ctx.Err()))
 }
 
-// noteManager says on stderr that no manager runs.
+// noteManager prints a note to stderr if no manager is running.
 func (a *asker) noteManager(ctx context.Context, dryRun bool) error {
 	problem, err := a.noManager(ctx, dryRun)
 	if problem != "" {

@@ -18,16 +18,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostTicks is the maximum number of ticks that explain shows.
+// mostTicks is the maximum number of ticks (scheduled times) that explain shows.
 const mostTicks = 1000
 
-// explainOptions are the flags and arguments of restarts explain.
+// explainOptions holds the flags and arguments of restarts explain.
 type explainOptions struct {
 	*cmdutil.Env
 	zone, from string
 	count      int
 
-	// ref names a ScheduledRestart or its workload; it is nil if the argument is a schedule.
+	// ref names a ScheduledRestart or its workload. It is nil if the argument is a cron schedule.
 	ref      *reference
 	schedule *schedule.Schedule
 	after    time.Time
@@ -42,7 +42,7 @@ func newExplainCommand(e *cmdutil.Env) *cobra.Command {
 moves or repeats, and the first tick after a clock change, are marked.
 
 With TYPE/NAME, such as scheduledrestart/web or deployment/web, it explains the schedule of
-that ScheduledRestart, and COMES shows the expected outcome of each tick of the next 31 days.
+that ScheduledRestart, and EXPECTED shows the expected outcome of each tick of the next 31 days.
 Like restarts next, it considers Freezes, windows, the state of the workloads and the
 manager's budget.`,
 		Example: `  kubectl tide restarts explain "0 3 * * 1-5" --time-zone Europe/Berlin
@@ -60,7 +60,7 @@ manager's budget.`,
 	return cmd
 }
 
-// aSchedule requires at least one argument.
+// aSchedule rejects a command line without arguments.
 func aSchedule(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf(`%s requires a schedule, such as "0 3 * * *"`, cmd.CommandPath())
@@ -68,8 +68,8 @@ func aSchedule(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Complete implements [cmdutil.Options]. If the schedule is not quoted, its five fields are five
-// arguments.
+// Complete implements [cmdutil.Options]. An unquoted schedule arrives as five arguments, one for
+// each cron field.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 	if len(args) == 1 && strings.Contains(args[0], "/") {
 		if refs, err := parseReferences(args); err == nil {
@@ -88,7 +88,7 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) (err error) {
 		return nil
 	}
 	o.after, err = parseTime(o.from, o.schedule.Location())
-	o.after = o.after.Add(-time.Nanosecond) // the search is for ticks after a time, and a tick at --from counts
+	o.after = o.after.Add(-time.Nanosecond) // The search returns ticks after the given time, but a tick exactly at --from must be included.
 	return err
 }
 
@@ -110,8 +110,9 @@ func (o *explainOptions) Run(ctx context.Context) error {
 	return o.Console.Write(explainTable(explained.Ticks))
 }
 
-// parseTime parses a date or a time, in the given time zone unless the text has an offset. If a
-// clock change repeats the time, the earlier instant is returned, as for ticks.
+// parseTime parses a date or a time. The time zone is `in` unless the string has an offset. If a
+// clock change repeats the local time, parseTime returns the earlier instant, as schedules do for
+// ticks.
 func parseTime(text string, in *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -124,7 +125,7 @@ func parseTime(text string, in *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: write 2027-03-26, 2027-03-26T12:00 or 2027-03-26T12:00:00+01:00", text)
 }
 
-// explainTable returns the table of ticks.
+// explainTable returns a table with a row for each tick.
 func explainTable(ticks []view.Tick) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "TICK"}, {Header: "UTC", Drop: 1}, {Header: "CLOCK", Text: 20}}}
 	for _, tick := range ticks {

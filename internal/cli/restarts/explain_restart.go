@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// explainRestart explains the schedule of a ScheduledRestart, with the expected outcome of each tick.
+// explainRestart explains the schedule of a ScheduledRestart, and the expected outcome of each of
+// its ticks.
 func (o *explainOptions) explainRestart(ctx context.Context) error {
 	found := historyOptions{Env: o.Env, ref: *o.ref}
 	r, err := found.read(ctx)
@@ -33,7 +34,8 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	explained := view.Explain(ticks, o.Now(), o.count)
 	next := nextOptions{Env: o.Env, namespace: r.Namespace, ahead: cmdutil.Duration{Duration: longestCalendar}}
 	if n := len(explained.Ticks); n > 0 {
-		// A tick waits no longer than its deadline, so that the outcome of the last tick is known by then.
+		// No tick waits beyond its deadline, so a forecast until then includes the last tick's
+		// outcome.
 		last := explained.Ticks[n-1].Time.Add(view.OffsetOf(r) + time.Duration(r.Spec.StartingDeadlineSeconds)*time.Second + time.Minute)
 		next.ahead.Duration = min(longestCalendar, last.Sub(o.Now()))
 	}
@@ -48,7 +50,7 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	fmt.Fprintf(o.Console.Out, "%s (%s)%s\n\n", explained.Words, explained.Zone, suspended)
 	f := fates{of: r, outside: len(windows) > 0, until: o.Now().Add(next.ahead.Duration), calendar: &calendar, local: o.Local, now: o.Now()}
 	t := explainTable(explained.Ticks)
-	t.Columns = append(t.Columns, term.Column{Header: "COMES", Text: 20})
+	t.Columns = append(t.Columns, term.Column{Header: "EXPECTED", Text: 20})
 	texts := f.texts(explained.Ticks)
 	for i := range t.Rows {
 		t.Rows[i] = append(t.Rows[i], term.Text(texts[i]))
@@ -62,19 +64,22 @@ func (o *explainOptions) explainRestart(ctx context.Context) error {
 	return nil
 }
 
-// fates looks up the outcomes of the ticks of a ScheduledRestart in a calendar.
+// fates looks up the expected outcomes of a ScheduledRestart's ticks in a calendar of future
+// starts.
 type fates struct {
 	of *tidekeeperv1.ScheduledRestart
-	// outside is set if the ScheduledRestart has windows, outside of which its ticks are left out.
+	// outside is set if the ScheduledRestart has windows. The calendar then leaves out the ticks
+	// outside of the windows.
 	outside bool
-	// until is the end of the calendar.
+	// until is the end of the period that the calendar covers.
 	until    time.Time
 	calendar *view.Calendar
 	local    *time.Location
 	now      time.Time
 }
 
-// texts returns the outcome of each tick, such as its start or the reason why it is missed.
+// texts describes the expected outcome of each tick by the time of its start, or by the reason why
+// it is missed.
 func (f *fates) texts(ticks []view.Tick) []string {
 	texts := make([]string, len(ticks))
 	set := func(tick time.Time, text string, earlier int) {

@@ -5,6 +5,7 @@ package restarts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,13 +19,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// nowOptions are the flags and arguments of restarts now.
+// nowOptions holds the flags and arguments of restarts now.
 type nowOptions struct {
 	targets
+	wait    bool
+	timeout cmdutil.Duration
 }
 
 func newNowCommand(e *cmdutil.Env) *cobra.Command {
-	o := &nowOptions{targets{Env: e}}
+	o := &nowOptions{targets: targets{Env: e}}
 	cmd := &cobra.Command{
 		Use:   "now (NAME | TYPE/NAME)... | -l SELECTOR | --all",
 		Short: "Request a restart now",
@@ -34,15 +37,35 @@ may have to wait, as every tick does, for example until all pods are available; 
 restarts shows that.
 
 With the name of a workload, such as deployment/web, it requests a restart by the
-ScheduledRestart of that workload; if there are several, name one of them.`,
+ScheduledRestart of that workload; if there are several, name one of them.
+
+With --wait, it waits until each requested restart has an outcome, prints it, and says on
+stderr why it is not done yet. After --timeout it ends with an error; the requests stay.
+
+Exit codes: 0 requested, with --wait: all succeeded, 2 a restart was missed, skipped or has
+failed, 1 an error, or those of kubectl tide --help.`,
 		Example: `  kubectl tide restarts now web -n shop
   kubectl tide restarts now deployment/web -n shop --dry-run=server
+  kubectl tide restarts now web -n shop --wait --timeout 10m
   kubectl tide restarts -n shop --older-than 24h -o name | xargs -r kubectl tide restarts now -n shop`,
 		ValidArgsFunction: e.Kubeconfig.CompleteNames(emptyList),
 		RunE:              cmdutil.RunE(o),
 	}
 	o.addTo(cmd)
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the restarts have an outcome")
+	cmd.Flags().Var(&o.timeout, "timeout", "with --wait, how long to wait, such as 10m; without it, until there is an outcome")
 	return cmd
+}
+
+// Validate implements [cmdutil.Options].
+func (o *nowOptions) Validate() error {
+	switch {
+	case o.timeout.Duration > 0 && !o.wait:
+		return errors.New("--timeout needs --wait")
+	case o.wait && o.dryRun == "server":
+		return errors.New("--wait and --dry-run exclude each other: a dry run restarts nothing")
+	}
+	return o.targets.Validate()
 }
 
 // Run implements [cmdutil.Options].
@@ -60,11 +83,13 @@ func (o *nowOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	asker := o.asker(ctx, c)
+	var requests []*awaited
 	for i := range items {
 		done, err := asker.request(ctx, &items[i])
 		if err != nil {
 			return err
 		}
+		requests = append(requests, &awaited{restart: items[i].DeepCopy(), tick: done.at})
 		fmt.Fprintf(o.Console.Out, "%s: %s%s\n", displayName(&items[i]), done.text, o.suffix())
 		for _, warning := range done.warnings {
 			o.Console.Note("warning: " + items[i].Name + ": " + warning)
@@ -73,15 +98,18 @@ func (o *nowOptions) Run(ctx context.Context) error {
 			o.Console.Note(fmt.Sprintf("note: %s is also restarted by %s", view.TargetOf(&items[i]), strings.Join(done.alsoBy, ", ")))
 		}
 	}
-	return asker.noteManager(ctx, o.dryRun == "server")
+	if err := asker.noteManager(ctx, o.dryRun == "server"); err != nil || !o.wait {
+		return err
+	}
+	return o.waitFor(ctx, c, requests)
 }
 
-// asker returns the asker for the namespace.
+// asker returns an asker for the namespace of the command.
 func (o *nowOptions) asker(ctx context.Context, c client.Client) *asker {
 	return newAsker(ctx, o.Env, c, o.namespace, o.patchOptions())
 }
 
-// namesOf lists the names of ScheduledRestarts for a message.
+// namesOf joins the ScheduledRestarts' names for a message.
 func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	var names []string
 	for i := range items {
@@ -90,10 +118,10 @@ func namesOf(items []tidekeeperv1.ScheduledRestart) string {
 	return strings.Join(names, ", ")
 }
 
-// requestTime returns the tick to request: now in whole seconds, but later than the last request. The
-// manager takes a request with the same time for the last request. With method Evict, it is the end of the
-// second: creation times of pods have whole seconds, so a pod that was created a moment ago would not be older
-// than its beginning, and would stay.
+// requestTime returns the time to use as the request's tick: the current time in whole seconds, but
+// later than the last request, because the manager ignores a repeated time. With the method Evict,
+// it rounds up. Creation times have whole seconds, so a pod created earlier in the same second
+// would otherwise not be older than the request, and would not be evicted.
 func requestTime(r *tidekeeperv1.ScheduledRestart, now time.Time) time.Time {
 	tick := now.Truncate(time.Second).UTC()
 	if r.Spec.Method == tidekeeperv1.MethodEvict && tick.Before(now) {

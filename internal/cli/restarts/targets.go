@@ -18,13 +18,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// reference is an argument that names a ScheduledRestart or the workload that it restarts.
+// reference is a command-line argument that names a ScheduledRestart, or the workload that it
+// restarts.
 type reference struct {
 	workload string // The kind of the workload; "" if name is the name of a ScheduledRestart.
 	name     string
 }
 
-// parseReferences parses the arguments NAME and TYPE/NAME.
+// parseReferences parses arguments of the form NAME or TYPE/NAME.
 func parseReferences(args []string) ([]reference, error) {
 	var refs []reference
 	for _, arg := range args {
@@ -53,7 +54,7 @@ func (ref reference) matches(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Spec.TargetRef.Kind == ref.workload && r.Spec.TargetRef.Name == ref.name
 }
 
-// missing is the error for a reference that matches no ScheduledRestart.
+// missing returns the error for a reference that matches no ScheduledRestart.
 func (ref reference) missing(namespace string) error {
 	if ref.workload == "" {
 		return cmdutil.NotFound(restartKind.Name, namespace, ref.name)
@@ -61,8 +62,8 @@ func (ref reference) missing(namespace string) error {
 	return &cmdutil.CodedError{Code: cmdutil.ExitNotFound, Err: fmt.Errorf("no %s restarts the %s %q in the namespace %q", restartKind.Name, ref.workload, ref.name, namespace)}
 }
 
-// pick returns the ScheduledRestarts that the references match, in the order of the references, each
-// once. A reference without a match is an error.
+// pick returns the ScheduledRestarts that match the references, in the order of the references and
+// without duplicates. It returns an error if a reference matches nothing.
 func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace string) ([]tidekeeperv1.ScheduledRestart, error) {
 	var picked []tidekeeperv1.ScheduledRestart
 	for _, ref := range refs {
@@ -84,7 +85,7 @@ func pick(all []tidekeeperv1.ScheduledRestart, refs []reference, namespace strin
 	return picked, nil
 }
 
-// targets are the ScheduledRestarts that a command changes.
+// targets implements the flags and arguments that select the ScheduledRestarts to change.
 type targets struct {
 	*cmdutil.Env
 	labelSelector string
@@ -125,7 +126,7 @@ func (t *targets) Validate() error {
 	}
 	switch {
 	case ways != 1:
-		return fmt.Errorf("select restarts by NAME..., TYPE/NAME..., -l or --all, and only by one of these")
+		return fmt.Errorf("name restarts by NAME or TYPE/NAME, or select them by -l or by --all: one of the three")
 	case t.dryRun != "none" && t.dryRun != "server":
 		return fmt.Errorf("--dry-run=%s: write none or server", t.dryRun)
 	default:
@@ -133,7 +134,7 @@ func (t *targets) Validate() error {
 	}
 }
 
-// suffix marks the output of a dry run, as kubectl does.
+// suffix returns the phrase that marks the output of a dry run, as in kubectl.
 func (t *targets) suffix() string {
 	if t.dryRun == "server" {
 		return " (server dry run)"
@@ -141,7 +142,7 @@ func (t *targets) suffix() string {
 	return ""
 }
 
-// patchOptions are the options of each patch.
+// patchOptions returns the options for each patch: the field manager and, if requested, a dry run.
 func (t *targets) patchOptions() []client.PatchOption {
 	options := []client.PatchOption{client.FieldOwner(cmdutil.FieldManager)}
 	if t.dryRun == "server" {
@@ -150,8 +151,8 @@ func (t *targets) patchOptions() []client.PatchOption {
 	return options
 }
 
-// read returns the selected ScheduledRestarts, and a client to change them with. If a named object is
-// missing, the error comes before any object is changed.
+// read returns the selected ScheduledRestarts, and a client to change them. It fails if a named
+// object does not exist, before any object is changed.
 func (t *targets) read(ctx context.Context) ([]tidekeeperv1.ScheduledRestart, client.Client, error) {
 	c, err := t.Kubeconfig.Client()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// What -o name prints is taken as an argument, and so is the workload.
+// TestReferences checks that the command line accepts workloads, and names in the form that -o name
+// prints.
 func TestReferences(t *testing.T) {
 	other := aRestart("nightly", "@daily")
 	other.Spec.TargetRef.Name = "api"
@@ -51,9 +52,9 @@ func TestTargetsAreNamedInOneWay(t *testing.T) {
 	for want, o := range map[string]targets{
 		"":                             {refs: web, dryRun: "server"},
 		"--dry-run=client: write none": {all: true, dryRun: "client"},
-		"select restarts by ":          {dryRun: "none"},
-		"select restarts by NAME":      {refs: web, all: true, dryRun: "none"},
-		"select restarts by NAME..., ": {all: true, labelSelector: "app=web", dryRun: "none"},
+		"name restarts by ":            {dryRun: "none"},
+		"name restarts by NAME":        {refs: web, all: true, dryRun: "none"},
+		"name restarts by NAME or":     {all: true, labelSelector: "app=web", dryRun: "none"},
 	} {
 		o.selector = labels.Everything()
 		if err := o.Validate(); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

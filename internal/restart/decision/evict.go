@@ -6,6 +6,7 @@ package decision
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
@@ -13,42 +14,45 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A restart by eviction leaves no mark on its target: its progress follows from the pods. So the status write
-// that claims the tick starts the restart, and any manager that reads the status can continue it. A pod that
-// was created after Status.Active.Eviction.CreatedBefore is never evicted.
+// A restart by eviction leaves no mark on its target, since its progress can be derived from the
+// pods. The restart therefore starts with the status write that claims the tick, and any manager
+// that reads the status can continue it. Pods that were created after
+// Status.Active.Eviction.CreatedBefore are never evicted.
 
-// Pods has the pods of the target as the API server has them.
+// Pods holds the pods of the target, as read from the API server.
 type Pods struct {
-	// Active has the pods that have neither ended nor been deleted. It omits pods on nodes that are not ready
-	// if the workload is restarted without these nodes.
+	// Active lists the pods that have not terminated and are not being deleted. If the workload is
+	// restarted without its NotReady nodes, it omits the pods on these nodes.
 	Active []evict.Pod
-	// Startups has the time that each ready pod took to become ready.
+	// Startups maps the name of each ready pod to its startup time.
 	Startups map[string]time.Duration
 }
 
-// Attempts describes the evictions that this process has tried for the restart in progress.
+// Attempts describes this process's eviction attempts for the restart in progress.
 type Attempts struct {
-	// LookedAt is the time of the last look at the pods, and Evicted is set if the last eviction was
-	// accepted.
+	// LookedAt is the time at which the pods were last read. Evicted is true if the last eviction
+	// was accepted.
 	LookedAt time.Time
 	Evicted  bool
-	// Refusal is the reason if the last eviction was refused, at RefusedAt. All evictions since RefusedSince
-	// were refused.
+	// Refusal is the reason for which the last eviction was rejected; "" if it was accepted.
+	// RefusedAt is the time of that rejection. RefusedSince is the time of the first rejection
+	// since an eviction was last accepted.
 	Refusal                 string
 	RefusedAt, RefusedSince time.Time
 }
 
 const (
-	// lookInterval is the interval between looks at the pods of a restart without events, and lookPause the
-	// minimum time between two looks.
+	// lookInterval is the interval between reads of the pods during a restart by eviction if no
+	// events arrive. lookPause is the minimum time between two reads.
 	lookInterval = 5 * time.Second
 	lookPause    = time.Second
-	// A refused eviction is retried after firstRetry, and later after a quarter of the time for which
-	// evictions have been refused, but at most lastRetry.
+	// A rejected eviction is first retried after firstRetry. Later the delay is a quarter of the
+	// time for which evictions have been rejected, but at most lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// pollInterval is the interval between reads of a target without events while a tick waits for the
-	// target. idleInterval is the interval otherwise, only to notice whether the target exists.
+	// pollInterval is the interval between reads of a target whose changes cause no events while a
+	// tick waits for it. idleInterval is the interval between reads that only check whether a
+	// missing target exists.
 	pollInterval = 10 * time.Second
 	idleInterval = 10 * time.Minute
 )
@@ -58,30 +62,32 @@ func evicts(spec *tidekeeperv1.ScheduledRestartSpec) bool {
 	return spec.Method == tidekeeperv1.MethodEvict
 }
 
-// Evicts reports whether the restart in progress, or else the next restart, evicts pods.
+// Evicts reports whether the restart in progress evicts pods or, without a restart in progress,
+// whether the next restart does.
 func Evicts(restart *tidekeeperv1.ScheduledRestart) bool {
 	return evicts(&restart.Spec) || restart.Status.Active != nil && restart.Status.Active.Eviction != nil
 }
 
-// eviction starts and follows restarts that evict pods.
+// eviction starts restarts by eviction, and follows them.
 type eviction struct {
 	state   *state
 	active  *activeRestart
 	sending *sending
 	ending  *ending
 	wake    *alarm
-	// live, pods and attempts are Live, Pods and Attempts of the input.
+	// live, pods and attempts are the fields Live, Pods and Attempts of the input.
 	live     bool
 	pods     *Pods
 	attempts Attempts
-	// next has the pods to evict now.
+	// next lists the pods to evict now.
 	next []evict.Pod
 }
 
-// confirm returns the next fact that the start of a restart with the given due time depends on.
+// confirm returns the next fact that is needed to start a restart with the given due time.
 func (e *eviction) confirm(due time.Time) Need {
 	if !e.live {
-		// Evictions do not conflict with changes of the workload, which may be paused by now.
+		// Read the workload again, because it may have been paused in the meantime, and an eviction
+		// does not conflict with such a change.
 		return NeedLiveTarget
 	}
 	if need := e.sending.confirm(due); need != NeedNothing {
@@ -93,7 +99,8 @@ func (e *eviction) confirm(due time.Time) Need {
 	return NeedNothing
 }
 
-// unready returns a blocker if pods are not ready, for a workload whose changes cause no events.
+// unready returns a blocker if pods of the target are not ready. It applies only to targets whose
+// changes cause no events; for other targets it returns nil.
 func (e *eviction) unready() *blocker {
 	t := e.state.target
 	if !e.state.polled || e.state.spec.Precondition == tidekeeperv1.PreconditionNone {
@@ -111,20 +118,21 @@ func (e *eviction) unready() *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonTargetUnhealthy, message: fmt.Sprintf("%s is not healthy: %d of %d pods are ready", t, ready, t.Pods)}
 }
 
-// replaces reports whether there is a pod to evict for a candidate, or no pod at all.
+// replaces reports whether a restart for the candidate would evict any pod. It also returns true if
+// there are no pods, and for the age trigger, which has already checked the ages of the pods.
 func (e *eviction) replaces(c *candidate) bool {
 	return c.trigger == tidekeeperv1.TriggerAge || len(e.pods.Active) == 0 ||
 		slices.ContainsFunc(e.pods.Active, func(pod evict.Pod) bool { return evict.IsOld(pod, c.tick) })
 }
 
-// start turns the restart that was just claimed into a restart by eviction. The pods are read again after the
-// claim is written.
+// start turns the restart that was just claimed into a restart by eviction. The pods are read again
+// after the claim was written.
 func (e *eviction) start() {
 	e.active.evict(evict.CreatedBefore(e.state.status.Active.ScheduledTime.Time, e.pods.Active))
 }
 
-// follow evicts the next pods of the restart in progress, or waits for the successors of evicted pods. It
-// returns the fact that this depends on.
+// follow evicts the next pods of the restart in progress, or waits for replacements of evicted
+// pods. It returns the next fact that is needed for this.
 func (e *eviction) follow() Need {
 	active, t, now := e.state.status.Active, e.state.target, e.state.now
 	e.active.noteRefusal(e.attempts)
@@ -139,7 +147,7 @@ func (e *eviction) follow() Need {
 	case rolling && late:
 		e.fail(fmt.Sprintf("%s is being rolled out: %s", t, t.Rollout.Message))
 	case rolling:
-		// The rollout replaces the pods as well.
+		// A rollout in progress also replaces the pods.
 		e.wake.set(deadline)
 	case e.pods == nil && !late && !e.attempts.LookedAt.After(now) && now.Before(pause):
 		e.wake.set(pause)
@@ -149,6 +157,18 @@ func (e *eviction) follow() Need {
 		e.evictNext(deadline)
 	}
 	return NeedNothing
+}
+
+// leftText describes the pods that a restart has not replaced yet.
+func leftText(plan evict.Plan, desired int32) string {
+	var left []string
+	if plan.Old > 0 {
+		left = append(left, fmt.Sprintf("%d pods are older than the tick", plan.Old))
+	}
+	if plan.Unready > 0 {
+		left = append(left, fmt.Sprintf("%d of %d are not ready", plan.Unready, desired))
+	}
+	return strings.Join(left, ", and ")
 }
 
 // evictNext evicts the next pods, or ends the restart.
@@ -163,7 +183,7 @@ func (e *eviction) evictNext(deadline time.Time) {
 		e.ending.startups = e.startups(active.Eviction.CreatedBefore.Time)
 		e.ending.complete(tidekeeperv1.OutcomeSucceeded, "", "")
 	case !now.Before(deadline):
-		e.fail(fmt.Sprintf("%d pods are older than the tick, and %d of %d are not ready", plan.Old, plan.Unready, t.Pods))
+		e.fail(leftText(plan, t.Pods))
 	default:
 		e.wake.set(deadline)
 		if retry := e.retryAt(); len(plan.Next) > 0 && now.Before(retry) {
@@ -175,7 +195,8 @@ func (e *eviction) evictNext(deadline time.Time) {
 	}
 }
 
-// retryAt returns the time of the next eviction after a refusal; zero if the last eviction was not refused.
+// retryAt returns the time of the next eviction after a rejected eviction; zero if the last
+// eviction was not rejected.
 func (e *eviction) retryAt() time.Time {
 	a := e.attempts
 	if a.Refusal == "" || a.RefusedAt.After(e.state.now) {
@@ -184,7 +205,7 @@ func (e *eviction) retryAt() time.Time {
 	return a.RefusedAt.Add(min(max(firstRetry, a.RefusedAt.Sub(a.RefusedSince)/4), lastRetry))
 }
 
-// fail ends the restart in progress after its deadline.
+// fail ends the restart in progress as failed, after its deadline has passed.
 func (e *eviction) fail(message string) {
 	reason := tidekeeperv1.ReasonTimeout
 	message = fmt.Sprintf("not complete after %d s: %s", e.state.spec.ProgressDeadlineSeconds, message)
@@ -195,7 +216,7 @@ func (e *eviction) fail(message string) {
 	e.ending.complete(tidekeeperv1.OutcomeFailed, reason, message)
 }
 
-// startups returns the start-up times of the pods that were created since the given time.
+// startups returns the startup times of the pods that were created since the given time.
 func (e *eviction) startups(since time.Time) []time.Duration {
 	took := []time.Duration{}
 	for _, pod := range e.pods.Active {

@@ -22,7 +22,8 @@ import (
 
 func byEviction(in *Input) { in.Restart.Spec.Method, in.Live = tidekeeperv1.MethodEvict, true }
 
-// havingPods are pods by their names, each old and ready, or new (+), or broken (-).
+// havingPods sets the pods by name. A pod is old and ready by default. The suffix + stands for a
+// new pod, and the suffix - for a pod that is not ready.
 func havingPods(names ...string) func(*Input) {
 	return func(in *Input) {
 		in.Pods = &Pods{Startups: map[string]time.Duration{}}
@@ -37,14 +38,15 @@ func havingPods(names ...string) func(*Input) {
 	}
 }
 
-// evicting is a restart by eviction for the tick of 03:00 that was started at 03:00:01.
+// evicting sets a restart by eviction in progress, for the 03:00 tick, that started at 03:00:01.
 func evicting(in *Input) {
 	byEviction(in)
 	active(in)
 	in.Restart.Status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: *metaAt("03:00:00")}
 }
 
-// refused says that evictions have been refused since 03:00:02, the last at a time.
+// refused makes the API server have rejected evictions since 03:00:02, most recently at the given
+// time.
 func refused(clock string) func(*Input) {
 	return func(in *Input) {
 		in.Attempts = Attempts{LookedAt: at(clock), Refusal: "pod a cannot be evicted: the budget b", RefusedAt: at(clock), RefusedSince: at("03:00:02")}
@@ -97,7 +99,8 @@ func TestStartEviction(t *testing.T) {
 	})
 }
 
-// What costs a request is asked for last: the freezes and the pods as the API server has them.
+// TestEvictionNeeds checks that the freezes and the pods are read from the API server only right
+// before an eviction starts.
 func TestEvictionNeeds(t *testing.T) {
 	in := makeInputs(byEviction)
 	in.FreezesLive = false
@@ -151,7 +154,7 @@ func TestFollowEviction(t *testing.T) {
 		{name: "takes too long", in: makeInputs(evicting, now("03:30:06"), havingPods("b", "c", "d+-")), outcome: "Failed Timeout not complete after 1800 s: 2 pods are older than the tick, and 1 of 3 are not ready"},
 		{
 			name: "the budget never allows it", in: makeInputs(evicting, now("03:30:06"), havingPods("a", "b", "c"), refused("03:30:06")),
-			outcome: "Failed EvictionRefused not complete after 1800 s: 3 pods are older than the tick, and 0 of 3 are not ready; pod a cannot be evicted: the budget b",
+			outcome: "Failed EvictionRefused not complete after 1800 s: 3 pods are older than the tick; pod a cannot be evicted: the budget b",
 		},
 		{name: "is refused, and tried again soon", in: makeInputs(evicting, now("03:00:03"), havingPods("a", "b", "c"), refused("03:00:02")), wake: at("03:00:07"), refused: "pod a cannot be evicted: the budget b"},
 		{name: "and then", in: makeInputs(evicting, now("03:00:07"), havingPods("a", "b", "c"), refused("03:00:02")), evict: "a", wake: at("03:00:12"), refused: "pod a cannot be evicted: the budget b"},
@@ -206,7 +209,8 @@ func TestFollowEviction(t *testing.T) {
 
 func wasRefused(in *Input) { in.Restart.Status.Active.Eviction.Refused = "the budget b" }
 
-// The record of a success says how long the new pods took.
+// TestEvictionStartups checks that the history entry of a successful restart summarizes the startup
+// times of the new pods.
 func TestEvictionStartups(t *testing.T) {
 	in := makeInputs(evicting, now("03:00:06"), havingPods("d+", "e+", "f+"))
 	in.Pods.Startups["f"] = 9 * time.Second
@@ -217,7 +221,8 @@ func TestEvictionStartups(t *testing.T) {
 	}
 }
 
-// The age of pods is kept by evictions, too, whatever the update strategy.
+// TestEvictionForAge checks that restarts by eviction also enforce the maximum age of pods, with
+// any update strategy.
 func TestEvictionForAge(t *testing.T) {
 	in := makeInputs(byEviction, func(in *Input) {
 		in.Ticks, in.Restart.Spec.Schedule, in.Restart.Spec.MaxPodAgeSeconds = nil, "", 3600
@@ -232,7 +237,8 @@ func TestEvictionForAge(t *testing.T) {
 	}
 }
 
-// A tick that was claimed as a rollout and not sent is not sent once the method is another.
+// TestMethodIsEditedBeforeItIsSent checks that a tick that was claimed for a rollout is not sent
+// after the restart method was changed to Evict.
 func TestMethodIsEditedBeforeItIsSent(t *testing.T) {
 	d := Decide(makeInputs(active, unsent, now("03:00:02"), edited(func(s *tidekeeperv1.ScheduledRestartSpec) { s.Method = tidekeeperv1.MethodEvict })))
 	if r := d.Records; len(r) != 1 || r[0].Reason != tidekeeperv1.ReasonEdited || !d.Send.IsZero() {
@@ -240,8 +246,9 @@ func TestMethodIsEditedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-// A target without events is looked at often while a tick waits for it, and hardly ever while
-// nothing does: thousands that do not exist, suspended, cost next to nothing.
+// TestPoll checks that a target whose changes cause no events is read often while a tick waits for
+// it, and rarely otherwise, so that thousands of suspended ScheduledRestarts with missing targets
+// cost little.
 func TestPoll(t *testing.T) {
 	polled := func(in *Input) { in.Polled = true }
 	missing := func(in *Input) { in.Target, in.Unserved = nil, true }

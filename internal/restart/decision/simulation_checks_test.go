@@ -4,9 +4,11 @@
 package decision
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// check panics if the tick must not be started now.
+// check panics if a restart for the given tick must not start now.
 func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeperv1.Trigger) {
 	offset := s.offset
 	if trigger != tidekeeperv1.TriggerSchedule {
@@ -69,7 +71,8 @@ func (s *simulation) check(tick time.Time, t *workload.State, trigger tidekeeper
 	}
 }
 
-// account compares the records with all ticks that were due.
+// account compares the history entries with the ticks that were due, and panics if a tick is
+// missing or was decided twice.
 func (s *simulation) account() {
 	decided := map[start]int{}
 	sum := 0
@@ -90,7 +93,8 @@ func (s *simulation) account() {
 		if tick.After(last) {
 			last = tick
 		}
-		// After an edit the schedule starts from now, even if a clock was ahead.
+		// After an edit the schedule starts again from the current time, even if a clock was ahead
+		// before.
 		if decided[key] > 1 && !s.edits {
 			panic(fmt.Sprintf("the tick of %s was decided twice", formatTime(tick)))
 		}
@@ -98,14 +102,14 @@ func (s *simulation) account() {
 	for _, r := range s.records {
 		note(r.ScheduledTime.UTC(), r.Trigger, r.EarlierTicks)
 		started := s.starts[start{r.ScheduledTime.UTC(), r.Trigger}] > 0
-		// If another client's restart came first, this is the success of that restart, and so it is
-		// if that of another trigger was due in the same second.
+		// A tick may succeed without a restart of its own, if a restart by another client, or by
+		// another trigger in the same second, came first.
 		if r.Outcome == tidekeeperv1.OutcomeSucceeded && !started && r.Message == "" && !s.startedAt(r.ScheduledTime.UTC()) {
 			panic(fmt.Sprintf("the tick of %s is recorded as %s but was never started", formatTime(r.ScheduledTime.Time), r.Outcome))
 		}
 		if (r.Outcome == tidekeeperv1.OutcomeMissed || r.Outcome == tidekeeperv1.OutcomeSkipped) && started &&
-			// For a deleted workload this cannot be known, and after an edit the
-			// schedule starts from now, even if a clock was ahead before.
+			// The start is unknown for a deleted workload. After an edit the schedule starts again
+			// from the current time, even if a clock was ahead before.
 			r.Reason != tidekeeperv1.ReasonTargetNotFound && !s.edits {
 			panic(fmt.Sprintf("the tick of %s was started and is recorded as %s", formatTime(r.ScheduledTime.Time), r.Outcome))
 		}
@@ -127,7 +131,8 @@ func (s *simulation) account() {
 	if last.IsZero() || s.edits || s.ticks == nil {
 		return
 	}
-	// Every tick from the creation to the last decided one must be accounted for.
+	// Every tick from the creation of the ScheduledRestart to the last decided tick must be
+	// accounted for.
 	ticks := 0
 	for tick, ok := s.counted().Next(s.restart.CreationTimestamp.Time); ok && !tick.After(last); tick, ok = s.counted().Next(tick) {
 		ticks++
@@ -137,26 +142,27 @@ func (s *simulation) account() {
 	}
 }
 
-// startedAt reports whether a tick of that time was started, whatever its trigger.
+// startedAt reports whether any trigger has started a restart for a tick at the given time.
 func (s *simulation) startedAt(tick time.Time) bool {
 	return slices.ContainsFunc(Triggers, func(trigger tidekeeperv1.Trigger) bool { return s.starts[start{tick, trigger}] > 0 })
 }
 
-// Whatever happens, every tick is either started exactly once, within its deadline and never on
-// a broken workload, or recorded with the reason why not.
+// TestEveryTickOnce checks in random simulations that every tick is either started or recorded with
+// the reason for which it was not started. A restart must start exactly once, before its deadline,
+// and never on a broken workload.
 func TestEveryTickOnce(t *testing.T) {
-	// With TEST_ALL, as in make test-all, many more; fewer with the race detector, by which each takes
-	// six times as long, and which has nothing more to see in the next.
+	// make test-all runs more cases, and each night CASES sets three times as many. With the race
+	// detector each case takes six times as long, and more cases would not find more races.
 	cases := 4_000
-	switch all := os.Getenv("TEST_ALL") != ""; {
+	switch n, err := strconv.Atoi(cmp.Or(os.Getenv("CASES"), "20000")); {
+	case err != nil || n < 1_000:
+		t.Fatalf("CASES=%s: want a number of cases, at least 1000", os.Getenv("CASES"))
 	case raceDetector:
 		cases = 1_000
-	case all && os.Getenv("CI") != "":
-		cases = 60_000
-	case all:
-		cases = 20_000
+	case os.Getenv("TEST_ALL") != "":
+		cases = n
 	}
-	// Side by side, as no other package's tests take as long.
+	// Run the parts in parallel, because this is the slowest test of all packages.
 	const parts = 4
 	var sum tally
 	var lock sync.Mutex
@@ -179,10 +185,9 @@ func TestEveryTickOnce(t *testing.T) {
 	t.Logf("%d cases: %+v", cases, sum)
 }
 
-// tally counts what happened in cases: ticks that were started, of them those for the age of
-// pods and for changes, records, claims before the tick was due, those that were taken back, and ticks that
-// were frozen, or held back by a query, at the last moment; and pods that were evicted, and
-// evictions that were refused.
+// tally counts events in simulations: started ticks (ticks for pod age and for changes are also
+// counted as aged and changed), history entries, early claims, claims that were taken back, ticks
+// that a freeze or a query held back at the last moment, evicted pods, and rejected evictions.
 type tally struct{ started, aged, changed, recorded, claimed, takenBack, frozen, heldBack, evicted, refused int }
 
 func (t *tally) add(n tally) {
@@ -198,7 +203,8 @@ func (t *tally) add(n tally) {
 	t.refused += n.refused
 }
 
-// playCase plays a case, and fails the test if a promise is broken in it.
+// playCase runs the simulation with the given seed, and fails the test if a check of the simulation
+// panics.
 func playCase(t *testing.T, seed uint64) tally {
 	t.Helper()
 	s := newSimulation(seed)
@@ -229,8 +235,8 @@ func playCase(t *testing.T, seed uint64) tally {
 	return n
 }
 
-// mustBeStorable panics if the API server would refuse the status because of a time: it
-// requires years with four digits, in UTC.
+// mustBeStorable panics if the API server would reject a time in the status. Times must have a year
+// of four digits in UTC.
 func mustBeStorable(status *tidekeeperv1.ScheduledRestartStatus) {
 	times := []*metav1.Time{status.NextScheduleTime, status.NextAgeTime, status.LastAgeTime, status.NextChangeTime, status.LastScheduleTime, status.LastSuccessfulTime, status.LastRequestTime, status.PendingRequestTime}
 	if status.Active != nil {

@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A change that waits is served when it can be, and one that has not happened is not foreseen.
+// TestForecastOfChanges checks that the restart for a pending change starts as soon as possible,
+// and that without a change no restart is forecast.
 func TestForecastOfChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
 		restarts []*tidekeeperv1.ScheduledRestart
@@ -35,6 +37,38 @@ func TestForecastOfChanges(t *testing.T) {
 			f := play(t, func(in *Input) { in.Restarts, in.Limits.MaxConcurrent = tt.restarts, 1 })
 			if diff := cmp.Diff(tt.want, lines(f)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestForecastOfAChangeThatWaits checks that a change whose restart still waits at the end of the
+// forecast is listed, even if changes are the only trigger of its ScheduledRestart.
+func TestForecastOfAChangeThatWaits(t *testing.T) {
+	oldPods := func(due string) func(*tidekeeperv1.ScheduledRestart) {
+		return func(r *tidekeeperv1.ScheduledRestart) {
+			r.Spec.MaxPodAgeSeconds, r.Status.NextAgeTime = 86400, metaAt(due)
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*tidekeeperv1.ScheduledRestart)
+		want   string
+		by     tidekeeperv1.Trigger
+	}{
+		"a change alone":           {func(*tidekeeperv1.ScheduledRestart) {}, "shop/web tick 02:58:00 waits TargetPaused", tidekeeperv1.TriggerChange},
+		"a change, and young pods": {oldPods("05:00:00"), "shop/web tick 02:58:00 waits TargetPaused", tidekeeperv1.TriggerChange},
+		"older pods":               {oldPods("02:30:00"), "shop/web tick 02:30:00 waits TargetPaused", tidekeeperv1.TriggerAge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := play(t, func(in *Input) {
+				in.Restarts = []*tidekeeperv1.ScheduledRestart{nightly("shop", "web", changed("02:58:00"), tt.change)}
+				in.Targets = targets(func(s *workload.State) { s.Paused = true }, "web")
+			})
+			if diff := cmp.Diff([]string{tt.want}, lines(f)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			if got := f.Waiting[0].Trigger; got != tt.by {
+				t.Errorf("trigger %s, want %s", got, tt.by)
 			}
 		})
 	}

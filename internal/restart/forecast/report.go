@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// report builds the forecast during the simulation.
+// report collects the results of a forecast during the simulation.
 type report struct {
 	Forecast
 	namespace string
-	// left is the number of ticks that may still be listed.
+	// left is the number of further ticks that may be listed.
 	left int
 }
 
@@ -33,10 +33,11 @@ func newReport(in *Input) report {
 	}
 }
 
-// shows reports whether the ticks of an object are reported.
+// shows reports whether the forecast includes the ticks of the given ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
 
-// list appends a tick to a list unless the maximum is reached, and reports whether it did.
+// list appends a tick to the given list unless the maximum number of listed ticks is reached, and
+// reports whether it did.
 func (r *report) list(list *[]Tick, t Tick) bool {
 	if r.left == 0 {
 		r.Summary.Unlisted++
@@ -47,7 +48,7 @@ func (r *report) list(list *[]Tick, t Tick) bool {
 	return true
 }
 
-// start reports that a restart starts, or is in progress at the beginning.
+// start records that a restart starts, or that it is in progress when the forecast begins.
 func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	if !r.shows(o) {
 		return
@@ -73,13 +74,13 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 	r.Minutes[i].Started++
 }
 
-// minute returns the index of a minute in the list of minutes, or the index at which to insert it.
+// minute returns the index of the given minute in Minutes, or the index at which to insert it.
 func (r *report) minute(of time.Time) (i int, found bool) {
 	of = of.Truncate(time.Minute)
 	return slices.BinarySearchFunc(r.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
 }
 
-// end reports that the restart in progress ends.
+// end records that a ScheduledRestart's restart in progress ends.
 func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	if !r.shows(o) {
 		return
@@ -90,7 +91,7 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	case tidekeeperv1.OutcomeFailed:
 		r.Summary.Failed++
 	case tidekeeperv1.OutcomeMissed, tidekeeperv1.OutcomeSkipped:
-		// The tick was claimed and not sent.
+		// The tick was claimed but never sent.
 		completion = time.Time{}
 		r.countNotStarted(record)
 	}
@@ -103,7 +104,8 @@ func (r *report) end(o *object, record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// takeBack reports that a restart that was in progress at the beginning was not sent and is no longer wanted.
+// takeBack records that a restart that was in progress when the forecast began was never sent and
+// is no longer necessary.
 func (r *report) takeBack(o *object) {
 	if !r.shows(o) {
 		return
@@ -116,7 +118,7 @@ func (r *report) takeBack(o *object) {
 	}
 }
 
-// notStarted reports that a tick is missed or skipped.
+// notStarted records that a tick is missed or skipped.
 func (r *report) notStarted(o *object, record *tidekeeperv1.RestartRecord) {
 	if !r.shows(o) {
 		return
@@ -136,7 +138,7 @@ func (r *report) countNotStarted(record *tidekeeperv1.RestartRecord) {
 	}
 }
 
-// waits records whether a tick of an object is due and undecided.
+// waits records whether any tick of a ScheduledRestart is due and undecided.
 func (r *report) waits(o *object, waits bool) {
 	if waits == o.waits || !r.shows(o) {
 		return
@@ -148,14 +150,15 @@ func (r *report) waits(o *object, waits bool) {
 	}
 }
 
-// pass records that nothing happens between two times.
+// pass records that no event happens between the two times. If a minute ends in between, it stores
+// the number of waiting ScheduledRestarts for that minute.
 func (r *report) pass(from, to time.Time) {
 	if i, found := r.minute(from); found && to.Sub(r.Minutes[i].Time) >= time.Minute {
 		r.Minutes[i].Waiting = r.Summary.Waiting
 	}
 }
 
-// finish completes the report at the end of the simulation.
+// finish adds the waiting ticks, sorts the started ticks, and returns the completed forecast.
 func (r *report) finish(objects []*object) Forecast {
 	for _, o := range objects {
 		if o.waits {
@@ -168,7 +171,7 @@ func (r *report) finish(objects []*object) Forecast {
 	return r.Forecast
 }
 
-// waitingTick returns the waiting tick of an object.
+// waitingTick describes the waiting tick of a ScheduledRestart.
 func waitingTick(o *object) Tick {
 	status := &o.restart.Status
 	tick, trigger := status.PendingRequestTime, tidekeeperv1.TriggerRequest
@@ -176,6 +179,8 @@ func waitingTick(o *object) Tick {
 	case tick != nil:
 	case o.scheduled:
 		tick, trigger = status.NextScheduleTime, tidekeeperv1.TriggerSchedule
+	case status.NextAgeTime == nil || status.NextChangeTime.Before(status.NextAgeTime):
+		tick, trigger = status.NextChangeTime, tidekeeperv1.TriggerChange
 	default:
 		tick, trigger = status.NextAgeTime, tidekeeperv1.TriggerAge
 	}

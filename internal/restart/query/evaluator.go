@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	// sharedFor is the time for which an answer is shared by all restarts with the same query.
+	// sharedFor is the time for which restarts with the same rendered query share an answer.
 	sharedFor = 2 * time.Second
-	// perSecond limits the rate of queries of this process, and atOnce the number of concurrent queries.
+	// perSecond limits this process's rate of queries; atOnce limits bursts of queries.
 	perSecond = 20
 	atOnce    = 10
 )
 
-// Evaluator runs the queries about restarts in the background. Its methods do not block.
+// Evaluator runs the queries for restarts in the background. Its methods do not block.
 type Evaluator struct {
 	queries []named
 	ask     func(ctx context.Context, query string) (string, error)
 	metrics *Metrics
 	clock   clock.PassiveClock
-	// answered is called when all queries about a restart are answered.
+	// answered is called with a ScheduledRestart when the queries for its restart have been
+	// answered.
 	answered func(types.NamespacedName)
 
 	limit  *rate.Limiter
@@ -39,7 +40,7 @@ type Evaluator struct {
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*object
-	// shared has the recent answers, by query name and text.
+	// shared holds recent answers, keyed by the name and the rendered text of the query.
 	shared map[string]shared
 }
 
@@ -48,20 +49,20 @@ type named struct {
 	query template
 }
 
-// object is the state of the queries about one restart.
+// object is the state of the queries for one restart.
 type object struct {
 	workload string
 	answer   *decision.Answer
 	asking   bool
 }
 
-// shared is a recent answer to a query.
+// shared is a recent answer to a query, and the time of the answer.
 type shared struct {
 	closed string
 	at     time.Time
 }
 
-// New returns an Evaluator with the queries of a file; nil if the file is "".
+// New returns an Evaluator for the queries in the given file; nil if the file is "".
 func New(file string, metrics *Metrics, c clock.PassiveClock, answered func(types.NamespacedName)) (*Evaluator, error) {
 	if file == "" {
 		return nil, nil
@@ -93,8 +94,8 @@ func newEvaluator(ask func(context.Context, string) (string, error), metrics *Me
 	}
 }
 
-// Answer returns the last answer about a restart of a workload; nil if there is none yet. It returns nil for
-// a nil Evaluator.
+// Answer returns the last answer for a restart of the given workload. It is nil if there is no
+// answer yet, or if the Evaluator is nil.
 func (g *Evaluator) Answer(key types.NamespacedName, workload string) *decision.Answer {
 	if g == nil {
 		return nil
@@ -107,8 +108,8 @@ func (g *Evaluator) Answer(key types.NamespacedName, workload string) *decision.
 	return nil
 }
 
-// Ask starts the queries about a restart of a workload, unless they are already running. The queries outlive
-// the context: each has a time limit of its own.
+// Ask starts the queries for a restart of the given workload, unless they are already running. The
+// queries continue when the context is cancelled, since each query has its own time limit.
 func (g *Evaluator) Ask(ctx context.Context, key types.NamespacedName, workload string) {
 	g.mu.Lock()
 	o := g.objects[key]
@@ -131,7 +132,7 @@ func (g *Evaluator) Ask(ctx context.Context, key types.NamespacedName, workload 
 	}()
 }
 
-// Forget drops the state of a restart.
+// Forget drops the state of the queries for a restart.
 func (g *Evaluator) Forget(key types.NamespacedName) {
 	if g == nil {
 		return
@@ -141,8 +142,8 @@ func (g *Evaluator) Forget(key types.NamespacedName) {
 	delete(g.objects, key)
 }
 
-// askAll runs the queries one after the other until the first that has a result or fails, and returns its
-// name and the reason.
+// askAll runs the queries one after the other until a query fails or returns results. It then
+// returns the name of that query and the reason. It returns "" if the restart may start.
 func (g *Evaluator) askAll(ctx context.Context, namespace, workload string) (closed string) {
 	for _, q := range g.queries {
 		if closed := g.askShared(ctx, q.name, q.query.render(namespace, workload)); closed != "" {
@@ -152,7 +153,7 @@ func (g *Evaluator) askAll(ctx context.Context, namespace, workload string) (clo
 	return ""
 }
 
-// askShared runs a query, or returns a recent answer to the same query.
+// askShared runs a query, or returns the answer if the same query was answered recently.
 func (g *Evaluator) askShared(ctx context.Context, name, query string) (closed string) {
 	question := name + " " + query
 	said, _, _ := g.flight.Do(question, func() (any, error) {
@@ -180,7 +181,7 @@ func (g *Evaluator) askOne(ctx context.Context, name, query string) (closed stri
 	switch {
 	case err != nil:
 		g.metrics.observe(name, resultError, took)
-		return fmt.Sprintf("closed by query %s, which failed: %s", name, err)
+		return fmt.Sprintf("closed, as query %s failed: %s", name, err)
 	case result != "":
 		g.metrics.observe(name, resultClosed, took)
 		return fmt.Sprintf("closed by query %s: %s", name, result)
@@ -189,7 +190,7 @@ func (g *Evaluator) askOne(ctx context.Context, name, query string) (closed stri
 	return ""
 }
 
-// keep stores an answer for restarts with the same query, and drops old answers.
+// keep stores an answer for other restarts with the same query, and drops outdated answers.
 func (g *Evaluator) keep(question, closed string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 var shop = types.NamespacedName{Namespace: "shop", Name: "nightly"}
 
-// asked is a gate whose queries are answered by a test.
+// asked is an Evaluator whose queries are answered by the test instead of a Prometheus server.
 type asked struct {
 	*Evaluator
 	clock   *clocktesting.FakePassiveClock
@@ -59,7 +59,8 @@ func newAsked(t *testing.T, queries ...string) *asked {
 	return a
 }
 
-// now asks about a restart of the workload web, and returns what closes the gate.
+// now runs the queries for a restart of the workload web, and returns the reason for which the
+// restart must not start.
 func (a *asked) now(t *testing.T, key types.NamespacedName) string {
 	t.Helper()
 	const workload = "web"
@@ -110,7 +111,7 @@ func TestEvaluator(t *testing.T) {
 	a.clock.SetTime(a.clock.Now().Add(sharedFor))
 	a.answers(func(string) (string, error) { return "", errors.New("no answer within 5s") })
 	before := a.count()
-	if closed, want := a.now(t, shop), "closed by query first, which failed: no answer within 5s"; closed != want {
+	if closed, want := a.now(t, shop), "closed, as query first failed: no answer within 5s"; closed != want {
 		t.Errorf("closed: %q, want %q", closed, want)
 	}
 	if n := a.count() - before; n != 1 {
@@ -131,7 +132,8 @@ func TestEvaluator(t *testing.T) {
 	}
 }
 
-// Ten thousand restarts that are due at once ask what is the same for all of them once.
+// TestTheSameIsAskedOnce checks that a single query is sent for many restarts that have the same
+// rendered query and are due at the same time.
 func TestTheSameIsAskedOnce(t *testing.T) {
 	a := newAsked(t, `ALERTS{severity="page"}`)
 	release := make(chan struct{})
@@ -140,7 +142,7 @@ func TestTheSameIsAskedOnce(t *testing.T) {
 	for i := range keys {
 		keys[i] = types.NamespacedName{Namespace: "shop", Name: string(rune('a' + i))}
 		a.Ask(t.Context(), keys[i], "web")
-		a.Ask(t.Context(), keys[i], "web") // It is being asked.
+		a.Ask(t.Context(), keys[i], "web") // The queries for this restart are already running.
 	}
 	close(release)
 	for range keys {
@@ -166,7 +168,8 @@ func TestTheSameIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Queries that differ from object to object are limited.
+// TestQueriesAreLimited checks the rate limit when each ScheduledRestart has a different rendered
+// query.
 func TestQueriesAreLimited(t *testing.T) {
 	a := newAsked(t, `up{name=$name}`)
 	begun := time.Now()
@@ -206,7 +209,7 @@ func TestNew(t *testing.T) {
 	}
 	g.Ask(t.Context(), shop, "web")
 	<-said
-	if answer, want := g.Answer(shop, "web"), "closed by query alerts, which failed: dial: connect: connection refused"; answer.Closed != want {
+	if answer, want := g.Answer(shop, "web"), "closed, as query alerts failed: dial: connect: connection refused"; answer.Closed != want {
 		t.Errorf("%q, want %q", answer.Closed, want)
 	}
 }

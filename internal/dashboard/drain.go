@@ -1,0 +1,79 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/drain"
+	"tidekeeper.dev/tidekeeper/internal/view"
+)
+
+// Drain describes the blockers of draining a node, except pods that fit nowhere else.
+type Drain struct {
+	// Pods is the number of pods that a drain would move or delete.
+	Pods     int
+	Blockers []drain.Blocker
+	// Problem explains why the blockers are unknown. NoVolumes explains why volumes are not
+	// evaluated. Both are "" otherwise.
+	Problem, NoVolumes string
+}
+
+// drain returns the blockers of draining a node. It returns false while they are being looked up.
+func (q *questions) drain(node *corev1.Node, others []*corev1.Node) (Drain, bool) {
+	return look(q, &q.drains, node.Name, func(ctx context.Context) Drain { return q.cluster.Drain(ctx, node, others, q.now) })
+}
+
+// drainPanel is the section of the node panel that shows the blockers of draining the node.
+type drainPanel struct {
+	Pods int
+	// Unknown explains why the blockers are unknown. NoVolumes explains why volumes are not
+	// evaluated.
+	Unknown, NoVolumes string
+	Rows               []drainRow
+	// More is the number of blockers that the table omits.
+	More    int
+	AtMost  []string
+	Command string
+}
+
+// drainRow shows a blocker of a drain.
+type drainRow struct {
+	drain.Blocker
+	Name string // name of the workload, with its namespace
+	// Since is the time since which the pods block the drain, or nil if it is unknown.
+	Since *shownTime
+}
+
+// drainPanelOf returns the blockers of draining a node. loss lists the pods that do not fit on
+// other nodes, which are blockers, too.
+func (r *request) drainPanelOf(node *corev1.Node, loss capacity.Loss) *drainPanel {
+	p := &drainPanel{Command: Command([]string{"kubectl", "tide", "pools", "blockers", "--node", node.Name})}
+	found, known := r.asks.drain(node, r.snapshot.nodes())
+	if !known {
+		found.Problem = errNoAnswer.Error()
+	}
+	if p.Unknown = found.Problem; p.Unknown != "" {
+		return p
+	}
+	all := view.NodeBlockers{Node: node.Name, Pods: found.Pods, Blockers: append([]drain.Blocker{}, found.Blockers...)}
+	all.AddLoss(loss)
+	p.Pods, p.NoVolumes, p.AtMost = all.Pods, found.NoVolumes, all.AtMost
+	for _, b := range all.Blockers {
+		if len(p.Rows) == mostPodRows {
+			p.More++
+			continue
+		}
+		row := drainRow{Blocker: b, Name: b.Namespace + "/" + b.Workload}
+		if b.Since != nil {
+			since := ago(b.Since.Time, r.now(), r.local())
+			row.Since = &since
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
