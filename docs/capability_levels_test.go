@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Each item of test/capability-levels.md names a test, or says that it is not
-// applicable or missing; and the overview has counted right.
+// TestCapabilityLevelsAreComplete checks test/capability-levels.md: each item names a test or is
+// marked as not applicable or missing, and the totals in the overview are right.
 func TestCapabilityLevelsAreComplete(t *testing.T) {
 	text, err := os.ReadFile("../test/capability-levels.md")
 	if err != nil {

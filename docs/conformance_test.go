@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// controls are the controls of the levels 1 and 2 of the OSPS Baseline v2026.02.19.
+// controls maps levels 1 and 2 of the OSPS Baseline v2026.02.19 to the IDs of their controls.
 var controls = map[string]string{
 	"1": "AC-01.01 AC-02.01 AC-03.01 AC-03.02 BR-01.01 BR-01.03 BR-03.01 BR-03.02 BR-07.01 DO-01.01 DO-02.01 GV-02.01 GV-03.01 " +
 		"LE-02.01 LE-02.02 LE-03.01 LE-03.02 QA-01.01 QA-01.02 QA-02.01 QA-04.01 QA-05.01 QA-05.02 VM-02.01",
@@ -23,8 +23,9 @@ var controls = map[string]string{
 		"SA-01.01 SA-02.01 SA-03.01 VM-01.01 VM-03.01 VM-04.01",
 }
 
-// CONFORMANCE.md has each control, says of those that are met where that can be seen, and has counted
-// right. TestNamedFilesExist follows the links.
+// TestConformanceIsComplete checks CONFORMANCE.md: it lists each control, links to evidence for
+// each control that is met, and has the right totals in its overview. TestNamedFilesExist checks
+// the links.
 func TestConformanceIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../CONFORMANCE.md")
 	if err != nil {
@@ -53,7 +54,8 @@ func TestConformanceIsComplete(t *testing.T) {
 	}
 }
 
-// No file of the repository is an executable for a machine, as OSPS-QA-05.01 asks.
+// TestNoExecutablesAreKept checks that the repository contains no binary executables, which
+// OSPS-QA-05.01 requires.
 func TestNoExecutablesAreKept(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {
@@ -63,7 +65,7 @@ func TestNoExecutablesAreKept(t *testing.T) {
 		head := make([]byte, 4)
 		file, err := os.Open(filepath.Join(root, name))
 		if err != nil {
-			continue // deleted, and not committed yet
+			continue // deleted in the worktree, but still in the index
 		}
 		_, _ = file.Read(head)
 		_ = file.Close()

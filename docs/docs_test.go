@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the documents, and what keeps them true.
+// Package docs contains the documentation and tests that keep it correct.
 package docs
 
 import (
@@ -17,10 +17,11 @@ import (
 
 const root = ".."
 
-// kit is the folder of the test kit, which has pages of its own.
+// kit is the folder of the test kit, whose pages are also part of the documentation.
 const kit = "sandbox"
 
-// pages returns the text of each page of the repository, by its path from the root.
+// pages returns the content of each Markdown page in the repository, keyed by its path from the
+// root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	result := map[string]string{}
@@ -48,7 +49,7 @@ func pages(t *testing.T) map[string]string {
 	return result
 }
 
-// testFunctions returns the names of all tests, fuzz tests and benchmarks.
+// testFunctions returns the names of the repository's tests, fuzz tests and benchmarks.
 func testFunctions(t *testing.T) []string {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
@@ -69,8 +70,8 @@ func testFunctions(t *testing.T) []string {
 	return names
 }
 
-// Every test that a page names is there. One that ends with … stands for all
-// that begin so.
+// TestNamedTestsExist checks that every test named in a page exists. A name that ends with … stands
+// for all tests with this prefix.
 func TestNamedTestsExist(t *testing.T) {
 	functions := testFunctions(t)
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*…?)`")
@@ -89,8 +90,8 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// Every file that a page links to, or names by its path from the root, or from the folder of the
-// kit in a page of the kit, is there.
+// TestNamedFilesExist checks that every file exists that a page links to or names by its path from
+// the root. A page of the test kit may also name a file by its path from the kit's folder.
 func TestNamedFilesExist(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
 	path := regexp.MustCompile("`((?:api|charts|cmd|config|docs|hack|internal|sandbox|test)/[\\w./-]*[\\w/])`")
@@ -113,7 +114,7 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-// test/origins.md has all rows.
+// TestOriginsAreComplete checks that test/origins.md has every row, and that each row names a test.
 func TestOriginsAreComplete(t *testing.T) {
 	text, err := os.ReadFile("../test/origins.md")
 	if err != nil {

@@ -12,11 +12,13 @@ import (
 	"testing"
 )
 
-// maxDoorLines is how long the README of a product may be: a door and no room.
+// maxDoorLines is the maximum number of lines in a product's README, which is only an entrance with
+// links to the other pages.
 const maxDoorLines = 120
 
-// The README of each product is short, and that of the operator has the two commands that work on a
-// fresh machine. Links lead from there to every page.
+// TestDoors checks that each product's README is short, that the operator's README contains the two
+// commands that work on a new machine, and that links lead from the operator's README to every
+// page.
 func TestDoors(t *testing.T) {
 	all := pages(t)
 	for _, door := range []string{"README.md", kit + "/README.md"} {
@@ -45,7 +47,7 @@ func TestDoors(t *testing.T) {
 	}
 	follow("README.md")
 	for page := range all {
-		// A link to a folder leads to its pages.
+		// A link to a folder counts as a link to each of its pages.
 		if !reached[page] && !reached[filepath.Dir(page)] {
 			t.Errorf("no links lead from the README to %s", page)
 		}
@@ -54,7 +56,7 @@ func TestDoors(t *testing.T) {
 
 var pageLink = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
 
-// targets returns the files that a page links to, by their paths from the root.
+// targets returns the files to which a page links, as paths from the root.
 func targets(page, text string) []string {
 	var files []string
 	for _, match := range pageLink.FindAllStringSubmatch(text, -1) {
@@ -65,7 +67,7 @@ func targets(page, text string) []string {
 	return files
 }
 
-// Every heading that a link leads to is on its page.
+// TestLinkedHeadingsExist checks that every heading to which a link refers exists.
 func TestLinkedHeadingsExist(t *testing.T) {
 	all := pages(t)
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
@@ -100,8 +102,8 @@ var (
 	notInNames = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// anchors returns the names that headings of a page have in links: lower case, with hyphens for blanks
-// and without punctuation, and with a number if there are several of a name.
+// anchors returns the anchors of a page's headings: lower case, with hyphens for spaces and without
+// punctuation, and with a number if several headings have the same name.
 func anchors(text string) []string {
 	var names []string
 	seen := map[string]int{}

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// The folder tree in architecture.md has all folders, and no other. Of those below
-// listed, it has each folder; of the rest the top ones suffice.
+// TestArchitectureTree checks that the folder tree in architecture.md lists only existing folders
+// and is complete. It must contain each subfolder of cmd, internal and test; of the other folders,
+// only the top level is required.
 func TestArchitectureTree(t *testing.T) {
 	text, err := os.ReadFile("architecture.md")
 	if err != nil {
@@ -54,7 +55,7 @@ func TestArchitectureTree(t *testing.T) {
 	}
 }
 
-// folders returns the folders in a folder that are not hidden, built or test data.
+// folders returns a folder's subfolders, without hidden folders, build results and test data.
 func folders(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -75,7 +76,8 @@ var (
 	goFile  = regexp.MustCompile(`\b\w+\.go\b`)
 )
 
-// A package comment that lists files lists all of them, and no other.
+// TestPackageMaps checks that if a package comment lists files, it lists exactly the package's
+// non-test files.
 func TestPackageMaps(t *testing.T) {
 	maps := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

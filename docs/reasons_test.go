@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// reference/reasons.md says what to do about each reason of a condition, a tick or an event, and has
-// no others.
+// TestReasonsAreComplete checks that reference/reasons.md describes how to react to each reason of
+// a condition, a tick or an event, and lists no other reasons.
 func TestReasonsAreComplete(t *testing.T) {
 	text, err := os.ReadFile("reference/reasons.md")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestReasonsAreComplete(t *testing.T) {
 	}
 }
 
-// constantsOf returns the values of a file's string constants whose names have the prefix.
+// constantsOf returns the values of a file's string constants whose names have the given prefix.
 func constantsOf(t *testing.T, file, prefix string) (values []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -56,9 +56,10 @@ type ScheduledRestartStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ConfigHash string `json:"configHash,omitempty"`
 
-	// ConfigTime is a time at which the content was that of configHash. Other content that has
-	// not been modified since, as far as its objects say, was changed by an edit that leaves no
-	// time, such as the removal of a key.
+	// configTime is a time at which the ConfigMaps and Secrets had the content of configHash. If
+	// the content differs although no object records a later modification, it was changed by an
+	// edit without a timestamp, such as the removal of a key.
+	//
 	// +optional
 	ConfigTime *metav1.Time `json:"configTime,omitempty"`
 
@@ -102,7 +103,7 @@ type ScheduledRestartStatus struct {
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 
 	// lastRequestTime is the value of the annotation tidekeeper.dev/restart-now for the last
-	// request that has an outcome.
+	// request whose restart was started, or that got an outcome without a restart.
 	//
 	// +optional
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`

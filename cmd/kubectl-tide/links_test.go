@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The plugin shares packages with the manager, but links nothing that only a manager
-// needs. client-go's own leaderelection is linked all the same: controller-runtime's
-// client registers its metrics.
+// TestPluginLinksNoManager checks that the plugin does not link packages that only a manager needs.
+// The exception is client-go's leaderelection package, because controller-runtime's client
+// registers its metrics.
 func TestPluginLinksNoManager(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-tide is the kubectl plugin: kubectl tide. This package is only the process;
-// see internal/cli.
+// Command kubectl-tide is the kubectl plugin "kubectl tide". This package only starts the process;
+// see internal/cli for the commands.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl: all ways to log in
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // register all authentication plugins of kubectl
 
 	"tidekeeper.dev/tidekeeper/internal/cli"
 )
@@ -20,7 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
-		stop() // A second Ctrl-C ends the process immediately.
+		stop() // Restore the default handling, so that a second Ctrl-C ends the process immediately.
 	}()
 	os.Exit(cli.Run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// newCleanup returns the command cleanup, which helm uninstall runs before it removes the
+// newCleanup returns the subcommand cleanup, which helm uninstall runs before it deletes the
 // manager.
 func newCleanup() *cobra.Command {
 	opts := manager.NewOptions()

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// addFlags adds --timeout to a command, and the named flags of the manager. It panics if the
-// manager has no such flag.
+// addFlags adds the flag --timeout, and the manager's flags named in shared, to a command. `until`
+// completes the help text of --timeout. addFlags panics if the manager lacks one of the flags.
 func addFlags(cmd *cobra.Command, opts *manager.Options, timeout *time.Duration, until string, shared ...string) {
 	var sets cliflag.NamedFlagSets
 	own := sets.FlagSet(cmd.Name())

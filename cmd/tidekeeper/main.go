@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tidekeeper runs the Tidekeeper manager (internal/manager), checks an installation,
-// and cleans up before its removal (internal/installation). This package is only the command
-// line.
+// Command tidekeeper runs the Tidekeeper manager (internal/manager). Its subcommands check an
+// installation, and clean up before its removal (internal/installation). This package only defines
+// the command line.
 package main
 
 import (
@@ -25,7 +25,8 @@ import (
 )
 
 func main() {
-	// The first SIGTERM or SIGINT stops in order, a second at once.
+	// The first SIGTERM or SIGINT starts a graceful shutdown; the second ends the process
+	// immediately.
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -36,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		// A line for each problem.
+		// Print each joined error on its own line.
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintln(stderr, "Error:", strings.TrimRight(line, "\n"))
 		}
@@ -55,7 +56,7 @@ func newCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return manager.Run(cmd.Context(), opts)
 		},
-		// run prints errors itself, and a usage text would bury them.
+		// run prints the error itself, which a usage message would bury.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -75,8 +76,8 @@ func newCommand() *cobra.Command {
 	return cmd
 }
 
-// description returns the text of --help before the flags: the purpose of each controller, and
-// the other commands.
+// description returns the part of the --help output before the flags. It describes the purpose of
+// each controller, and the subcommands.
 func description(controllers []controller.Definition, commands []*cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(`tidekeeper runs the Tidekeeper manager: it keeps the labels, annotations and taints

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// The test binary acts as tidekeeper when it is started with this
-// variable, so that these tests need no build before them.
+// actAsTidekeeper is the environment variable that makes the test binary run as tidekeeper, so that
+// the tests need no separate build.
 const actAsTidekeeper = "TIDEKEEPER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Wrong input gets one line that says what is wrong, exit code 1, and nothing
-// else: no usage text, no log, no stack trace.
+// TestWrongInput checks that invalid input results in a one-line error and exit code 1, without a
+// usage message, log output or a stack trace.
 func TestWrongInput(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
@@ -124,8 +124,8 @@ func TestHelpShowsFlagsInGroups(t *testing.T) {
 	}
 }
 
-// tidekeeper runs the program in an environment where no cluster can be found
-// but through env and args.
+// tidekeeper runs the program with the given environment and arguments. It can reach a cluster only
+// through env and args.
 func tidekeeper(t *testing.T, home string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -1,11 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cert-manager runs controllers of cert-manager, unchanged, for the tests beside it.
+// Command cert-manager runs cert-manager's unmodified controllers for the tests in test/neighbors.
 //
-// The main package of cert-manager is a module of its own that module proxies do not serve. This
-// one starts the controllers in the same way, with its defaults, but only those of certificates
-// from Issuers that are self-signed or a CA, and without leader election, probes and metrics.
+// cert-manager's own main package is in a separate module that module proxies do not serve. This
+// command starts the controllers in the same way and with the same defaults as that package. It
+// starts only the controllers for certificates from self-signed and CA Issuers, without leader
+// election, probes and metrics.
 package main
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	logf "github.com/cert-manager/cert-manager/pkg/logs"
 
-	// Each adds a controller to those that are known, or a kind of issuer.
+	// Each of these imports registers a controller or a kind of issuer.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
@@ -53,7 +54,7 @@ func main() {
 }
 
 func run(ctx context.Context, kubeconfig, namespace string) error {
-	// The values are cert-manager's own defaults.
+	// These values are cert-manager's own defaults.
 	const workers = 5
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{
 		Kubeconfig:         kubeconfig,
@@ -82,7 +83,7 @@ func run(ctx context.Context, kubeconfig, namespace string) error {
 		}
 		group.Go(func() error { return c.Run(workers, ctx) })
 	}
-	// Not before all controllers have asked for their informers.
+	// The informers must be started after all controllers have requested them.
 	shared.SharedInformerFactory.Start(ctx.Done())
 	shared.KubeSharedInformerFactory.Start(ctx.Done())
 	return group.Wait()

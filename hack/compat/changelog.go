@@ -13,8 +13,8 @@ var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
 )
 
-// namedBreaks returns what the changelog names in list items that begin with **Breaking**, in the
-// sections above that of a version:
+// namedBreaks returns the set of names in the changelog's list items that begin with **Breaking**, in
+// the sections above the section of the given version:
 //
 //   - **Breaking**: `flag tidekeeper --old`: use --new.
 func namedBreaks(changelog, version string) map[string]bool {
@@ -33,7 +33,7 @@ func namedBreaks(changelog, version string) map[string]bool {
 
 var heading = regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+[^\]]*)\]`)
 
-// releasedVersions returns the versions that the changelog has a section for, the newest first.
+// releasedVersions returns the versions with a section in the changelog, newest first.
 func releasedVersions(changelog string) []string {
 	var versions []string
 	for _, match := range heading.FindAllStringSubmatch(changelog, -1) {

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// collect returns the surface of the tree in the current folder.
+// collect returns the surface of the source tree in the current folder.
 func collect() (surface, error) {
 	s := surface{}
 	for _, set := range manager.NewOptions().Flags().FlagSets {
@@ -35,7 +35,7 @@ func collect() (surface, error) {
 	)
 }
 
-// addFlag adds a flag, and its short form.
+// addFlag adds a flag and its short form.
 func (s surface) addFlag(program string, f *pflag.Flag) {
 	flag := thing{Type: f.Value.Type(), Default: strings.Trim(f.DefValue, "[]")}
 	if limits := f.Annotations[options.RangeAnnotation]; len(limits) == 2 {
@@ -47,7 +47,8 @@ func (s surface) addFlag(program string, f *pflag.Flag) {
 	}
 }
 
-// addCommand adds a command of the plugin, with its flags, the JSON that it prints and its subcommands.
+// addCommand adds a command of the plugin with its flags, the fields of its JSON output, and its
+// subcommands.
 func (s surface) addCommand(cmd *cobra.Command) {
 	name := strings.Replace(cmd.CommandPath(), "kubectl-tide", "kubectl tide", 1)
 	s["command "+name] = thing{}
@@ -72,7 +73,7 @@ func (s surface) addCommand(cmd *cobra.Command) {
 	}
 }
 
-// metricRow is a row of the table of metrics, which make generate writes.
+// metricRow matches a row in the table of metrics that make generate writes.
 var metricRow = regexp.MustCompile("(?m)^\\| `(tidekeeper_\\w+)` \\| (\\w+) \\| ([^|]*) \\|")
 
 func (s surface) addMetrics(page string) error {
@@ -90,7 +91,7 @@ func (s surface) addMetrics(page string) error {
 	return nil
 }
 
-// addChartValues adds the values of the chart, each with its default.
+// addChartValues adds the chart's values with their defaults.
 func (s surface) addChartValues(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

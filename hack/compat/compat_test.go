@@ -63,7 +63,8 @@ func TestBreaksOfASurface(t *testing.T) {
 	}
 }
 
-// The surface of the tree has things of each kind; those named here are in the documentation.
+// TestSurfaceOfTheTree checks that the surface contains entries of each type. All entries named
+// here are documented.
 func TestSurfaceOfTheTree(t *testing.T) {
 	t.Chdir("../..")
 	s, err := collect()
@@ -86,7 +87,8 @@ func TestSurfaceOfTheTree(t *testing.T) {
 	}
 }
 
-// A break passes if the changelog names it above the section of the version that had it.
+// TestNamedBreaksPass checks that a breaking change is allowed if the changelog names it above the
+// latest version's section.
 func TestNamedBreaksPass(t *testing.T) {
 	const changelog = "# Changelog\n\n## [Unreleased]\n\n- Other things, `flag b`.\n- **Breaking**: `flag\n  a` is gone: use `flag b`.\n\n" +
 		"## [0.1.0] - 2026-11-26\n\n- **Breaking**: `flag c`.\n"

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// constantsOf returns the exported constants of a Go file that are literals of a kind, by their
-// names, as text.
+// constantsOf returns the exported constants of a Go file that are literals of the given kind, as a
+// map of names to values in text form.
 func constantsOf(file string, kind constant.Kind) (map[string]string, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -42,13 +42,14 @@ func constantsOf(file string, kind constant.Kind) (map[string]string, error) {
 	return values, nil
 }
 
-// nouns are the prefixes of constants of the API, and the noun that the surface has for them.
+// nouns maps name prefixes of API constants to the noun under which the surface lists the
+// constants.
 var nouns = map[string]string{"Reason": "reason", "Event": "event", "Condition": "condition", "Outcome": "outcome"}
 
-// owners are the prefixes of the files that have constants of one kind only.
+// owners maps file name prefixes to the object kind whose constants are in these files.
 var owners = map[string]string{"nodepool_": "NodePool ", "scheduledrestart_": "ScheduledRestart ", "freeze_": "Freeze ", "optin_": "workload "}
 
-// addConstants adds the names that the manager writes into objects: reasons, events, conditions,
+// addConstants adds the strings that the manager writes to objects: reasons, events, conditions,
 // annotations, labels and finalizers.
 func (s surface) addConstants(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -82,7 +83,7 @@ func (s surface) addConstants(dir string) error {
 	return nil
 }
 
-// addExitCodes adds the exit codes that a file has as constants.
+// addExitCodes adds the exit codes of a program, which a file defines as constants.
 func (s surface) addExitCodes(program, file string) error {
 	values, err := constantsOf(file, constant.Int)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 type crd = apiextensionsv1.CustomResourceDefinition
 
-// compareKinds compares all CRDs, by their names.
+// compareKinds returns the breaking changes between the CRDs of two versions, keyed by name.
 func compareKinds(before, after map[string]*crd) []breach {
 	var found []breach
 	for name, was := range before {

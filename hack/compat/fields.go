@@ -16,8 +16,9 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// addFields adds the fields of the JSON of a type below path, as encoding/json writes it. Types of
-// Kubernetes are a field, as they have versions of their own.
+// addFields adds the JSON fields of a type, under the names that encoding/json uses, with path as
+// the prefix. A Kubernetes type counts as a single field, because Kubernetes versions its own
+// types.
 func (s surface) addFields(path string, t reflect.Type, within ...reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -56,7 +57,7 @@ func (s surface) addStruct(path string, t reflect.Type, within []reflect.Type) {
 	}
 }
 
-// jsonKind returns what a value of a Go kind is in JSON.
+// jsonKind returns the JSON type that encoding/json uses for a Go kind.
 func jsonKind(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:

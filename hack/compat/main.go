@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// check compares this tree with the latest version that is kept.
+// check compares this source tree with the latest recorded version.
 func check() error {
 	changelog, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
@@ -74,7 +74,7 @@ func check() error {
 	return unnamed(append(compareKinds(kindsBefore, kindsAfter), compareSurfaces(before, after)...), string(changelog), latest)
 }
 
-// unnamed returns an error with the breaks that the changelog does not name.
+// unnamed returns an error that lists the breaking changes that the changelog does not name.
 func unnamed(found []breach, changelog, latest string) error {
 	named := namedBreaks(changelog, latest)
 	var lines []string
@@ -95,7 +95,7 @@ func unnamed(found []breach, changelog, latest string) error {
 	return fmt.Errorf("this breaks users of %s:\n%s\n%s", latest, strings.Join(lines, "\n"), advice)
 }
 
-// keptVersions returns the versions that are kept, the oldest first.
+// keptVersions returns the recorded versions, oldest first.
 func keptVersions() ([]string, error) {
 	entries, err := os.ReadDir(kept)
 	if err != nil {
@@ -119,7 +119,7 @@ func keptVersions() ([]string, error) {
 	return versions, nil
 }
 
-// kinds reads the CRDs of a folder, by their names.
+// kinds reads the CRDs in a folder and returns them keyed by name.
 func kinds(dir string) (map[string]*crd, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -143,7 +143,7 @@ func kinds(dir string) (map[string]*crd, error) {
 	return all, nil
 }
 
-// record keeps this tree as a version.
+// record records this source tree's interfaces as a version.
 func record(name string) error {
 	if v, err := version.ParseSemantic(name); err != nil || !strings.HasPrefix(name, "v") || v.PreRelease() != "" || v.BuildMetadata() != "" {
 		return fmt.Errorf("VERSION=%s: want a version that is to be released, such as v0.1.0", name)

@@ -17,8 +17,8 @@ var (
 	separator = regexp.MustCompile(`(?m)^---$`)
 )
 
-// objects returns the objects of Tidekeeper's kinds that the samples and the pages have, as one
-// manifest: users have copied them.
+// objects returns the complete objects of Tidekeeper's kinds in the samples and the documentation,
+// as a single manifest. Later versions must accept them, because users have copied them.
 func objects() (string, error) {
 	var texts, kept []string
 	for _, pattern := range []string{"config/samples/*.yaml", "README.md", "docs/*/*.md"} {
@@ -42,7 +42,7 @@ func objects() (string, error) {
 	for _, text := range texts {
 		for _, document := range separator.Split(text, -1) {
 			object := map[string]any{}
-			// Other blocks are parts of objects, or files of something else.
+			// YAML blocks that cannot be parsed are excerpts of objects or other files.
 			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 				continue
 			}
@@ -51,7 +51,8 @@ func objects() (string, error) {
 			if !strings.HasPrefix(group, "tidekeeper.dev/") || metadata["name"] == nil {
 				continue
 			}
-			// The namespaces of the pages are nowhere.
+			// The namespaces used in the documentation do not exist in the cluster to which the
+			// objects are applied.
 			delete(metadata, "namespace")
 			manifest, err := yaml.Marshal(object)
 			if err != nil {

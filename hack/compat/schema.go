@@ -13,13 +13,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// breach is a change that may break users: the name of the changed thing, and the change.
+// breach is a change that may break users. name is the name of the changed interface, and change
+// describes the change.
 type breach struct{ name, change string }
 
 type jsonSchema = apiextensionsv1.JSONSchemaProps
 
-// compareSchemas returns the changes by which an object that the old schema accepts is refused, or
-// read or defaulted in another way.
+// compareSchemas returns the changes by which the API server would reject, interpret or default an
+// object differently, for objects that the old schema accepts.
 func compareSchemas(name string, before, after *jsonSchema) []breach {
 	var found []breach
 	add := func(format string, args ...any) {
@@ -51,7 +52,7 @@ func compareSchemas(name string, before, after *jsonSchema) []breach {
 	return append(found, compareInner(name, before, after)...)
 }
 
-// narrowed adds the values that are no longer accepted.
+// narrowed calls add for each value or range that is no longer accepted.
 func narrowed(before, after *jsonSchema, add func(string, ...any)) {
 	if len(after.Enum) > 0 && len(before.Enum) == 0 {
 		add("only some values are accepted now")
@@ -99,7 +100,7 @@ func bound[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// compareInner compares the fields of an object, the items of a list and the values of a map.
+// compareInner compares the schemas of an object's fields, a list's items and a map's values.
 func compareInner(name string, before, after *jsonSchema) []breach {
 	var found []breach
 	for _, field := range slices.Sorted(maps.Keys(before.Properties)) {
@@ -120,7 +121,8 @@ func compareInner(name string, before, after *jsonSchema) []breach {
 	return found
 }
 
-// otherParts returns a schema without the parts that are compared one by one, and without texts.
+// otherParts returns a schema without descriptions and without the parts that are compared
+// individually.
 func otherParts(s *jsonSchema) *jsonSchema {
 	o := s.DeepCopy()
 	o.Type, o.Format, o.Default, o.Required, o.XValidations, o.Enum, o.Pattern = "", "", nil, nil, nil, nil, ""
@@ -128,7 +130,7 @@ func otherParts(s *jsonSchema) *jsonSchema {
 	o.Maximum, o.MaxLength, o.MaxItems, o.MaxProperties = nil, nil, nil, nil
 	o.Nullable, o.ExclusiveMinimum, o.ExclusiveMaximum = false, false, false
 	o.Description, o.Title, o.Example, o.ExternalDocs, o.Properties = "", "", nil, nil, nil
-	// What is inside is compared by itself; here it only counts that there is something.
+	// Inner schemas are compared separately. Here, only their presence counts.
 	if o.Items != nil && o.Items.Schema != nil {
 		o.Items.Schema = &jsonSchema{}
 	}

@@ -47,7 +47,7 @@ spec:
             additionalProperties: {type: string, maxLength: 5}
 `
 
-// change is an edit of the released CRD, and the breaks that the gate finds in it.
+// change is an edit of the released CRD, with the breaking changes that the gate should find.
 type change struct {
 	name, from, to string
 	breaks         []string

@@ -13,21 +13,24 @@ import (
 	"time"
 )
 
-// thing is something that users depend on by its name.
+// thing describes an interface on which users depend, such as a flag or a metric.
 type thing struct {
-	// Type is what a value looks like: the type of a flag or of a JSON field, the labels of a metric.
+	// Type is the type of a flag or JSON field, or the type and the labels of a metric.
 	Type string `json:"type,omitempty"`
-	// Default is what applies without the user's word, or the value that the name stands for.
+	// Default is the default value of a flag or chart value, the full name of an alias or short
+	// flag, or the number of an exit code.
 	Default string `json:"default,omitempty"`
-	// Min and Max are the range of a flag.
+	// Min and Max are the bounds of a flag's value.
 	Min string `json:"min,omitempty"`
 	Max string `json:"max,omitempty"`
 }
 
-// surface is all that users depend on beside the kinds, by names such as "flag tidekeeper --namespaces".
+// surface maps names, such as "flag tidekeeper --namespaces", to the interfaces on which users
+// depend. It does not contain the CRDs, which are compared separately.
 type surface map[string]thing
 
-// compareSurfaces returns what is gone, and what means something else. More is never a break.
+// compareSurfaces returns the interfaces that were removed or have changed incompatibly. An
+// addition is never a breaking change.
 func compareSurfaces(before, after surface) []breach {
 	var found []breach
 	for _, name := range slices.Sorted(maps.Keys(before)) {
@@ -47,7 +50,8 @@ func compareSurfaces(before, after surface) []breach {
 	return found
 }
 
-// atMost reports whether a bound, a duration or a number, is at most another.
+// atMost reports whether the bound a is less than or equal to the bound b. A bound is a duration or
+// a number.
 func atMost(a, b string) bool {
 	if a == b {
 		return true
@@ -62,7 +66,8 @@ func atMost(a, b string) bool {
 	return errA == nil && errB == nil && x <= y
 }
 
-// encode writes a thing a line, so that a change of a recorded surface is easy to read.
+// encode returns JSON with one interface per line, so that changes of a recorded surface are easy
+// to read.
 func (s surface) encode() ([]byte, error) {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s)) {

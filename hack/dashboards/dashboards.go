@@ -3,8 +3,9 @@
 
 package main
 
-// A standby follows the node pools too, so that what is reported about the cluster is
-// one number of all managers, by max. What is counted is the sum.
+// A standby manager also watches the node pools, so that a metric about the cluster has the same
+// value in all managers. Therefore queries of gauges use max, whereas counters are summed over all
+// managers.
 
 var fleet = dashboard{
 	uid: "tidekeeper", title: "Tidekeeper", pools: true,
@@ -125,6 +126,6 @@ var manager = dashboard{
 	},
 }
 
-// job selects what only Tidekeeper's managers say, of metrics that other
-// controllers have too: it is the name of the Service.
+// job selects the metrics of Tidekeeper's managers by the name of their Service. Other controllers
+// have metrics with the same names.
 const job = `job="tidekeeper-metrics"`

@@ -3,10 +3,10 @@
 
 package main
 
-// dashboard is what is particular about a dashboard.
+// dashboard describes the content of a Grafana dashboard.
 type dashboard struct {
 	uid, title string
-	// pools: there is a choice of node pools, $pool.
+	// pools adds the dashboard variable $pool, which selects node pools.
 	pools bool
 	rows  []row
 }
@@ -18,8 +18,7 @@ type row struct {
 
 type panel struct {
 	title string
-	// kind is the type of panel, by default lines over time; unit is Grafana's
-	// name of one.
+	// kind is the panel's type; empty means a time series. unit is Grafana's name for the unit.
 	kind, unit string
 	queries    []query
 }
@@ -32,16 +31,16 @@ type object map[string]any
 
 var datasource = object{"type": "prometheus", "uid": "${datasource}"}
 
-// Grafana's grid is 24 columns wide; a row has three panels.
+// Sizes of panels. Grafana's grid is 24 columns wide, so that a row has three panels.
 const width, height, perLine = 8, 8, 3
 
-// grafana returns the dashboard in Grafana's own words.
+// grafana returns the dashboard in Grafana's JSON model.
 func (d dashboard) grafana() object {
 	variables := []object{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}}
 	if d.pools {
 		variables = append(variables, object{
 			"name": "pool", "label": "Pool", "type": "query", "datasource": datasource,
-			// Pods outside of all pools have the pool "".
+			// The metrics of pods outside of all pools have an empty label "pool".
 			"query": "label_values(tidekeeper_nodepool_nodes, pool)", "refresh": 2,
 			"multi": true, "includeAll": true, "allValue": ".*", "current": object{"text": "All", "value": "$__all"},
 		})

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards writes the Grafana dashboards of config/monitoring. Run it
-// in the root of the repository; make generate does.
+// Command dashboards writes the Grafana dashboards in config/monitoring. make generate runs it in
+// the root of the repository.
 package main
 
 import (

@@ -18,9 +18,9 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// demo is the running cluster and manager.
+// demo holds the demo's running processes: the cluster, the manager and the dashboard.
 type demo struct {
-	// bin is the directory with the programs, dir the one that they write to.
+	// bin is the directory that contains the programs. dir is the directory to which they write.
 	bin, dir string
 
 	sandbox *sandbox.Sandbox
@@ -39,7 +39,7 @@ func newDemo() (*demo, error) {
 			return nil, fmt.Errorf("there is no %s beside %s", name, own)
 		}
 	}
-	// Not inside the repository: socket paths must be short.
+	// The directory is outside of the repository, because socket paths must be short.
 	d.dir, err = os.MkdirTemp("", "tidekeeper-demo-")
 	return d, err
 }
@@ -48,10 +48,10 @@ func (d *demo) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
 func (d *demo) logFile() string    { return filepath.Join(d.dir, "tidekeeper.log") }
 func (d *demo) dataDir() string    { return filepath.Join(d.dir, "sandbox") }
 
-// close stops the manager and the sandbox, and removes their files.
+// close stops the dashboard, the manager and the sandbox, and removes their files.
 func (d *demo) close() error {
 	var errs []error
-	// Not the context of the run: Ctrl-C cancels that one.
+	// The demo's context cannot be used, because Ctrl-C has cancelled it.
 	ctx := context.Background()
 	if d.page != nil && d.page.Running() {
 		errs = append(errs, d.page.Stop(ctx))
@@ -69,7 +69,7 @@ func (d *demo) close() error {
 	return errors.Join(append(errs, os.RemoveAll(d.dir))...)
 }
 
-// startSandbox starts the control plane.
+// startSandbox starts a control plane with five simulated nodes.
 func (d *demo) startSandbox(ctx context.Context) (err error) {
 	args := []string{"--nodes=5", "--kubeconfig", d.kubeconfig()}
 	fmt.Printf("$ sandbox up --detach --data-dir %s %s\n", d.dataDir(), strings.Join(args, " "))
@@ -80,7 +80,7 @@ func (d *demo) startSandbox(ctx context.Context) (err error) {
 	return nil
 }
 
-// startManager starts the manager as a process outside the cluster.
+// startManager starts the manager as a process outside of the cluster.
 func (d *demo) startManager() error {
 	log, err := os.Create(d.logFile())
 	if err != nil {
@@ -94,13 +94,13 @@ func (d *demo) startManager() error {
 	fmt.Printf("$ bin/tidekeeper %s\n", strings.Join(args, " "))
 	command := exec.Command(filepath.Join(d.bin, "tidekeeper"), args...)
 	command.Stdout, command.Stderr = log, log
-	// Ctrl-C must reach only the demo, which then stops the manager first.
+	// In a separate process group, the manager does not receive Ctrl-C: the demo stops it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	d.manager, err = sandbox.Start(command)
 	return err
 }
 
-// openPage starts the page of the cluster, which opens a browser and prints its link.
+// openPage starts the dashboard, which opens its page in a browser and prints a link.
 func (d *demo) openPage() (err error) {
 	command := exec.Command(filepath.Join(d.bin, "kubectl-tide"), "dashboard", "--kubeconfig", d.kubeconfig())
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
@@ -109,7 +109,7 @@ func (d *demo) openPage() (err error) {
 	return err
 }
 
-// kubectl runs a kubectl command, and prints the command and its output.
+// kubectl runs kubectl with the given arguments, and prints the command and its output.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	fmt.Printf("$ kubectl %s\n", quoted(args))
 	out, err := d.sandbox.Kubectl(ctx, "", args...)
@@ -117,7 +117,7 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// quoted formats arguments as a user would type them.
+// quoted formats a command's arguments for display, with quotes where a shell needs them.
 func quoted(args []string) string {
 	typed := make([]string, len(args))
 	for i, arg := range args {
@@ -137,8 +137,8 @@ func (d *demo) read(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
-// until waits until the check returns nil, and prints how long that took. It is how a
-// step proves its effect: if the check fails, the demo fails.
+// until waits until check returns nil, then prints how long that took. Each step verifies its
+// effect with it: if check still fails after patience, the demo fails.
 func (d *demo) until(ctx context.Context, what string, check func() error) error {
 	if d.manager != nil {
 		var cancel context.CancelFunc

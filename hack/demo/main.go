@@ -1,17 +1,17 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows Tidekeeper on a real control plane, until Ctrl-C, which ends all of it. It is the
-// program sandbox-demo of the archive with the demo, which 'sandbox demo' runs, and of make demo.
+// Command demo shows Tidekeeper on a real control plane until Ctrl-C, which stops all programs and
+// removes their files. Its binary is named sandbox-demo. 'sandbox demo' and make demo run it.
 //
-//	sandbox-demo                fills a cluster with something to look at, and opens its page in a browser
-//	sandbox-demo --steps        shows a node pool step by step: each says what it does, does it with the
-//	                            commands that a user would type, and verifies the effect
+//	sandbox-demo                fills a cluster with sample objects, and opens its dashboard in a browser
+//	sandbox-demo --steps        shows a node pool step by step: each step has a title, runs the commands
+//	                            that a user would type, and verifies their effect
 //	sandbox-demo --steps --page does both
-//	sandbox-demo … --once       exits then, with exit code 1 if something had no effect
+//	sandbox-demo … --once       exits afterwards, with exit code 1 if a step had no effect
 //
-// It requires sandbox, tidekeeper and kubectl-tide in its own folder, and for the steps the
-// root of the repository.
+// The programs sandbox, tidekeeper and kubectl-tide must be in the same folder as sandbox-demo.
+// With --steps, it must run in the root of the repository.
 package main
 
 import (
@@ -26,8 +26,8 @@ import (
 	"time"
 )
 
-// patience is how long a step waits for its effect. A schedule ticks on the
-// minute.
+// patience is the maximum time to wait for a step's effect. It is more than a minute because
+// schedules have ticks at full minutes.
 const patience = 90 * time.Second
 
 func main() {
@@ -64,7 +64,7 @@ func run(ctx context.Context, shown, once, page bool) (err error) {
 	return d.stay(ctx, page || !shown)
 }
 
-// show plays the steps.
+// show runs the steps of the demo one after the other.
 func (d *demo) show(ctx context.Context, page bool) error {
 	if page {
 		steps = append(steps, worldStep)
@@ -79,7 +79,7 @@ func (d *demo) show(ctx context.Context, page bool) error {
 	return nil
 }
 
-// stay keeps everything running until Ctrl-C.
+// stay keeps the cluster and the manager running until Ctrl-C.
 func (d *demo) stay(ctx context.Context, page bool) error {
 	sandbox := filepath.Join(d.bin, "sandbox")
 	fmt.Printf(`
@@ -106,7 +106,7 @@ Press Ctrl-C to stop it all.
 	}
 }
 
-// bold makes a text bold if the output is a terminal.
+// bold makes a string bold if the standard output is a terminal.
 func bold(text string) string {
 	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || os.Getenv("NO_COLOR") != "" {
 		return text

@@ -180,7 +180,7 @@ var steps = []step{
 		if err := d.kubectl(ctx, "get", "scheduledrestarts"); err != nil {
 			return err
 		}
-		// Enough restarts for one demo: go back to the default schedule, midnight.
+		// One restart is enough for the demo: return to the default schedule, which is midnight.
 		return d.kubectl(ctx, "annotate", "deployment", "web", "broken", tidekeeperv1.OptInScheduleAnnotation+"-")
 	}},
 	{"A pool is deleted, and nothing of it is left on its nodes", func(ctx context.Context, d *demo) error {
@@ -214,7 +214,7 @@ func (d *demo) pool(ctx context.Context, name string) (*tidekeeperv1.NodePool, e
 	return pool, d.read(ctx, pool, "nodepool", name)
 }
 
-// untilPool waits until a pool is healthy with that many nodes.
+// untilPool waits until a node pool is healthy and has the given number of nodes.
 func (d *demo) untilPool(ctx context.Context, name string, nodes int32) error {
 	return d.until(ctx, fmt.Sprintf("pool %s is healthy, nodes: %d", name, nodes), func() error {
 		pool, err := d.pool(ctx, name)
@@ -234,7 +234,7 @@ func (d *demo) restart(ctx context.Context, name string) (*tidekeeperv1.Schedule
 	return restart, d.read(ctx, restart, "scheduledrestart", name)
 }
 
-// untilRestart waits until a ScheduledRestart's condition Ready has that reason.
+// untilRestart waits until a ScheduledRestart's condition Ready has the given reason.
 func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
 	return d.until(ctx, fmt.Sprintf("scheduled restart %s is %s", name, reason), func() error {
 		restart, err := d.restart(ctx, name)
@@ -249,8 +249,8 @@ func (d *demo) untilRestart(ctx context.Context, name, reason string) error {
 	})
 }
 
-// untilRolled waits until a tick has restarted the Deployment, and the pod template
-// carries that tick.
+// untilRolled waits until a Deployment was restarted at a tick and its pod template contains the
+// tick's time.
 func (d *demo) untilRolled(ctx context.Context, name string) error {
 	return d.until(ctx, fmt.Sprintf("a tick has restarted Deployment %s, and its pod template carries that tick", name), func() error {
 		restart, err := d.restart(ctx, name)
@@ -268,8 +268,8 @@ func (d *demo) untilRolled(ctx context.Context, name string) error {
 	})
 }
 
-// untilNode waits until a node has exactly what the sample pool of that name puts on
-// its members; "" stands for no pool.
+// untilNode waits until a node has exactly the settings of the given sample pool. "" stands for a
+// node without a pool.
 func (d *demo) untilNode(ctx context.Context, name, pool string) error {
 	wants := map[string][]string{
 		"":       nil,
@@ -289,7 +289,7 @@ func (d *demo) untilNode(ctx context.Context, name, pool string) error {
 	})
 }
 
-// found lists what this node has of the settings of the sample pools.
+// found lists the settings of the sample pools that are present on a node.
 func found(node *corev1.Node) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(node.Labels)) {
@@ -315,7 +315,7 @@ func found(node *corev1.Node) []string {
 	return all
 }
 
-// printUtilization draws the utilization of a pool.
+// printUtilization draws a bar chart of a pool's utilization.
 func printUtilization(pool *tidekeeperv1.NodePool) {
 	const width = 40
 	fmt.Printf("  %s, %d nodes\n", pool.Name, pool.Status.NodeCount)

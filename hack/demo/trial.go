@@ -21,7 +21,7 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// everyMinute is a restart that a visitor need not wait for long.
+// everyMinute is a ScheduledRestart with a tick every minute, so that a user soon sees a restart.
 const everyMinute = `
 ---
 apiVersion: tidekeeper.dev/v1
@@ -32,11 +32,12 @@ spec:
   schedule: "* * * * *"
 `
 
-// trial starts all there is to see at once, and opens the page of it. It needs no source.
+// trial starts the cluster, the manager and all sample objects without further steps. It does not
+// need the source code.
 func (d *demo) trial(ctx context.Context) error {
 	start := time.Now()
 	fmt.Println("Starting a Kubernetes control plane with five simulated nodes, and Tidekeeper ...")
-	// Programs that read the cluster keep what they learn of its API.
+	// kubectl and other clients cache the API server's discovery responses in this directory.
 	if err := os.Setenv("KUBECACHEDIR", filepath.Join(d.dir, "cache")); err != nil {
 		return err
 	}
@@ -67,7 +68,8 @@ func (d *demo) trial(ctx context.Context) error {
 	return nil
 }
 
-// trialWorld returns the manifests of the nodes' roles, of the pools, and of the world.
+// trialWorld returns manifests of nodes with roles, of the node pools, and of the objects from
+// worldAt.
 func trialWorld(now time.Time) (string, error) {
 	paths, err := fs.Glob(config.Files, "samples/nodepool_*.yaml")
 	if err != nil {
@@ -88,7 +90,7 @@ func trialWorld(now time.Time) (string, error) {
 	return strings.Join(append(parts, filled), "\n---\n") + everyMinute, err
 }
 
-// objects returns the objects in files of the folder config.
+// objects returns the objects in those embedded files of config/ whose paths match a pattern.
 func objects(pattern string) ([]any, error) {
 	paths, err := fs.Glob(config.Files, pattern)
 	if err != nil {
@@ -109,7 +111,8 @@ func objects(pattern string) ([]any, error) {
 	return all, nil
 }
 
-// untilTheWorldShows waits until the manager has looked at the pools and at the last restart.
+// untilTheWorldShows waits until the node pools have their nodes and a restart waits for the
+// Freeze.
 func (d *demo) untilTheWorldShows(ctx context.Context) error {
 	ctx, cancel := d.manager.Context(ctx)
 	defer cancel()

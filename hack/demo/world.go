@@ -20,11 +20,11 @@ import (
 //go:embed world.yaml
 var world string
 
-// restartsAtNight is how many restarts are due at the same time: more than the manager has slots
-// for at once.
+// restartsAtNight is the number of restarts that are due at the same time. It exceeds the number of
+// slots in the manager's restart budget.
 const restartsAtNight = 40
 
-// worldStep fills the cluster, so that each page has something to show.
+// worldStep fills the cluster with objects, so that each tab of the dashboard shows something.
 var worldStep = step{"Something to look at", func(ctx context.Context, d *demo) error {
 	if err := d.kubectl(ctx, "apply", "-f", "config/samples/nodepool_worker.yaml"); err != nil {
 		return err
@@ -59,7 +59,8 @@ type worldDeployment struct {
 	Slow                               bool
 }
 
-// worldAt returns the manifests of the world, in which a freeze ends in two hours.
+// worldAt returns manifests of the namespaces, Deployments, ScheduledRestarts and the Freeze in
+// world.yaml. The Freeze ends two hours after the given time.
 func worldAt(now time.Time) (string, error) {
 	data := struct {
 		Namespaces, Night []string

@@ -17,9 +17,9 @@ import (
 
 const root = "../.."
 
-// TestAddAController follows docs/add-a-controller.md in a copy of the repository: it
-// writes the files, applies the changes and runs the commands that are there, and
-// nothing else. Then all unit tests pass there: those are played that the changes can concern.
+// TestAddAController follows docs/add-a-controller.md in a copy of the repository: it writes the
+// page's files, applies its diffs and runs its commands, and does nothing else. With TEST_ALL, it
+// then runs the unit tests that the changes can affect.
 func TestAddAController(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the manager")
@@ -31,7 +31,7 @@ func TestAddAController(t *testing.T) {
 	}
 	dir := t.TempDir()
 	copyTree(t, dir)
-	runIn(t, dir, "git init -q") // Linters ask it for the files.
+	runIn(t, dir, "git init -q") // the linters list files with git
 	kinds, tested := map[string]int{}, []string{}
 	for _, step := range stepsOf(string(text)) {
 		kinds[step.language]++
@@ -43,7 +43,7 @@ func TestAddAController(t *testing.T) {
 		case "sh":
 			if strings.HasPrefix(step.text, "go test") {
 				tested = strings.Fields(step.text)
-				continue // Below, with all others.
+				continue // run below, together with the other tests
 			}
 			runIn(t, dir, step.text)
 		default:
@@ -83,12 +83,13 @@ func TestAddAController(t *testing.T) {
 	}
 }
 
-// step is a block of code in the page, and the file that it is about.
+// step is a code block in the page, with the path of the file that it creates or changes.
 type step struct{ language, path, text string }
 
 var fence = regexp.MustCompile("(?ms)^ *```([a-z]+) ?(\\S*)\n(.*?)^ *```$")
 
-// stepsOf returns the blocks of code of a page, without their indentation in the list.
+// stepsOf returns the code blocks in a page, without the indentation of the list that contains
+// them.
 func stepsOf(page string) []step {
 	const indent = "   "
 	var steps []step
@@ -102,7 +103,8 @@ func stepsOf(page string) []step {
 	return steps
 }
 
-// applied returns a text with a diff applied whose lines are context or additions.
+// applied returns a file's content after a diff has been applied. The diff consists only of context
+// lines and additions.
 func applied(t *testing.T, text, diff string) string {
 	t.Helper()
 	var before, after strings.Builder
@@ -118,7 +120,7 @@ func applied(t *testing.T, text, diff string) string {
 	return strings.Replace(text, before.String(), after.String(), 1)
 }
 
-// copyTree copies the repository, without what was built or found by tests.
+// copyTree copies the repository, without build results and files that tests have written.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -136,7 +138,7 @@ func copyTree(t *testing.T, to string) {
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil || !info.Mode().IsRegular() || d.Name() == ".git" { // A file in a second work tree.
+		if err != nil || !info.Mode().IsRegular() || d.Name() == ".git" { // .git is a file in a linked worktree
 			return err
 		}
 		write(t, filepath.Join(to, name), read(t, path))
@@ -147,9 +149,10 @@ func copyTree(t *testing.T, to string) {
 	}
 }
 
-// playConcerned plays the unit tests in a copy of the repository that changes of packages can concern: of the
-// packages whose tests are compiled from them, and of those whose tests read files of other folders. The
-// others are compiled from the same files as in the repository, and read the same. It returns these packages.
+// playConcerned runs the unit tests that a change of the given packages can affect, in a copy of
+// the repository. These are the tests of packages that import a changed package or whose tests read
+// files in other folders. It returns the packages. All other tests are compiled from the same files
+// as in the repository, and read the same files.
 func playConcerned(t *testing.T, dir string, changed ...string) (concerned []string) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-test", "-deps=false", "-f", "{{.ImportPath}} {{.Dir}} {{.Deps}}", "./...")
@@ -172,16 +175,16 @@ func playConcerned(t *testing.T, dir string, changed ...string) (concerned []str
 	if len(concerned) < len(changed) {
 		t.Fatalf("the changes concern the tests of %q only", concerned)
 	}
-	// This test itself would copy the copy.
+	// In the copy, TestAddAController must not run again.
 	runIn(t, dir, "go test -skip=^TestAdd "+strings.Join(concerned, " "))
 	return concerned
 }
 
-// otherFolder is in the source of a test that reads a file of another folder.
+// otherFolder matches a line of a test that reads a file in another folder.
 var otherFolder = regexp.MustCompile(`"\.\.[/"]`)
 
-// readsOtherFolders reports whether the tests of a folder read files of others, but for the CRDs: a controller
-// leaves them as they are.
+// readsOtherFolders reports whether the tests in a folder read files in other folders. CRD files do
+// not count, because a new controller does not change them.
 func readsOtherFolders(t *testing.T, folder string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
@@ -198,8 +201,8 @@ func readsOtherFolders(t *testing.T, folder string) bool {
 	return false
 }
 
-// runIn runs commands as make build does, so that they find compiled what it has
-// compiled. They must not print anything that is not wanted.
+// runIn runs commands in dir with the environment of make build, so that they share its build
+// cache. The test fails if a command fails or if gofmt prints a difference.
 func runIn(t *testing.T, dir, commands string) {
 	t.Helper()
 	for command := range strings.Lines(commands) {
@@ -219,8 +222,8 @@ func runIn(t *testing.T, dir, commands string) {
 	}
 }
 
-// environment is that of make build. -vet=off: what go test would have vet look for, go vet finds. What is
-// played there is the fast suite.
+// environment returns the environment of make build. -vet=off is set because go vet runs
+// separately. TEST_ALL is empty, so that the same tests run as in the fast suites.
 func environment() []string {
 	return append(slices.Clone(os.Environ()), "GOFLAGS=-trimpath -vet=off", "CGO_ENABLED=0", "GOWORK=off", "TEST_ALL=")
 }

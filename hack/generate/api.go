@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what is shown of a CRD.
+// definition holds the parts of a CRD that the generated page shows.
 type definition struct {
 	Spec struct {
 		Group string
@@ -34,7 +34,7 @@ type definition struct {
 	}
 }
 
-// schema is what is shown of a field.
+// schema holds the parts of a field's schema that the generated page shows.
 type schema struct {
 	Type, Format, Description, Pattern string
 	Default                            any
@@ -49,7 +49,7 @@ type schema struct {
 	Rules                              []struct{ Message string } `json:"x-kubernetes-validations"`
 }
 
-// api returns the page about the kinds of these CRDs.
+// api returns the page that documents the kinds in the given CRD files.
 func api(files []string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# API\n\n" + notice)
@@ -88,7 +88,8 @@ func api(files []string) (string, error) {
 	return b.String(), nil
 }
 
-// rows writes the rows of a field's properties, each with those below it.
+// rows writes a table row for each property of an object field. Each row is followed by the rows of
+// its own properties.
 func (s schema) rows(b *strings.Builder, path string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
@@ -105,7 +106,7 @@ func (s schema) rows(b *strings.Builder, path string) {
 		}
 		text := p.text()
 		if inner != &p {
-			// The item's own field says what it is, but not its bounds.
+			// The list's description covers the items, but not their bounds.
 			text = strings.TrimSpace(text + " " + inner.bounds())
 		}
 		if slices.Contains(s.Required, name) {
@@ -132,10 +133,11 @@ func (s schema) typeName() string {
 	}
 }
 
-// text is the description, and what is checked.
+// text returns a field's description, followed by its bounds.
 func (s schema) text() string { return strings.TrimSpace(cell(s.Description) + " " + s.bounds()) }
 
-// bounds returns the checks of the API server as sentences, except bounds that the description has.
+// bounds returns sentences that describe the API server's checks of a field. It omits bounds that
+// the field's description mentions.
 func (s schema) bounds() string {
 	var parts []string
 	described := func(bound string) bool {
@@ -174,7 +176,7 @@ func (s schema) bounds() string {
 	return strings.Join(parts, " ")
 }
 
-// value returns a value as it is written in a manifest.
+// value formats a value as inline code, in the form in which it would appear in a manifest.
 func value(v any) string {
 	if v == nil {
 		return ""

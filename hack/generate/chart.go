@@ -17,7 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// chartControllers returns the list of controllers that the chart's templates read.
+// chartControllers returns the content of the file that lists the controllers for the chart's
+// templates.
 func chartControllers(controllers []controller.Definition) string {
 	var b strings.Builder
 	b.WriteString(yamlNotice)
@@ -33,24 +34,26 @@ func chartControllers(controllers []controller.Definition) string {
 	return b.String()
 }
 
-// enums are the lists in the chart's schema of what the values controllers and optionalWatches may have.
+// enums matches, in the chart's schema, the lists of allowed elements of the values "controllers"
+// and "optionalWatches".
 var enums = map[string]*regexp.Regexp{
 	"controllers":     regexp.MustCompile(`("controllers": \{\s+"type": "array",\s+"minItems": 1,\s+"items": \{\s+"enum": \[)[^\]]*\]`),
 	"optionalWatches": regexp.MustCompile(`("optionalWatches": \{\s+"type": "array",\s+"items": \{\s+"enum": \[)[^\]]*\]`),
 }
 
-// settings is what the value settings may have in the chart's schema.
+// settings matches the schema of the value "settings" in the chart's schema.
 var settings = regexp.MustCompile(`(?s)\n    "settings": \{.*?\n    \}`)
 
-// keptByChart are flags that the chart sets itself, from other values or from how it mounts things.
+// keptByChart is the set of flags that the chart itself sets, either from other values or from the
+// Deployment's mounts.
 var keptByChart = sets.New(
 	"controllers", "optional-watches", "namespaces", "kubeconfig", "leader-elect", "leader-elect-resource-namespace",
 	"metrics-bind-address", "metrics-cert-dir", "metrics-cert-name", "metrics-key-name",
 	"health-probe-bind-address", "graceful-shutdown-timeout",
 )
 
-// settingsSchema returns the schema of the value settings: the flags of the manager but those that
-// the chart keeps for itself, so that a typo is refused before anything is installed.
+// settingsSchema returns the schema of the chart value "settings". It allows only the manager's
+// flags except keptByChart, so that a misspelled flag is rejected before anything is installed.
 func settingsSchema(flags *pflag.FlagSet) (string, error) {
 	properties := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -66,7 +69,7 @@ func settingsSchema(flags *pflag.FlagSet) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// settingSchema returns the schema of the value of a flag of a type of pflag.
+// settingSchema returns the schema of a flag's value. of is the flag's pflag type.
 func settingSchema(of string) map[string]any {
 	switch of {
 	case "bool":
@@ -92,8 +95,8 @@ func flagsOfManager() *pflag.FlagSet {
 	return all
 }
 
-// chartSchema returns the schema of the chart's values with the names of the controllers and the
-// flags of the manager.
+// chartSchema returns the given schema of the chart's values, updated with the names of the
+// controllers and the manager's flags.
 func chartSchema(schema string, controllers []controller.Definition, flags *pflag.FlagSet) (string, error) {
 	if len(settings.FindAllString(schema, -1)) != 1 {
 		return "", fmt.Errorf("the value settings is not in the chart's schema where it was")

@@ -17,7 +17,8 @@ import (
 
 const chart = "../../charts/tidekeeper/"
 
-// The flags that the value settings may not have, because other values set them, exist.
+// TestChartKnowsTheFlagsItSets checks that all flags in keptByChart and in the chart's templates
+// exist.
 func TestChartKnowsTheFlagsItSets(t *testing.T) {
 	flags := flagsOfManager()
 	for name := range keptByChart {
@@ -38,7 +39,8 @@ func TestChartKnowsTheFlagsItSets(t *testing.T) {
 	}
 }
 
-// The chart gives the manager a flag only where a value is not the manager's default.
+// TestChartKnowsTheDefaultOfTheShutdownTimeout checks that the default in values.yaml equals the
+// manager's default. The chart passes the flag only if the value differs.
 func TestChartKnowsTheDefaultOfTheShutdownTimeout(t *testing.T) {
 	text, err := os.ReadFile(chart + "values.yaml")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli"
 )
 
-// commandsPage returns the page about the commands of the plugin: the text of --help of each.
+// commandsPage returns the page that documents the plugin's commands, with each command's help
+// text.
 func commandsPage(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Commands of kubectl tide\n\n" + notice)
@@ -22,7 +23,7 @@ func commandsPage(root *cobra.Command) string {
 	return b.String()
 }
 
-// writeCommand writes the section of a command, and those of its subcommands.
+// writeCommand writes the sections about a command and its subcommands.
 func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", name(cmd), strings.TrimSpace(longText(cmd)))
@@ -40,7 +41,8 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes the flags that a command does not have from its parents.
+// writeFlags writes a table of a command's own flags. It omits the flags that are inherited from
+// parent commands.
 func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	header := "\n| flag | default | |\n|---|---|---|\n"
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -75,7 +77,7 @@ func longText(cmd *cobra.Command) string {
 	return cmd.Long
 }
 
-// unindent removes the two blanks that begin each line of an example.
+// unindent removes the two leading spaces from each line of an example.
 func unindent(example string) string {
 	return strings.TrimSpace(strings.ReplaceAll("\n"+example, "\n  ", "\n"))
 }

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// configuration returns the page about the manager's flags.
+// configuration returns the page that documents the manager's flags.
 func configuration() string {
 	var b strings.Builder
 	b.WriteString("# Configuration of the manager\n\n" + notice)
@@ -34,7 +34,7 @@ func configuration() string {
 	return b.String()
 }
 
-// allowed returns the range of a flag's values, if it has one.
+// allowed returns the range of a flag's allowed values. It returns "" if the flag has no range.
 func allowed(f *pflag.Flag) string {
 	if limits := f.Annotations[options.RangeAnnotation]; len(limits) == 2 {
 		return code(limits[0]) + " to " + code(limits[1])
@@ -42,7 +42,7 @@ func allowed(f *pflag.Flag) string {
 	return ""
 }
 
-// code formats a text as something to type.
+// code formats a string as inline code.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -50,7 +50,7 @@ func code(text string) string {
 	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
 }
 
-// cell makes a text fit into a table.
+// cell escapes a string for a table cell.
 func cell(text string) string {
 	return strings.NewReplacer("\n", " ", "|", `\|`, "<", "&lt;", "*", `\*`).Replace(strings.TrimSpace(text))
 }

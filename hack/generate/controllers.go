@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// controllersPage returns the page about the controllers and their rights.
+// controllersPage returns the page that documents the controllers and their rights.
 func controllersPage(controllers []controller.Definition) string {
 	var b strings.Builder
 	b.WriteString("# Controllers\n\n" + notice)

@@ -16,16 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// releaseRecord is what make test-kubernetes keeps of its last run with a release of
-// Kubernetes; hack/suites writes it.
+// releaseRecord is the record, written by hack/suites, of the last run of make test-kubernetes with
+// a Kubernetes release.
 type releaseRecord struct {
 	Kubernetes, Tested string
 	Slice, Failed      bool
 	Packages           map[string]struct{ Passed, Failed, Skipped int }
 }
 
-// kubernetesPage returns the page about releases of Kubernetes, from the records in a
-// directory.
+// kubernetesPage returns the page about the tested Kubernetes releases, generated from the records
+// in a directory.
 func kubernetesPage(dir string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -46,7 +46,7 @@ func kubernetesPage(dir string) (string, error) {
 		}
 		records = append(records, r)
 	}
-	// The newest first.
+	// Sort the newest release first.
 	slices.SortFunc(records, func(a, b releaseRecord) int {
 		return cmp.Or(-compareVersions(a.Kubernetes, b.Kubernetes), strings.Compare(b.Tested, a.Tested))
 	})
@@ -76,7 +76,7 @@ func kubernetesPage(dir string) (string, error) {
 	return b.String(), nil
 }
 
-// compareVersions compares two versions that can be parsed.
+// compareVersions compares two versions, both of which must be valid.
 func compareVersions(a, b string) int {
 	compared, _ := version.MustParseSemantic(a).Compare(b)
 	return compared

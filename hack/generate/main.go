@@ -1,11 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes what follows from the manager's own lists: docs/reference
-// (its flags, metrics and controllers, the commands of the plugin, the kinds as their CRDs have them, and the
-// releases of Kubernetes that were tested), the roles
-// in config/rbac, and the chart's list of controllers. Run it in the root of the
-// repository; make generate does.
+// Command generate writes the files that are derived from the manager's definitions: the pages in
+// docs/reference (flags, metrics, controllers, the plugin's commands, the kinds in the CRDs, and
+// the tested Kubernetes releases), the roles in config/rbac, and the chart's list of controllers.
+// make generate runs it in the root of the repository.
 package main
 
 import (
@@ -51,7 +50,7 @@ func run() error {
 
 const schemaPath = "charts/tidekeeper/values.schema.json"
 
-// generated returns the files by path.
+// generated returns the contents of all generated files, keyed by path.
 func generated(crds []string) (map[string]string, error) {
 	controllers := manager.NewOptions().Definitions()
 	kinds, err := api(crds)

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// metrics returns the page about the metrics.
+// metrics returns the page that documents the metrics.
 func metrics() (string, error) {
 	r := rows{}
 	if err := manager.RegisterMetrics(r); err != nil {
@@ -34,11 +34,12 @@ func metrics() (string, error) {
 	return b.String(), nil
 }
 
-// rows is a registry that keeps a row of the table for each metric, by its name.
+// rows is a Prometheus registry that maps the name of each registered metric to its row in the
+// table.
 type rows map[string]string
 
-// described is what a description of the client library says of itself: it has
-// no other way to be asked.
+// described parses the string form of a metric's description, because the client library provides
+// no other access to its parts.
 var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
 
 // Register implements [prometheus.Registerer].
@@ -46,7 +47,7 @@ func (r rows) Register(c prometheus.Collector) error {
 	kind := "gauge"
 	switch c.(type) {
 	case *prometheus.CounterVec, prometheus.Counter:
-		// A gauge has all methods of a counter, and more.
+		// A gauge also implements the interface of a counter.
 		if _, gauge := c.(prometheus.Gauge); !gauge {
 			kind = "counter"
 		}

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// root is the folder of the repository.
+// root is the path of the repository's root.
 var root = filepath.Join("..", "..")
 
-// contents returns the files that git knows or would add and that are wanted, each with its contents. A
-// deletion that is not committed yet counts.
+// contents returns the contents of the wanted files, keyed by path, among the files that git tracks
+// or would add. It skips files that were deleted in the worktree.
 func contents(t *testing.T, wanted func(file string) bool) iter.Seq2[string, []byte] {
 	t.Helper()
 	files, err := listFiles(root)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// maxLines is how long a Go file may be.
+// maxLines is the maximum number of lines in a Go file.
 const maxLines = 400
 
 func TestFilesAreShort(t *testing.T) {

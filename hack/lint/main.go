@@ -1,13 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lint finds words and phrases that this project does not use, in Go
-// comments, Go strings, Markdown and YAML, and tests that sleep and do not say why. words.go
-// is the list of words. The linters that
-// can be had check comments only (vale) or single words only (misspell); half of
-// what users read is in string literals, and most of the list are phrases.
+// Command lint finds phrases that this project does not use, in Go comments, Go strings, Markdown
+// and YAML. It also finds sleeps without a reason in tests. The phrases are listed in words.go.
+// Existing linters check only comments (vale) or single words (misspell), but half of the text that
+// users read is in string literals, and most of the list consists of phrases.
 //
-//	go run ./hack/lint                   # what make lint runs, from the top folder
+//	go run ./hack/lint                   # the whole repository, as in make lint
 //	go run ./hack/lint internal/restart  # a part of the tree
 package main
 
@@ -32,9 +31,9 @@ func main() {
 	}
 }
 
-// run checks every file under dir that git knows or would add and whose path has one
-// of the prefixes, if any are given. It prints each finding as file:line: message and
-// returns how many there are.
+// run checks the files under dir that git tracks or would add. If prefixes are given, it checks
+// only files whose path has one of them. It prints each finding as file:line: message, and returns
+// the number of findings.
 func run(dir string, prefixes []string, out io.Writer) (int, error) {
 	files, err := listFiles(dir)
 	if err != nil {
@@ -47,7 +46,7 @@ func run(dir string, prefixes []string, out io.Writer) (int, error) {
 		}
 		source, err := os.ReadFile(filepath.Join(dir, file))
 		if os.IsNotExist(err) {
-			continue // Deleted, and the deletion is not committed yet.
+			continue // deleted in the worktree, but still in the index
 		}
 		if err != nil {
 			return found, err
@@ -76,7 +75,7 @@ func listFiles(dir string) ([]string, error) {
 	return strings.Split(strings.TrimRight(string(list), "\x00"), "\x00"), nil
 }
 
-// isExempt reports whether file is generated, copied or the list itself.
+// isExempt reports whether a file is generated, a copy, or the list of phrases itself.
 func isExempt(file string) bool {
 	return hasPrefix(file, exempt) || strings.Contains(filepath.Base(file), "zz_generated")
 }

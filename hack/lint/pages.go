@@ -11,17 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxCell is the most characters of a cell of a table: a longer text is a paragraph.
+// maxCell is the maximum number of characters in a table cell. Longer content belongs in a
+// paragraph.
 const maxCell = 200
 
-// wholePages are the pages that users and contributors read. Notes beside tests are not checked.
+// wholePages lists the pages, and folders with pages, that users and contributors read. Other
+// pages, such as notes next to tests, are not checked.
 var wholePages = []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/", "sandbox/README.md", "sandbox/docs/"}
 
-// vague is a heading without a noun that readers would search for: one that begins with a
-// question word or a preposition of time, or is a single adverb, or has a pronoun.
+// vague matches a heading that contains no noun for which readers would search: it begins with a
+// question word or a preposition of time, is a single adverb, or contains a pronoun.
 var vague = regexp.MustCompile(`(?i)^(?:what|where|when|until|after|before)\b|^(?:once|now|order|measured)$|\b(?:it|its|them|they|those)\b`)
 
-// exact are headings that are clear all the same: a convention of tasks, and titles that readers type.
+// exact matches headings that are allowed even if vague matches them: a convention of task pages,
+// and titles for which readers search.
 var exact = regexp.MustCompile(`^(?:Before you begin|What is lost with a node or zone|Where to read on|Try it)$`)
 
 var (
@@ -29,7 +32,7 @@ var (
 	cellBreak   = regexp.MustCompile(`(?:^|[^\\])\|`)
 )
 
-// checkPage returns the long cells and the vague headings of a page.
+// checkPage returns the findings about a page's long table cells and vague headings.
 func checkPage(file string, source []byte) []finding {
 	if !hasPrefix(file, wholePages) {
 		return nil

@@ -32,8 +32,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// pageCeilings are the most words in place of nouns among 1,000 words of the pages of a product, as
-// ceilings has them for comments. Lower them whenever they can be lowered.
+// pageCeilings lists, for each product, the maximum number of inPlaceOfNouns words per 1,000 words
+// in its pages, as trees does for comments. Lower the ceilings whenever possible.
 var pageCeilings = []struct {
 	folders []string
 	most    float64
@@ -52,13 +52,14 @@ func TestPagesNameTheirThing(t *testing.T) {
 	}
 }
 
-// maxWords is how many words all pages may have together, and maxPageWords how many one page may.
+// maxWords is the maximum number of words in all pages together. maxPageWords is the maximum number
+// of words in a page.
 const (
 	maxWords     = 35_000
 	maxPageWords = 1_200
 )
 
-// tables are pages to look things up in, which may be longer than a page that is read.
+// tables lists pages that may exceed maxPageWords, because readers look up single entries in them.
 var tables = []string{"docs/reference/reasons.md"}
 
 var hasLetter = regexp.MustCompile(`[\p{L}\p{N}]`)
@@ -73,7 +74,8 @@ func wordsOf(text string) int {
 	return words
 }
 
-// All pages together are read in a few hours, and one page in a few minutes. Generated pages are not counted.
+// TestPagesAreFew checks the number of words: it should be possible to read all pages in a few
+// hours, and a page in a few minutes. Generated pages are not counted.
 func TestPagesAreFew(t *testing.T) {
 	words := 0
 	for file, text := range contents(t, func(file string) bool {

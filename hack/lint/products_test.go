@@ -15,14 +15,15 @@ import (
 	"testing"
 )
 
-// kitFolder is the folder of the test kit, which could be a repository of its own.
+// kitFolder is the folder of the test kit, which must also work as a separate repository.
 const kitFolder = "sandbox/"
 
-// kitUsers are the folders of the operator whose files may import the client of the kit.
+// kitUsers lists the operator's folders whose files may import the test kit's client.
 var kitUsers = []string{"test/", "hack/demo/"}
 
-// mixes returns why a file may not import a package: the kit imports no package of the operator, and
-// the operator imports the kit's client only, in tests and the demo. It returns "" if the file may.
+// mixes returns the reason for which a file may not import a package. It returns "" if the import
+// is allowed. The test kit may import no package of the operator. The operator may import only the
+// kit's client, and only in tests and the demo.
 func mixes(file, pkg string) string {
 	kitModule := module + strings.TrimSuffix(kitFolder, "/")
 	client := pkg == kitModule+"/client" || strings.HasPrefix(pkg, kitModule+"/client/")
@@ -41,7 +42,7 @@ func mixes(file, pkg string) string {
 	return ""
 }
 
-// Both products are apart in each Go file of each module, whatever its build tags.
+// TestProductsAreApart checks the imports of every module's Go files, regardless of build tags.
 func TestProductsAreApart(t *testing.T) {
 	used := map[string]bool{}
 	for file, source := range contents(t, func(file string) bool { return filepath.Ext(file) == ".go" }) {
@@ -69,8 +70,9 @@ func TestProductsAreApart(t *testing.T) {
 	}
 }
 
-// Go.mod files require and replace no more than the imports: a module of the kit none of the
-// operator's, by name or by folder, and the operator's the client, in tests and the demo.
+// TestModulesAreApart checks the require and replace directives of each go.mod by the same rules as
+// imports. In addition, a module of the test kit must not replace a module by a folder outside of
+// the kit.
 func TestModulesAreApart(t *testing.T) {
 	named := regexp.MustCompile(`(?m)^(?:require|replace)?\s*(` + regexp.QuoteMeta(strings.TrimSuffix(module, "/")) + `\S*) (?:v|=> (\S+))`)
 	modules := 0
@@ -115,19 +117,20 @@ func TestMixes(t *testing.T) {
 	}
 }
 
-// outside finds names of files above the folder of the file that has them.
+// outside matches relative paths that lead out of the folder of the file that contains them.
 var outside = regexp.MustCompile(`(?:\.\./)+\w[\w./-]*`)
 
-// links finds the files that a page links to.
+// links matches the targets of links in a Markdown page.
 var links = regexp.MustCompile(`\]\(([^)#:\s]+)`)
 
-// kitShares are what the kit uses of the rest of the repository, by file: the tools and settings of
-// its Makefile are named by SHARED, and its README leads to the operator.
+// kitShares maps files of the test kit to files outside of the kit that they may name. The tools
+// and settings that the kit's Makefile uses are listed in the Makefile's variable SHARED instead.
 var kitShares = map[string][]string{
 	"sandbox/README.md": {"README.md"},
 }
 
-// The files of the kit name no files outside of it, which would not be there in a repository of its own.
+// TestKitStandsAlone checks that the test kit's files name no files outside of the kit, because
+// these would be missing in a separate repository.
 func TestKitStandsAlone(t *testing.T) {
 	looked := 0
 	for file, source := range contents(t, func(file string) bool { return strings.HasPrefix(file, kitFolder) && filepath.Base(file) != "go.sum" }) {
@@ -141,8 +144,8 @@ func TestKitStandsAlone(t *testing.T) {
 	}
 }
 
-// leaves returns the files of the repository that a file of the kit names, and that are not the kit's.
-// Of a page, links are looked at: the code on it is of other folders.
+// leaves returns the existing files outside of the test kit that a file of the kit names. In a
+// page, only links count, because code in a page may name files in other folders.
 func leaves(file, source string) []string {
 	named := outside.FindAllString(source, -1)
 	if filepath.Ext(file) == ".md" {

@@ -9,10 +9,11 @@ import (
 	"testing"
 )
 
-// proxyByName is a setting of GOPROXY that names the host of a proxy.
+// proxyByName matches a setting of GOPROXY that contains the host of a module proxy.
 var proxyByName = regexp.MustCompile(`GOPROXY=[^\n ]*https?://`)
 
-// Pages and scripts leave the choice of a module proxy to the machine that they run on.
+// TestNoModuleProxyIsNamed checks that pages and scripts do not choose a module proxy, which is up
+// to the user's machine.
 func TestNoModuleProxyIsNamed(t *testing.T) {
 	for file, text := range contents(t, func(file string) bool { return filepath.Ext(file) != ".png" }) {
 		if found := proxyByName.Find(text); found != nil {

@@ -18,8 +18,7 @@ import (
 
 const module = "tidekeeper.dev/tidekeeper/"
 
-// pureRule returns the folders of .golangci.yml's depguard rule pure, and what they
-// may not import.
+// pureRule returns the folders and the denied imports in the depguard rule "pure" of .golangci.yml.
 func pureRule(t *testing.T) (folders, denied []string) {
 	t.Helper()
 	source, err := os.ReadFile("../../.golangci.yml")
@@ -61,8 +60,9 @@ func pureRule(t *testing.T) (folders, denied []string) {
 	return folders, denied
 }
 
-// A pure package imports, of this module, only pure packages and the API types, so
-// that it cannot reach a client through another package.
+// TestPurePackagesImportPureOnes checks the imports of each pure package: the only packages of this
+// module among them may be other pure packages and the API types. Otherwise a pure package could
+// reach a client through another package.
 func TestPurePackagesImportPureOnes(t *testing.T) {
 	folders, _ := pureRule(t)
 	pure := []string{module + "api/v1"}
@@ -86,8 +86,9 @@ func TestPurePackagesImportPureOnes(t *testing.T) {
 	}
 }
 
-// The rule reports every denied import in every pure package, and no other. It needs
-// the linter, so it runs in make lint; GOLANGCI_LINT is the command.
+// TestPureRuleReportsAnAddedImport checks that the depguard rule "pure" reports each denied import
+// in each pure package, but no other import and no other package. It runs only in make lint,
+// because it needs the linter's command in GOLANGCI_LINT.
 func TestPureRuleReportsAnAddedImport(t *testing.T) {
 	linter := strings.Fields(os.Getenv("GOLANGCI_LINT"))
 	if len(linter) == 0 {
@@ -95,7 +96,7 @@ func TestPureRuleReportsAnAddedImport(t *testing.T) {
 	}
 	folders, denied := pureRule(t)
 
-	// A stub of each package suffices: the rule looks at paths and imports only.
+	// A stub of each package is enough, because the rule examines only paths and imports.
 	dir := t.TempDir()
 	write := func(name, text string) {
 		file := filepath.Join(dir, name)
@@ -115,7 +116,7 @@ func TestPureRuleReportsAnAddedImport(t *testing.T) {
 	stub := "package stub\n\nimport (\n\t_ \"strings\"\n"
 	for _, pkg := range denied {
 		stub += fmt.Sprintf("\t_ %q\n", pkg)
-		if strings.Contains(pkg, ".") { // Not of the standard library: an empty one does.
+		if strings.Contains(pkg, ".") { // packages outside of the standard library need a stub
 			write("stubs/"+pkg+"/go.mod", "module "+pkg+"\n\ngo 1.26.0\n")
 			write("stubs/"+pkg+"/stub.go", "package stub\n")
 			mod += fmt.Sprintf("\nrequire %s v0.0.0\nreplace %s => ./stubs/%s\n", pkg, pkg, pkg)

@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// A finding is a phrase in a file, a sleep of a test, or a cell or heading of a page.
+// A finding is a problem at a line of a file: a phrase that is not used, a sleep in a test, or a
+// cell or heading of a page.
 type finding struct {
 	file string
 	line int
@@ -27,10 +28,11 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: write %s", f.file, f.line, f.text, f.say)
 }
 
-// check returns the phrases in the prose of a file, the sleeps of a test, and the wrong cells and
-// headings of a page, by line. Files that it does not know have no prose.
+// check returns a file's findings, sorted by line: phrases in its prose, sleeps if it is a test,
+// and long cells and vague headings if it is a page. Files of unknown types are treated as files
+// without prose.
 func check(file string, source []byte) ([]finding, error) {
-	var prose [][]byte // Each as long as source, blank where there is no prose.
+	var prose [][]byte // each as long as source, with spaces in place of all other text
 	var findings []finding
 	switch {
 	case strings.HasSuffix(file, ".go"):
@@ -78,8 +80,7 @@ func checkProse(file string, text []byte) []finding {
 	return findings
 }
 
-// proseOfGo returns the comments of a Go file and its string literals, each at its
-// place in the file.
+// proseOfGo returns the comments and the string literals of a Go file, each at its original offset.
 func proseOfGo(source []byte, files *token.FileSet, parsed *ast.File) [][]byte {
 	at := func(p token.Pos) int { return files.Position(p).Offset }
 
@@ -99,7 +100,7 @@ func proseOfGo(source []byte, files *token.FileSet, parsed *ast.File) [][]byte {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
-		case *ast.Field: // A field's tag is not prose.
+		case *ast.Field: // struct tags are not prose
 			return n.Tag == nil
 		case *ast.BasicLit:
 			if n.Kind == token.STRING && strings.Contains(n.Value, " ") {
@@ -117,8 +118,7 @@ var (
 	link     = regexp.MustCompile(`\]\([^)\n]*\)`)
 )
 
-// proseOfMarkdown returns what is not code: no fenced block, no code span, no target
-// of a link.
+// proseOfMarkdown returns the text of a page, with fenced blocks, code spans and link targets blanked.
 func proseOfMarkdown(source []byte) []byte {
 	prose := blank(source)
 	fenced := false
@@ -139,7 +139,7 @@ func proseOfMarkdown(source []byte) []byte {
 	return prose
 }
 
-// blank returns text with everything but its line ends replaced by spaces.
+// blank returns a copy of source text in which all bytes except line ends are replaced by spaces.
 func blank(text []byte) []byte {
 	blanked := bytes.Repeat([]byte(" "), len(text))
 	for i, b := range text {

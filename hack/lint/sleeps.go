@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// sleepReason begins the comment on the line of a sleep of a test that says why it sleeps.
+// sleepReason is the beginning of a comment that explains a sleep in a test. The comment must be on
+// the line of the sleep.
 const sleepReason = "// sleep: "
 
-// ofTests are the folders whose files are all of tests, besides those that are named _test.go.
+// ofTests lists folders whose Go files all count as tests, regardless of the suffix _test.go.
 var ofTests = []string{"test/", "sandbox/test/"}
 
-// sleepsOf returns the sleeps in a Go file of tests that do not say why: a test that sleeps fails on
-// a machine that is slower than its author thought, and wastes time on all others.
+// sleepsOf returns the unexplained sleeps in a Go file that contains tests. A test that sleeps
+// fails on machines that are slower than its author expected, and wastes time on all others.
 func sleepsOf(file string, files *token.FileSet, parsed *ast.File) []finding {
 	if !strings.HasSuffix(file, "_test.go") && !hasPrefix(file, ofTests) {
 		return nil

@@ -14,17 +14,17 @@ import (
 	"testing"
 )
 
-// The limits of a type: a type with more methods, or spread over more files, does several things
-// that could each be a type with fields of its own.
+// Limits for the methods of a type. A type that exceeds them has several responsibilities, which
+// could be separate types with their own fields.
 const (
 	maxMethods     = 20
 	maxMethodFiles = 4
 )
 
-// size is the size of a type: its number of methods, and of files with methods.
+// size counts a type's methods, and the files that contain them.
 type size struct{ methods, files int }
 
-// The methods of a type fit in one's head, and are read in one place.
+// TestTypesAreSmall checks that no type exceeds maxMethods and maxMethodFiles.
 func TestTypesAreSmall(t *testing.T) {
 	sizes := sizesOfTypes(t, root, "api/", "cmd/", "internal/", "sandbox/client/", "sandbox/cmd/", "sandbox/internal/")
 	if len(sizes) < 300 {
@@ -37,7 +37,8 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 }
 
-// sizesOfTypes returns the size of each type with methods below some folders, by folder and name.
+// sizesOfTypes returns the sizes of the types with methods in the given folders, keyed by folder
+// and name.
 func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size {
 	t.Helper()
 	files, err := listFiles(root)
@@ -67,7 +68,7 @@ func sizesOfTypes(t *testing.T, root string, folders ...string) map[string]size 
 	return sizes
 }
 
-// receiver returns the name of the type that a method is of.
+// receiver returns the name of a method's receiver type.
 func receiver(f *ast.FuncDecl) string {
 	of := f.Recv.List[0].Type
 	for {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// A phrase is one that this project does not use. A space in a pattern matches any
-// white space, so that a phrase is found across a line break, too.
+// A phrase is a pattern that must not occur in this project's prose. A space in the pattern matches
+// any white space, so that a phrase is also found across a line break.
 type phrase struct {
 	pattern string
-	// except is what a match may be: a pattern for the text from the start of the
-	// match on.
+	// except is a pattern for allowed matches. It is matched against the prose from the start of
+	// the match.
 	except string
-	// say is what to write instead.
+	// say is the suggested replacement for the phrase.
 	say string
-	// example is a sentence that the pattern finds, and fine one that it does not.
+	// example is a sentence that the pattern matches. fine is a sentence that it must not match.
 	example, fine string
 }
 
@@ -60,10 +60,11 @@ var phrases = []phrase{
 	{pattern: `(?:no|any|some)thing whatsoever`, say: `"nothing"`, example: "it says nothing whatsoever", fine: "it says nothing"},
 }
 
-// startsWithWho is "Who" as the subject of a sentence that is no question.
+// startsWithWho matches "Who" as the subject of a sentence that is not a question.
 var startsWithWho = regexp.MustCompile(`\bWho\s+[a-z][^.?!"]*(\??)`)
 
-// exempt are generated files, copies, and this list.
+// exempt lists path prefixes of files that are not checked: generated files, copies, and the list
+// of phrases itself.
 var exempt = []string{
 	"LICENSE",
 	"api/applyconfiguration/",
@@ -84,7 +85,7 @@ type compiled struct {
 	find, except *regexp.Regexp
 }
 
-// list is phrases, compiled.
+// list holds the phrases with their compiled patterns.
 var list = compile(phrases)
 
 func compile(phrases []phrase) []compiled {

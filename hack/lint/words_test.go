@@ -83,8 +83,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What make lint runs finds a phrase in a file that is new, and passes over
-// exempt ones.
+// TestRun checks that the linter finds a phrase in an untracked file, and that it skips exempt
+// files.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{
@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A folder that is gone does not stay in the list.
+// TestPathsExist checks that every path in exempt exists.
 func TestPathsExist(t *testing.T) {
 	for _, path := range exempt {
 		if matches, _ := filepath.Glob(filepath.Join("..", "..", path) + "*"); len(matches) == 0 {

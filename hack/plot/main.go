@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command plot draws the plots of test/scale/performance.md from recorded runs of the
-// benchmark, and writes their tables into that page.
+// Command plot draws the plots in test/scale/performance.md from recorded benchmark runs, and
+// writes the runs' tables into that page.
 //
 //	plot RESULTS PAGE
 //
-// RESULTS is the directory with the recorded runs, PAGE the Markdown page. The plots
-// are written to a directory next to the page, named after it.
+// RESULTS is the directory with the recorded runs. PAGE is the path of the Markdown page. The plots
+// are written to a directory next to the page that has the page's name.
 package main
 
 import (
@@ -29,14 +29,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// figure is one row of a benchmark.
+// figure is a value measured by the benchmark, with its limit and another value for comparison.
 type figure struct {
 	Key, What, Unit, LimitIs, BesideIs string
 	Value, Limit, Beside, Within       float64
 	Most                               *float64
 }
 
-// benchmark is a recorded run.
+// benchmark is a recorded run of the benchmark.
 type benchmark struct {
 	Scale, Load                   string
 	Nodes, Pods, Schedules, Cores int
@@ -52,7 +52,7 @@ func (r *benchmark) figure(key string) (figure, bool) {
 	return figure{}, false
 }
 
-// sizes are the runs, from small to large.
+// sizes lists the scales at which the benchmark runs, from small to large.
 var sizes = []string{"small", "medium", "full"}
 
 func main() {
@@ -95,10 +95,10 @@ func run(results, page string) error {
 	return writeTables(runs, page)
 }
 
-// chart is one plot.
+// chart describes a plot with one or more lines.
 type chart struct {
 	file, title, x, y string
-	// size is the value on the x axis.
+	// size returns a run's value on the x axis.
 	size  func(benchmark) int
 	lines []line
 }
@@ -143,14 +143,15 @@ var charts = []chart{
 	}},
 }
 
-// colours that people with colour blindness can distinguish (Okabe and Ito).
+// colours lists the colors of the lines, which people with color blindness can distinguish (Okabe
+// and Ito).
 var colours = []color.Color{
 	color.RGBA{R: 0, G: 114, B: 178, A: 255}, color.RGBA{R: 230, G: 159, B: 0, A: 255},
 	color.RGBA{R: 0, G: 158, B: 115, A: 255}, color.RGBA{R: 204, G: 121, B: 167, A: 255},
 }
 
-// draw draws the chart with logarithmic axes: proportional growth is a straight line
-// parallel to the diagonal, and a constant is a horizontal line.
+// draw draws the chart with logarithmic axes. Proportional growth then appears as a straight line
+// parallel to the diagonal, and a constant as a horizontal line.
 func (c chart) draw(runs []benchmark, dir string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
@@ -182,12 +183,12 @@ func (c chart) draw(runs []benchmark, dir string) error {
 	if most == 0 {
 		return errors.New("nothing to draw")
 	}
-	// Whole decades, with room for the legend at the top.
+	// The y axis covers entire decades, with room for the legend at the top.
 	p.Y.Min, p.Y.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most))+1)
 	return p.Save(14*vg.Centimeter, 10*vg.Centimeter, filepath.Join(dir, c.file))
 }
 
-// writeTables writes the table of each run between its markers in the page.
+// writeTables writes each run's table between its markers in the page.
 func writeTables(runs []benchmark, page string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -240,7 +241,7 @@ func (r *benchmark) table() []byte {
 	return out.Bytes()
 }
 
-// reference formats a value together with what it is, or "" if there is none.
+// reference formats a value with its description. It returns "" if the description is empty.
 func reference(value float64, unit, is string) string {
 	if is == "" {
 		return ""
@@ -248,7 +249,7 @@ func reference(value float64, unit, is string) string {
 	return number(value, unit) + ", " + is
 }
 
-// number formats a value with as many digits as are significant.
+// number formats a value with only as many digits as are significant.
 func number(value float64, unit string) string {
 	digits := 0
 	switch {

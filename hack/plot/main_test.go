@@ -15,7 +15,8 @@ const (
 	written  = "../../test/scale/performance.md"
 )
 
-// The tables and plots of test/scale/performance.md are those of the recorded runs.
+// TestPageHasWhatIsRecorded checks that the tables and plots of test/scale/performance.md match the
+// recorded runs.
 func TestPageHasWhatIsRecorded(t *testing.T) {
 	before := read(t, written)
 	page := filepath.Join(t.TempDir(), "performance.md")
@@ -36,7 +37,7 @@ func TestPageHasWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// withoutTables returns a page whose tables are empty.
+// withoutTables returns a page with the contents of its tables removed.
 func withoutTables(page string) string {
 	var rest strings.Builder
 	inTable := false
@@ -50,7 +51,8 @@ func withoutTables(page string) string {
 	return rest.String()
 }
 
-// Each run has its table, with what was to be reached and whether it was.
+// TestTables checks that the page gets a table for each run, which shows the targets and whether
+// the run reached them.
 func TestTables(t *testing.T) {
 	results, page := t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	write(t, filepath.Join(results, "small.json"), `{"scale": "small", "nodes": 100, "pods": 3000, "schedules": 200, "cores": 2, "load": "0.32", "figures": [
@@ -90,7 +92,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// What cannot be drawn or written is said, and the page stays as it is.
+// TestWhatIsMissing checks that missing or invalid input is reported, and that the page remains
+// unchanged in this case.
 func TestWhatIsMissing(t *testing.T) {
 	for _, tt := range []struct{ name, file, run, page, want string }{
 		{"no run", "other.json", "{}", "", "no recorded run"},

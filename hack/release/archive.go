@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// file is an entry of an archive.
+// file is a file in an archive, with its name, mode and content.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// tarball returns the files as a tar whose entries all have the same time and no owner.
+// tarball returns a tar archive of the files. All entries have the given time and no owner, so that
+// the archive is reproducible.
 func tarball(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -41,7 +42,8 @@ func tarball(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compress returns data as gzip, without a name or a time.
+// compress returns data in gzip format. The result is reproducible, because it contains no file
+// name and no time.
 func compress(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -54,7 +56,7 @@ func compress(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// uncompress returns the data of a gzip.
+// uncompress returns the content of gzip data.
 func uncompress(data []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -63,7 +65,7 @@ func uncompress(data []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// archive returns the files as a .tar.gz.
+// archive returns the files as a reproducible .tar.gz with the given time.
 func archive(files []file, at time.Time) ([]byte, error) {
 	data, err := tarball(files, at)
 	if err != nil {

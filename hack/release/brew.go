@@ -9,7 +9,7 @@ import (
 	"text/template"
 )
 
-// formula is the Homebrew formula of the plugin, without what Homebrew says of its platforms.
+// formula is the template of the plugin's Homebrew formula.
 //
 //nolint:dupword // Ruby ends its blocks so.
 var formula = template.Must(template.New("formula").Parse(`class KubectlTide < Formula
@@ -35,8 +35,8 @@ var formula = template.Must(template.New("formula").Parse(`class KubectlTide < F
 end
 `))
 
-// brewOf returns a formula by which Homebrew installs those archives of the plugin from url that
-// are for systems of its own.
+// brewOf returns the Homebrew formula that installs the plugin's archives from url. It omits the
+// archives for systems that Homebrew does not support.
 func brewOf(version, url string, archives []packed) ([]byte, error) {
 	type archive struct{ Processor, Address, Sum string }
 	type system struct {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// chartOf returns the chart as a package that installs the image by its digest. Helm's own
-// package has the time at which it was packed in it.
+// chartOf returns the packaged chart, which installs the image by its digest. It does not use helm
+// package, because that adds the current time.
 func chartOf(root fs.FS, version, image, digest string, platforms []platform, at time.Time) ([]byte, error) {
 	var files []file
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -39,7 +39,7 @@ func chartOf(root fs.FS, version, image, digest string, platforms []platform, at
 	return archive(files, at)
 }
 
-// annotations are those of Artifact Hub, as the end of a Chart.yaml.
+// annotations returns Artifact Hub's annotations, which are appended to Chart.yaml.
 func annotations(version, image, digest string, platforms []platform) string {
 	var names []string
 	for _, p := range platforms {
@@ -60,8 +60,8 @@ func annotations(version, image, digest string, platforms []platform) string {
 `, strings.Contains(version, "-"), image, digest, strings.Join(names, ", "))
 }
 
-// setLines sets lines of YAML of the form "field: value", each of which must be there once, and
-// keeps all others with their comments.
+// setLines sets fields in YAML by replacing their lines of the form "field: value". Each field must
+// occur exactly once. All other lines, including comments, are kept.
 func setLines(content []byte, fields map[string]string) ([]byte, error) {
 	lines := strings.Split(string(content), "\n")
 	for field, value := range fields {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// programs are the programs and the demo that a release can have archives of.
+// programs lists the possible names of a release's archives: the programs and the demo.
 var programs = []string{"kubectl-tide", "tidekeeper", "sandbox", demoArchive}
 
-// check returns an error for each input of make release that is wrong, before anything is built: the programs
-// take minutes to compile.
+// check returns an error for each invalid input of make release. It runs before the programs are
+// built, because building takes minutes.
 func (r *release) check(builds []string, out, key string) error {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -66,7 +66,8 @@ func checkKey(file string) error {
 	return err
 }
 
-// replaceable returns an error for a folder with files that no earlier run wrote.
+// replaceable returns an error if the folder contains files that were not written by an earlier
+// run.
 func replaceable(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Each wrong input of make release is reported by the name of its variable, in one line.
+// TestWrongInputs checks that each invalid input of make release is reported in a single line that
+// begins with the name of the make variable.
 func TestWrongInputs(t *testing.T) {
 	dir := t.TempDir()
 	full := filepath.Join(dir, "full")
@@ -64,7 +65,8 @@ func TestWrongInputs(t *testing.T) {
 	}
 }
 
-// A name without its registry is refused before anything is pushed.
+// TestPushChecksBothNames checks that a repository name without a registry is rejected before
+// anything is pushed.
 func TestPushChecksBothNames(t *testing.T) {
 	for want, args := range map[string][]string{
 		"IMAGE=tidekeeper: want a name with its registry": {"--image=tidekeeper", "--charts=registry.example.com/charts"},

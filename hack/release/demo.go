@@ -11,14 +11,15 @@ import (
 	"slices"
 )
 
-// demoArchive is the archive with the demo: sandbox-demo, which 'sandbox demo' runs, and the
-// programs that it starts.
+// demoArchive is the name of the archive with the demo. It contains sandbox-demo, which 'sandbox
+// demo' runs, and the programs that sandbox-demo starts.
 const demoArchive = "tidekeeper-demo"
 
-// part is a program of an archive: the build that it is from, its name, and the folder of its Go module.
+// part is a program in an archive. build is the folder of its builds, bin is the name of its
+// binary, and module is the folder of its Go module.
 type part struct{ build, bin, module string }
 
-// partsOf returns the programs of an archive; the archive's own is the first.
+// partsOf returns the programs in the archive of the given program. That program itself is first.
 func partsOf(program, os string) []part {
 	own := part{program, executable(program, os), "."}
 	kit := part{"sandbox", "sandbox", "sandbox"}
@@ -31,8 +32,9 @@ func partsOf(program, os string) []part {
 	return []part{own}
 }
 
-// programs returns the programs of an archive as files, the build information of the first, and the
-// licences of all that is linked into them.
+// programs reads the programs of an archive. It returns them as files, together with the build
+// information of the first program and the licences of all modules that are linked into any of
+// them.
 func (r *release) programs(parts []part, p platform) (files []file, info *buildinfo.BuildInfo, thirdParty []byte, err error) {
 	var dirs []string
 	linked := map[string][]module{}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What govulncheck -format=json prints of a module whose function is called, and of one that is only
-// linked, shortened to what is read.
+// findings is an excerpt of govulncheck -format=json's output. It contains a finding about a module
+// that is only linked, and a finding about a module with a vulnerable function that is called.
 const findings = `{"config":{"protocol_version":"v1.0.0","scanner_name":"govulncheck"}}
 {"osv":{"id":"GO-2026-0001","aliases":["CVE-2026-1"]}}
 {"osv":{"id":"GO-2026-0002","aliases":["CVE-2026-2"]}}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Types of media of the OCI image specification.
+// Media types from the OCI image specification.
 const (
 	typeIndex    = "application/vnd.oci.image.index.v1+json"
 	typeManifest = "application/vnd.oci.image.manifest.v1+json"
@@ -31,7 +31,7 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// manifest is a manifest of one platform, or with Manifests an index of them.
+// manifest is a platform's image manifest or, if Manifests is set, an image index.
 type manifest struct {
 	SchemaVersion int          `json:"schemaVersion"`
 	MediaType     string       `json:"mediaType"`
@@ -75,9 +75,9 @@ func (l *layout) document(mediaType string, document any) (descriptor, error) {
 	return l.blob(mediaType, data), err
 }
 
-// imageOf returns an image of the manager as a tar of an OCI layout, and the digest by which a
-// registry knows it. An image has one layer with one file: no shell, and no user but the one
-// without rights, by number, as there is no /etc/passwd.
+// imageOf returns the manager's image as a tar archive of an OCI layout, and the image's digest.
+// For each platform, the image has a single layer with a single file. It contains no shell. It has
+// no /etc/passwd, so its user is a number, which has no rights.
 func imageOf(binaries map[platform][]byte, order []platform, version string, at time.Time) ([]byte, string, error) {
 	l := &layout{}
 	index := manifest{SchemaVersion: 2, MediaType: typeIndex}
@@ -118,7 +118,7 @@ func (l *layout) platform(p platform, binary []byte, version string, at time.Tim
 		platform: p, Created: at,
 		Config: runtimeConfig{
 			User: "65532:65532", Entrypoint: []string{"/tidekeeper"},
-			// Metrics and probes.
+			// These are the ports of the metrics and the probes.
 			ExposedPorts: map[string]struct{}{"8443/tcp": {}, "8081/tcp": {}},
 			Labels: map[string]string{
 				"org.opencontainers.image.title":       "tidekeeper",

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installOf returns one file that installs what config/default does, with the image by its digest.
-// In config are the folders of config/.
+// installOf returns a manifest that installs config/default with the image pinned to its digest.
+// config is the file system of the folder config.
 func installOf(config fs.FS, image, digest string) ([]byte, error) {
 	memory := filesys.MakeFsInMemory()
 	err := fs.WalkDir(config, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -42,7 +42,7 @@ func installOf(config fs.FS, image, digest string) ([]byte, error) {
 		return nil, err
 	}
 	options := krusty.MakeDefaultOptions()
-	// The namespace and the kinds come before what needs them.
+	// The namespace and the CRDs must be applied before the objects that depend on them.
 	options.Reorder = krusty.ReorderOptionLegacy
 	objects, err := krusty.MakeKustomizer(options).Run(memory, "release")
 	if err != nil {

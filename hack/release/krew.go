@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// packed is an archive of the plugin.
+// packed describes the plugin's archive for a platform.
 type packed struct {
 	platform
 	name, sha256 string
 }
 
-// krewOf returns the manifest by which krew installs the archives of the plugin from url.
+// krewOf returns the manifest with which krew installs the plugin's archives from url.
 func krewOf(version, url string, archives []packed) ([]byte, error) {
 	var platforms []any
 	for _, a := range archives {

@@ -13,28 +13,30 @@ import (
 	"time"
 )
 
-// release is what is packed.
+// release holds the inputs and the resulting files of a release.
 type release struct {
 	version, built, image, url string
-	// commit is the commit of the source, and goVersion the Go that compiled it.
+	// commit is the released source commit. goVersion is the Go version that compiled the programs.
 	commit, goVersion string
-	// findings is a file with the findings of govulncheck -format=json, if there is one.
+	// findings is the path of a file with the output of govulncheck -format=json. It is empty if
+	// there is none.
 	findings string
 	at       time.Time
-	// files are the files of the folder, by name.
+	// files maps the names of the release's files to their contents.
 	files map[string][]byte
-	// plugins are the archives of the plugin.
+	// plugins lists the plugin's archives.
 	plugins []packed
-	// managers are the binaries for the image, in the order of platforms.
+	// managers maps each platform of the image to the manager's binary. platforms lists these
+	// platforms in order.
 	managers  map[platform][]byte
 	platforms []platform
-	// hasKit: there are archives of the kit.
+	// hasKit is true if the release contains archives of the test kit.
 	hasKit bool
-	// digest is that of the image.
+	// digest is the image's digest.
 	digest string
 }
 
-// defaultImage is the image where no repository is named, as config/ and the chart have it.
+// defaultImage is the image name in config/ and in the chart. It is used if no repository is given.
 const defaultImage = "tidekeeper"
 
 func main() {
@@ -79,7 +81,7 @@ func run() error {
 	return r.write(out, key)
 }
 
-// pack fills the folder.
+// pack adds all files of the release except the checksums and the signatures.
 func (r *release) pack(builds []string) error {
 	for _, build := range builds {
 		if err := r.program(build); err != nil {
@@ -96,7 +98,7 @@ func (r *release) pack(builds []string) error {
 	return err
 }
 
-// forPlugins adds what installs the archives of the plugin.
+// forPlugins adds the plugin's krew manifest and Homebrew formula.
 func (r *release) forPlugins() error {
 	if len(r.plugins) == 0 {
 		return nil
@@ -109,7 +111,8 @@ func (r *release) forPlugins() error {
 	return err
 }
 
-// forImage adds the image, and what installs it.
+// forImage adds the image, and the chart and the file install.yaml, both of which install the
+// image.
 func (r *release) forImage() error {
 	if len(r.platforms) == 0 {
 		return nil
@@ -128,7 +131,7 @@ func (r *release) forImage() error {
 	return err
 }
 
-// forModule adds the module for Go, which is read from the commit.
+// forModule adds the Go module's source at the released commit.
 func (r *release) forModule() error {
 	if r.commit == "" || !r.hasOperator() {
 		return nil
@@ -138,10 +141,10 @@ func (r *release) forModule() error {
 	return err
 }
 
-// hasOperator: the release has more than the kit.
+// hasOperator reports whether the release contains the plugin or the manager.
 func (r *release) hasOperator() bool { return len(r.plugins)+len(r.platforms) > 0 }
 
-// vex adds the VEX document, which takes findings.
+// vex adds the VEX document if govulncheck's findings are given.
 func (r *release) vex() error {
 	if r.findings == "" {
 		return nil
@@ -154,7 +157,7 @@ func (r *release) vex() error {
 	return err
 }
 
-// notes adds the notes of the release, of the operator and of the kit.
+// notes adds the release notes of the operator and of the test kit.
 func (r *release) notes() error {
 	changelogs := map[string]string{}
 	if r.hasOperator() {
@@ -177,7 +180,7 @@ func (r *release) notes() error {
 	return nil
 }
 
-// program adds the archive of a program for a platform, and the list of its modules.
+// program adds a program's archive for a platform, and its software bill of materials.
 func (r *release) program(build string) error {
 	names := strings.Split(build, "/")
 	program, p := names[0], platform{OS: names[1], Architecture: names[2]}
@@ -187,7 +190,7 @@ func (r *release) program(build string) error {
 		return err
 	}
 	r.goVersion = info.GoVersion
-	// The demo shows the operator, and has no pages of its own.
+	// The demo has no pages of its own, so its archive contains the operator's pages.
 	pages := parts[0].module
 	if program == demoArchive {
 		pages = "."
@@ -224,7 +227,7 @@ func (r *release) program(build string) error {
 	return nil
 }
 
-// packages adds the packages of the plugin for an architecture of Linux.
+// packages adds the plugin's deb and rpm packages for a Linux architecture.
 func (r *release) packages(files []file, architecture string) error {
 	var err error
 	base := strings.Join([]string{packageName, r.version, "linux", architecture}, "-")
@@ -235,7 +238,8 @@ func (r *release) packages(files []file, architecture string) error {
 	return err
 }
 
-// write writes the folder, with the checksums of all files in it, and their signatures.
+// write writes the release's folder, including checksums of all files and, if a key is given,
+// signatures.
 func (r *release) write(out, key string) error {
 	sums := checksums(r.files)
 	r.files["checksums.txt"] = sums

@@ -14,20 +14,23 @@ import (
 	"strings"
 )
 
-// module is a module that is linked into a binary.
+// module describes a module that is linked into a binary.
 type module struct {
-	// path is the path that the code imports, and source with version is where it is from.
+	// path is the module's import path. source and version identify the module that was actually
+	// downloaded, which is another module if the module was replaced.
 	path, source, version string
-	// beside: its folder is beside the program's module, whose licence it has.
+	// beside is true if the module was replaced by a folder of this repository. Its licence is then
+	// this repository's.
 	beside bool
 }
 
-// modulesOf returns the modules that a binary was linked from, without its own.
+// modulesOf returns the modules that are linked into a binary.
 func modulesOf(info *debug.BuildInfo) []module {
 	modules := make([]module, 0, len(info.Deps))
 	for _, dep := range info.Deps {
 		m := module{path: dep.Path, source: dep.Path, version: dep.Version}
-		// A folder beside the module has a path that says nothing, and (devel) for a version.
+		// A folder's path means nothing outside of this repository, and its version is "(devel)".
+		// The original path and version are kept for it.
 		if dep.Replace != nil {
 			if m.beside = strings.HasPrefix(dep.Replace.Path, "."); !m.beside {
 				m.source, m.version = dep.Replace.Path, dep.Replace.Version
@@ -38,7 +41,7 @@ func modulesOf(info *debug.BuildInfo) []module {
 	return modules
 }
 
-// folders returns the folder of each module that the module in dir is built from, by path.
+// folders returns the folders of all dependencies of the module in dir, keyed by import path.
 func folders(dir string) (map[string]string, error) {
 	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}}\t{{.Dir}}", "all")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -54,10 +57,10 @@ func folders(dir string) (map[string]string, error) {
 	return found, nil
 }
 
-// licenceFile matches the files that must go where a module's code goes.
+// licenceFile matches the names of files that must be distributed together with a module's code.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|notice|copying)([.-].*)?$`)
 
-// licences returns the texts of the licences of modules, each below the name of its module.
+// licences returns the modules' licence texts, each below the module's name.
 func licences(modules []module, folder map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, m := range modules {

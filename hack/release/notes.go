@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// upgrading is the heading of the part for users who upgrade.
+// upgrading is the heading of the required section for users who upgrade.
 const upgrading = "\n### Upgrading\n"
 
-// notesOf returns the section of a changelog about a version, or until a section of that name is
-// written, the section Unreleased. Users who upgrade find out what to do in a part of its own.
+// notesOf returns a version's section in a changelog. If there is none yet, it returns the section
+// Unreleased. It returns an error if the section has no subsection Upgrading.
 func notesOf(changelog, version string) (string, error) {
 	for _, name := range []string{strings.TrimPrefix(version, "v"), "Unreleased"} {
 		_, section, found := strings.Cut(changelog, "\n## ["+name+"]")

@@ -5,7 +5,7 @@ package main
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // the format of a deb asks for it
+	"crypto/md5" //nolint:gosec // required by the deb format
 	"encoding/hex"
 	"fmt"
 	"path"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/rpmpack"
 )
 
-// What both packages say of the plugin.
+// Metadata of the deb and rpm packages.
 const (
 	packageName = "kubectl-tide"
 	summary     = "Show node pools and scheduled restarts of Tidekeeper"
@@ -24,8 +24,9 @@ const (
 	homepage    = "https://tidekeeper.dev"
 )
 
-// installed are the files that a package has, by their paths without the first slash: the program,
-// which kubectl finds by its name, and documents.
+// installed returns a package's files with their installation paths, without a leading slash.
+// Programs are installed in usr/bin, where kubectl finds the plugin by its name, and documents in
+// usr/share/doc.
 func installed(files []file) []file {
 	var at []file
 	for _, f := range files {
@@ -38,13 +39,13 @@ func installed(files []file) []file {
 	return at
 }
 
-// debOf returns a package for Debian.
+// debOf returns the plugin's deb package.
 func debOf(files []file, version, architecture string, at time.Time) ([]byte, error) {
 	data := installed(files)
 	var sums strings.Builder
 	size := 0
 	for _, f := range data {
-		sum := md5.Sum(f.content) //nolint:gosec // the format of a deb asks for it
+		sum := md5.Sum(f.content) //nolint:gosec // required by the deb format
 		fmt.Fprintf(&sums, "%s  %s\n", hex.EncodeToString(sum[:]), f.name)
 		size += len(f.content)
 	}
@@ -74,7 +75,7 @@ func debOf(files []file, version, architecture string, at time.Time) ([]byte, er
 	return out.Bytes(), nil
 }
 
-// withFolders adds the folders of files before them, as dpkg knows a folder only by an entry of its own.
+// withFolders adds an entry for each folder before the files in it, because dpkg requires them.
 func withFolders(files []file) []file {
 	var all []file
 	known := map[string]bool{}
@@ -93,12 +94,13 @@ func withFolders(files []file) []file {
 	return all
 }
 
-// debVersion is a version by which 0.1.0-rc.1 is older than 0.1.0 for dpkg and rpm.
+// debVersion converts a version to the form that dpkg and rpm sort correctly: 0.1.0~rc.1 is older
+// than 0.1.0.
 func debVersion(version string) string {
 	return strings.Replace(strings.TrimPrefix(version, "v"), "-", "~", 1)
 }
 
-// rpmOf returns a package for systems with RPM.
+// rpmOf returns the plugin's rpm package.
 func rpmOf(files []file, version, architecture string, at time.Time) ([]byte, error) {
 	name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[architecture]
 	if !ok {

@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// resource is a file or a source in a statement of in-toto.
+// resource identifies a file or a source in an in-toto statement.
 type resource struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// statement is one of in-toto, with provenance of SLSA.
+// statement is an in-toto statement that contains SLSA provenance.
 type statement struct {
 	Type          string     `json:"_type"`
 	Subject       []resource `json:"subject"`
@@ -38,17 +38,19 @@ type provenance struct {
 	} `json:"runDetails"`
 }
 
-// Types of the statement.
+// Type identifiers of the statement and of its predicate.
 const (
 	statementType  = "https://in-toto.io/Statement/v1"
 	provenanceType = "https://slsa.dev/provenance/v1"
 )
 
-// buildType names the page that says how to build the release again, which the parameters below are for.
+// buildType is the URL of the page that describes how to rebuild a release with the parameters in
+// its provenance.
 const buildType = "https://tidekeeper.dev/docs/tasks/verify-a-release#build-the-release-again"
 
-// provenanceOf says from which commit, by which Go and with which parameters the files were made. The
-// owner of the key that signs it vouches for that: make release runs on any machine.
+// provenanceOf returns a statement with the commit, the Go version and the parameters from which
+// the files were built. make release can run on any machine, so the statement is vouched for only
+// by the owner of the signing key.
 func provenanceOf(r *release, builds []string) ([]byte, error) {
 	s := statement{Type: statementType, PredicateType: provenanceType}
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {

@@ -20,11 +20,12 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// modulePath is the module of the manager and the plugin, which replaces none, so that Go installs it.
+// modulePath is the path of the module that contains the manager and the plugin. go install accepts
+// the module because its go.mod has no replace directives.
 const modulePath = "tidekeeper.dev/tidekeeper"
 
-// proxyOf returns the module at a commit as an archive of the files of a module proxy: unpacked, it is
-// what GOPROXY=file://… reads.
+// proxyOf returns an archive with the module at the given commit, in the file layout of a module
+// proxy. The unpacked folder can be used as GOPROXY=file://….
 func proxyOf(root, commit, version string, at time.Time) ([]byte, error) {
 	of := gomodule.Version{Path: modulePath, Version: version}
 	committed, err := committedFiles(root, commit)
@@ -32,7 +33,7 @@ func proxyOf(root, commit, version string, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	var source bytes.Buffer
-	// It leaves out the modules in folders.
+	// zip.Create omits the modules in subfolders.
 	if err := zip.Create(&source, of, committed); err != nil {
 		return nil, fmt.Errorf("the module: %w", err)
 	}
@@ -57,7 +58,7 @@ func proxyOf(root, commit, version string, at time.Time) ([]byte, error) {
 	return archive(files, at)
 }
 
-// committedFile is a file of a commit.
+// committedFile is a file in a commit.
 type committedFile struct {
 	header  *tar.Header
 	content []byte
@@ -69,7 +70,7 @@ func (f committedFile) Open() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(f.content)), nil
 }
 
-// committedFiles returns the files of a commit, whatever the checkout has besides.
+// committedFiles returns a commit's files, regardless of the state of the checkout.
 func committedFiles(root, commit string) ([]zip.File, error) {
 	command := exec.Command("git", "-c", "core.autocrlf=input", "-c", "core.eol=lf", "archive", "--format=tar", commit)
 	command.Dir, command.Stderr = root, os.Stderr

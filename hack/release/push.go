@@ -26,15 +26,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Types of media of a chart, as Helm has them, and of a signature, as cosign has it.
+// Media types of charts, as Helm uses them, and of signatures, as cosign uses them.
 const (
 	typeChartConfig = "application/vnd.cncf.helm.config.v1+json"
 	typeChart       = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	typeSignature   = "application/vnd.dev.cosign.simplesigning.v1+json"
 )
 
-// push pushes the image and the chart of a folder, and prints the name of each by its digest. With a key
-// it pushes their signatures too.
+// push pushes the image and the chart in a release folder, and prints their names and digests. If a
+// key is given, it also pushes their signatures.
 func push(args []string) error {
 	flags := flag.NewFlagSet("push", flag.ExitOnError)
 	folder := flags.String("folder", "", "the folder that make release made")
@@ -58,7 +58,7 @@ func push(args []string) error {
 			return err
 		}
 	}
-	// Both names are looked at before anything is pushed.
+	// Check both repository names before anything is pushed.
 	images, err := repositoryOf("IMAGE", *image, *image)
 	if err != nil {
 		return err
@@ -91,7 +91,8 @@ func push(args []string) error {
 	return nil
 }
 
-// repositoryOf returns a repository that a variable of make push-release names, registry included.
+// repositoryOf parses the repository name in a variable of make push-release. The name must include
+// a registry.
 func repositoryOf(variable, value, repository string) (name.Repository, error) {
 	r, err := name.NewRepository(repository, name.StrictValidation)
 	if err != nil {
@@ -100,7 +101,7 @@ func repositoryOf(variable, value, repository string) (name.Repository, error) {
 	return r, nil
 }
 
-// asUser authenticates as docker login or helm registry login has set up.
+// asUser authenticates with the credentials that docker login or helm registry login have stored.
 var asUser = remote.WithAuthFromKeychain(authn.DefaultKeychain)
 
 func pushImage(file string, to name.Repository, tag string) (string, error) {
@@ -130,7 +131,8 @@ func pushImage(file string, to name.Repository, tag string) (string, error) {
 	return list.Manifests[0].Digest.String(), remote.WriteIndex(to.Tag(tag), index, asUser)
 }
 
-// untar unpacks a file of ours: all entries are files in folders without links.
+// untar unpacks a tar file that this program has written, so the archive contains only regular
+// files.
 func untar(file, dir string) error {
 	in, err := os.Open(file)
 	if err != nil {
@@ -163,8 +165,8 @@ func untar(file, dir string) error {
 	}
 }
 
-// pushChart pushes a chart as helm push does, but for the time of the push, so that its digest is the same
-// each time.
+// pushChart pushes a chart in the same way as helm push. It omits the time of the push, so that the
+// digest is reproducible.
 func pushChart(file string, to name.Repository, tag string) (string, error) {
 	chart, err := os.ReadFile(file)
 	if err != nil {
@@ -177,7 +179,7 @@ func pushChart(file string, to name.Repository, tag string) (string, error) {
 	return pushArtifact(to, tag, blob{typeChartConfig, meta}, blob{typeChart, chart}, nil)
 }
 
-// metadataOf returns the Chart.yaml of a chart as JSON.
+// metadataOf returns a chart's Chart.yaml as JSON.
 func metadataOf(chart []byte) ([]byte, error) {
 	plain, err := uncompress(chart)
 	if err != nil {
@@ -199,7 +201,8 @@ func metadataOf(chart []byte) ([]byte, error) {
 	}
 }
 
-// pushSignature pushes a signature of what has the digest where cosign verify --key looks for it.
+// pushSignature pushes a signature of the manifest with the given digest. It uses the tag under
+// which cosign verify --key looks for the signature.
 func pushSignature(s *signer, to name.Repository, digest string) error {
 	payload, err := json.Marshal(map[string]any{"critical": map[string]any{
 		"identity": map[string]string{"docker-reference": to.Name()},
@@ -225,7 +228,7 @@ func pushSignature(s *signer, to name.Repository, digest string) error {
 	return err
 }
 
-// blob is content with its type of media.
+// blob is content together with its media type.
 type blob struct {
 	mediaType string
 	content   []byte
@@ -235,15 +238,16 @@ func (b blob) descriptor() descriptor {
 	return descriptor{MediaType: b.mediaType, Digest: "sha256:" + sha(b.content), Size: len(b.content)}
 }
 
-// RawManifest makes a manifest one that remote can push.
+// RawManifest implements [remote.Taggable]. It returns the content of a manifest.
 func (b blob) RawManifest() ([]byte, error) { return b.content, nil }
 
-// MediaType completes the interface of RawManifest.
-func (b blob) MediaType() (types.MediaType, error) { //nolint:unparam // the interface asks for the error
+// MediaType returns the media type of the manifest.
+func (b blob) MediaType() (types.MediaType, error) { //nolint:unparam // the signature is fixed by an interface
 	return types.MediaType(b.mediaType), nil
 }
 
-// pushArtifact pushes a manifest with a configuration and one layer, and returns its digest.
+// pushArtifact pushes an artifact that has a configuration and a single layer. It returns the
+// digest of the artifact's manifest.
 func pushArtifact(to name.Repository, tag string, config, layer blob, annotations map[string]string) (string, error) {
 	for _, b := range []blob{config, layer} {
 		if err := remote.WriteLayer(to, static.NewLayer(b.content, types.MediaType(b.mediaType)), asUser); err != nil {

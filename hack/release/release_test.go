@@ -29,7 +29,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// entries returns the files of a tar, by name.
+// entries returns the contents of the files in a tar archive, keyed by name.
 func entries(t *testing.T, data []byte) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -106,7 +106,8 @@ func TestLicencesNeedAFile(t *testing.T) {
 	}
 }
 
-// Follows the digests of the layout as a registry and a container runtime do.
+// TestImageIsALayout checks the image's OCI layout by following its digests in the same way as a
+// registry or a container runtime.
 func TestImageIsALayout(t *testing.T) {
 	order := []platform{{"linux", "amd64"}, {"linux", "arm64"}}
 	binaries := map[platform][]byte{order[0]: []byte("of amd64"), order[1]: []byte("of arm64")}
@@ -235,7 +236,7 @@ func TestSignatureVerifies(t *testing.T) {
 	if !verifies([]byte("1"), of.MessageSignature.Signature) || verifies([]byte("2"), of.MessageSignature.Signature) {
 		t.Error("the bundle of a file does not verify, or verifies another one")
 	}
-	// The encoding that DSSE signs, of this payload.
+	// The signature must be over the DSSE encoding of the payload.
 	if !verifies([]byte("DSSEv1 28 application/vnd.in-toto+json 2 {}"), statement.Envelope.Signatures[0].Sig) {
 		t.Error("the bundle of the provenance does not verify")
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// component is a program or a module in a list of CycloneDX.
+// component is a program or a module in a CycloneDX document.
 type component struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
@@ -17,7 +17,7 @@ type component struct {
 	Purl    string `json:"purl"`
 }
 
-// sbom is the part of a list of CycloneDX that says which modules a program is linked from.
+// sbom is a CycloneDX document that lists the modules linked into a program.
 type sbom struct {
 	Format      string      `json:"bomFormat"`
 	SpecVersion string      `json:"specVersion"`
@@ -30,7 +30,8 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// sbomOf lists the modules in the build information of a program, and Go's own library.
+// sbomOf returns a program's CycloneDX document, with the modules in its build information and Go's
+// standard library.
 func sbomOf(program, version string, info *debug.BuildInfo) ([]byte, error) {
 	list := sbom{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{Component: component{
 		Type: "application", Name: program, Version: version, Purl: purl(info.Main.Path, version),
@@ -44,7 +45,7 @@ func sbomOf(program, version string, info *debug.BuildInfo) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// purl is the name by which scanners know a module.
+// purl returns a Go module's package URL, by which scanners identify the module.
 func purl(path, version string) string {
 	name := "pkg:golang/" + path
 	if version != "" {

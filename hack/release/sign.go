@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// checksums returns a line for each file, as sha256sum prints and checks them.
+// checksums returns the files' SHA-256 checksums in the format of sha256sum.
 func checksums(files map[string][]byte) []byte {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -27,10 +27,11 @@ func checksums(files map[string][]byte) []byte {
 	return []byte(out.String())
 }
 
-// signer signs by a private key. The same key and data give the same signature (RFC 6979).
+// signer creates signatures with a private key. They are deterministic (RFC 6979): the same key and
+// data give the same signature.
 type signer struct{ key *ecdsa.PrivateKey }
 
-// newSigner reads a private key in PEM.
+// newSigner reads a private key in PEM format.
 func newSigner(key []byte) (*signer, error) {
 	block, _ := pem.Decode(key)
 	if block == nil {
@@ -52,15 +53,16 @@ func (s *signer) sign(data []byte) ([]byte, error) {
 	return s.key.Sign(nil, sum[:], crypto.SHA256)
 }
 
-// hint names the public key in a bundle, as cosign does.
+// hint returns the identifier of the public key for a bundle, which is computed in the same way as
+// in cosign.
 func (s *signer) hint() (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(&s.key.PublicKey)
 	sum := sha256.Sum256(der)
 	return base64.StdEncoding.EncodeToString(sum[:]), err
 }
 
-// bundle is a signature in the form of Sigstore: of a file, or of a statement that it holds. Bytes are
-// in base64.
+// bundle is a Sigstore bundle with the signature of a file or an in-toto statement. JSON encodes
+// its byte fields in base64.
 type bundle struct {
 	MediaType            string            `json:"mediaType"`
 	VerificationMaterial verification      `json:"verificationMaterial"`
@@ -99,7 +101,7 @@ func (s *signer) bundle() (*bundle, error) {
 	return b, err
 }
 
-// ofFile returns the bundle of a file.
+// ofFile returns a bundle with the signature of a file.
 func (s *signer) ofFile(data []byte) ([]byte, error) {
 	b, err := s.bundle()
 	if err != nil {
@@ -115,10 +117,10 @@ func (s *signer) ofFile(data []byte) ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// intoto is the type of a statement in an envelope.
+// intoto is the media type of an in-toto statement in a DSSE envelope.
 const intoto = "application/vnd.in-toto+json"
 
-// ofStatement returns the bundle that holds a statement of in-toto, in an envelope of DSSE.
+// ofStatement returns a bundle with a signed in-toto statement in a DSSE envelope.
 func (s *signer) ofStatement(data []byte) ([]byte, error) {
 	b, err := s.bundle()
 	if err != nil {
@@ -132,8 +134,8 @@ func (s *signer) ofStatement(data []byte) ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// signFiles adds a bundle for each file; that of the provenance holds the statement. The checksums have
-// a bare signature as well, for openssl.
+// signFiles adds a signature bundle for each file. The provenance's bundle contains the statement
+// itself. The checksums also get a bare signature, for openssl.
 func signFiles(files map[string][]byte, key []byte) error {
 	s, err := newSigner(key)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// openVEX is a document of OpenVEX 0.2.0.
+// openVEX is a document in the format OpenVEX 0.2.0.
 type openVEX struct {
 	Context    string         `json:"@context"`
 	ID         string         `json:"@id"`
@@ -45,8 +45,8 @@ type product struct {
 	Subcomponents []product `json:"subcomponents,omitempty"`
 }
 
-// finding is what govulncheck says of a vulnerability in a module: what our code calls has a function in
-// the first frame of its trace.
+// finding is govulncheck's report of a vulnerability in a module. If a vulnerable function is
+// called, the first frame of Trace names that function.
 type finding struct {
 	OSV          string `json:"osv"`
 	FixedVersion string `json:"fixed_version"`
@@ -57,8 +57,9 @@ type finding struct {
 	} `json:"trace"`
 }
 
-// vexOf says of each vulnerability in findings, which govulncheck -format=json printed, whether it is
-// reached. The products are those that scanners know: the module, and the image by its digest.
+// vexOf returns an OpenVEX document for the given output of govulncheck -format=json. For each
+// vulnerability, the document states whether the vulnerable code is reached. Its products have the
+// identifiers that scanners use: the module, and the image by its digest.
 func vexOf(findings []byte, version, image, digest string, at time.Time) ([]byte, error) {
 	aliases := map[string][]string{}
 	found := map[string][]finding{}
@@ -98,7 +99,7 @@ func vexOf(findings []byte, version, image, digest string, at time.Time) ([]byte
 	return append(data, '\n'), err
 }
 
-// statementOf is about one vulnerability.
+// statementOf returns the statement about a vulnerability.
 func statementOf(id string, aliases []string, found []finding, products []string) vexStatement {
 	s := vexStatement{
 		Vulnerability: vulnerability{ID: "https://pkg.go.dev/vuln/" + id, Name: id, Aliases: aliases},
@@ -124,8 +125,8 @@ func statementOf(id string, aliases []string, found []finding, products []string
 	return s
 }
 
-// imagePurl is the name by which scanners know an image: the last part of its repository, its digest, and
-// where it is from.
+// imagePurl returns an image's package URL, by which scanners identify the image. It consists of
+// the repository's last part, the digest, and the repository.
 func imagePurl(image, digest string) string {
 	name := "pkg:oci/" + image[strings.LastIndex(image, "/")+1:] + "@" + strings.ReplaceAll(digest, ":", "%3A")
 	if strings.Contains(image, "/") {

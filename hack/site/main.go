@@ -1,12 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command site renders the repository's pages as a folder of HTML with a search, which a browser
-// opens from the disk, without a server or a network.
+// Command site renders the repository's pages as a folder of HTML files with a search. A browser
+// can open the files from disk, without a server or a network.
 //
 //	site VERSION REPOSITORY FOLDER
 //
-// VERSION is shown on each page. Rendered are README.md and every page that links lead to from there.
+// VERSION is the version shown on each page. The site contains README.md and every page that links
+// lead to from there.
 package main
 
 import (

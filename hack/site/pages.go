@@ -17,31 +17,31 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// page is a Markdown file.
+// page is a parsed Markdown file.
 type page struct {
-	// file is its path from the root of the repository, and source its text.
+	// file is the page's path from the root of the repository. source is its Markdown source.
 	file   string
 	source []byte
 	tree   ast.Node
-	// title is its first heading, and anchors the names of all of them.
+	// title is the page's first heading. anchors lists the anchors of all its headings.
 	title    string
 	anchors  []string
 	sections []section
 }
 
-// section is a heading and the text until the next one: a result of the search.
+// section is a heading with the text up to the next heading. The search finds sections.
 type section struct {
 	title, anchor, text string
 }
 
-// address returns the file of the site that has the page.
+// address returns the path of the page's HTML file within the site.
 func (p *page) address() string { return htmlOf(p.file) }
 
 func htmlOf(file string) string { return strings.TrimSuffix(file, ".md") + ".html" }
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// load returns README.md and all pages that links lead to from there, by their files.
+// load returns README.md and all pages to which links lead from there, keyed by path.
 func load(root fs.FS) (map[string]*page, error) {
 	pages := map[string]*page{}
 	queue := []string{"README.md"}
@@ -72,7 +72,8 @@ func load(root fs.FS) (map[string]*page, error) {
 	return pages, nil
 }
 
-// markdownIn returns the pages that a link to a file or a folder leads to.
+// markdownIn returns the pages that belong to a link's target: the target itself or, if it is a
+// folder, the pages in it.
 func markdownIn(root fs.FS, target string) ([]string, error) {
 	info, err := fs.Stat(root, target)
 	switch {
@@ -109,7 +110,7 @@ func parse(file string, source []byte) *page {
 	return p
 }
 
-// plain returns the text of a node without its markup.
+// plain returns a Markdown node's text without markup.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -146,8 +147,8 @@ func links(tree ast.Node) []*ast.Link {
 	return all
 }
 
-// resolve returns the file from the root that a link of a page is about, and the heading; local is
-// false for a link that leaves the repository.
+// resolve splits a link's destination into its target, as a path from the root, and its anchor.
+// local is false if the link leads out of the repository.
 func resolve(file, destination string) (target, anchor string, local bool) {
 	if strings.Contains(destination, ":") {
 		return "", "", false
@@ -159,13 +160,14 @@ func resolve(file, destination string) (target, anchor string, local bool) {
 	return path.Join(path.Dir(file), target), anchor, true
 }
 
-// groups are the folders in the order of the menu.
+// groups lists the menu's groups in order, with their folders.
 var groups = []struct{ title, folder string }{
 	{"Tidekeeper", "."}, {"Concepts", "docs/concepts"}, {"Tasks", "docs/tasks"}, {"Reference", "docs/reference"},
 	{"Runbooks", "docs/runbooks"}, {"Project", "docs"}, {"Test kit", "sandbox"}, {"Evidence", ""},
 }
 
-// groupOf returns the group of a page: that of its folder, or of the nearest folder above it.
+// groupOf returns the title of the page's menu group: the group of the nearest folder above the
+// page.
 func groupOf(file string) string {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if dir == "." && path.Dir(file) != "." {

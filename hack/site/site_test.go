@@ -16,7 +16,7 @@ import (
 
 const repository = "../.."
 
-// built renders the site of this repository into a folder, and returns the folder and its pages.
+// built renders this repository's site. It returns the site's folder and its pages.
 func built(t *testing.T) (string, map[string]*page) {
 	t.Helper()
 	pages, err := load(os.DirFS(repository))
@@ -33,12 +33,13 @@ func built(t *testing.T) (string, map[string]*page) {
 var (
 	attribute = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	idOf      = regexp.MustCompile(` id="([^"]*)"`)
-	// loaded is an element that makes a browser fetch something.
+	// loaded matches an element that makes a browser load something from another host.
 	loaded = regexp.MustCompile(`<(?:link|script|img|iframe|source)[^>]*(?:href|src)="(?:[a-z]+:)?//`)
 )
 
-// All links of the site lead to files of the site and to headings that are there, each page says which
-// version it is about, and nothing is loaded from elsewhere: the site works from a folder, offline.
+// TestSite checks that all links within the site lead to existing files and headings, that each
+// page shows the version, and that nothing is loaded from other hosts. The site must work offline,
+// from a folder.
 func TestSite(t *testing.T) {
 	folder, pages := built(t)
 	for _, p := range pages {
@@ -80,7 +81,8 @@ func checkLink(t *testing.T, folder string, p *page, link string) {
 	}
 }
 
-// The search has all sections of all pages, with addresses on the site.
+// TestSearchIndex checks that the search index contains every section of every page, with addresses
+// that exist in the site.
 func TestSearchIndex(t *testing.T) {
 	folder, pages := built(t)
 	text := strings.TrimSuffix(strings.TrimPrefix(read(t, folder, "index.js"), "const sections = "), ";\n")
@@ -112,7 +114,8 @@ func read(t *testing.T, folder, name string) string {
 	return string(text)
 }
 
-// Links that lead nowhere end the program, and links to source files become text.
+// TestLinks checks that a link to a missing target is an error, and that a link to a source file is
+// replaced by its text.
 func TestLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name, readme, fails, has string

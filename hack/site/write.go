@@ -25,7 +25,7 @@ var look embed.FS
 
 var layout = template.Must(template.ParseFS(look, "look/page.html"))
 
-// group is a part of the menu.
+// group is a group of links in the site's menu.
 type group struct {
 	Title string
 	Links []menuLink
@@ -36,7 +36,7 @@ type menuLink struct {
 	Here           bool
 }
 
-// write renders the pages into a folder, with the images that they show and the index of the search.
+// write renders the pages into a folder. It also writes the pages' images and the search index.
 func write(pages map[string]*page, root fs.FS, version, folder string) error {
 	files := slices.Sorted(maps.Keys(pages))
 	images := map[string]bool{}
@@ -83,8 +83,8 @@ func write(pages map[string]*page, root fs.FS, version, folder string) error {
 	return nil
 }
 
-// relink turns the links of a page into links of the site, and returns the images that it shows. A
-// link to a file that has no page becomes its text.
+// relink rewrites a page's links so that they work in the site, and returns the paths of the page's
+// images. It replaces a link to a file without a page by the link's text.
 func relink(p *page, pages map[string]*page) (images []string, err error) {
 	for _, link := range links(p.tree) {
 		target, anchor, local := resolve(p.file, string(link.Destination))
@@ -120,7 +120,8 @@ func relink(p *page, pages map[string]*page) (images []string, err error) {
 	return images, err
 }
 
-// first returns the page that a link to a folder leads to: its README, or its first page.
+// first returns the page to which a link to a folder leads: the folder's README or, if it has none,
+// its first page.
 func first(pages map[string]*page, folder string) *page {
 	if p := pages[path.Join(folder, "README.md")]; p != nil {
 		return p
@@ -133,7 +134,7 @@ func first(pages map[string]*page, folder string) *page {
 	return nil
 }
 
-// unlink puts the text of a link in its place.
+// unlink replaces a link by its text.
 func unlink(link *ast.Link) {
 	parent := link.Parent()
 	for child := link.FirstChild(); child != nil; {
@@ -144,7 +145,7 @@ func unlink(link *ast.Link) {
 	parent.RemoveChild(parent, link)
 }
 
-// menu returns the links to all pages, as a page has them.
+// menu returns the menu's groups, with addresses relative to the page here.
 func menu(pages map[string]*page, here *page) []group {
 	var all []group
 	for _, g := range groups {
@@ -166,7 +167,7 @@ func menu(pages map[string]*page, here *page) []group {
 	return all
 }
 
-// entry is a section as the search has it.
+// entry is a page's section in the search index.
 type entry struct {
 	Page    string `json:"page"`
 	Title   string `json:"title"`
@@ -174,8 +175,8 @@ type entry struct {
 	Text    string `json:"text"`
 }
 
-// searchIndex returns a script with all sections: a browser does not let a page that it opened from
-// the disk read another file, but lets it run a script.
+// searchIndex returns a script that defines all sections. The index is a script because a page
+// opened from disk may load scripts, but not read other files.
 func searchIndex(pages map[string]*page, files []string) ([]byte, error) {
 	var entries []entry
 	for _, file := range files {

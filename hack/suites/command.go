@@ -43,10 +43,10 @@ func main() {
 	}
 }
 
-// errFailed ends the command after the failures were printed.
+// errFailed is the error for failed tests. Their failures have already been printed.
 var errFailed = errors.New("tests failed")
 
-// options are the flags that run and flakes share.
+// options holds the flags that the commands run and flakes share.
 type options struct {
 	*flag.FlagSet
 	jobs          int
@@ -61,7 +61,7 @@ func newOptions(name string) *options {
 	return o
 }
 
-// runner returns a runner for the flags, and the suites that the arguments name.
+// runner returns a runner configured by the flags, and the suites that the arguments name.
 func (o *options) runner(out *os.File) (*runner, []suite, error) {
 	suites, err := choose(o.Args())
 	if err != nil {
@@ -91,8 +91,8 @@ func (o *options) runner(out *os.File) (*runner, []suite, error) {
 	return r, suites, nil
 }
 
-// checkPattern refuses what every go test would refuse: a regular expression that is none, or
-// such an element of those that slashes separate.
+// checkPattern checks, before any suite starts, that the pattern in the make variable RUN is valid
+// for go test -run: each element between slashes must be a regular expression.
 func checkPattern(pattern string) error {
 	elements := []string{pattern}
 	if !strings.ContainsAny(pattern, "([\\") {
@@ -106,7 +106,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// run runs suites once.
+// run runs the chosen suites once and prints a summary.
 func run(ctx context.Context, args []string) error {
 	o := newOptions("run")
 	file := o.String("record", "", "the file for the results, for docs/reference/kubernetes.md")
@@ -134,7 +134,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// list prints the suites.
+// list prints the suites of each tier, with the commands that they run.
 func list(out io.Writer) {
 	for _, tier := range []string{fast, rest, others} {
 		fmt.Fprintf(out, "%s:\n", tier)

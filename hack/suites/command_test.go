@@ -5,7 +5,8 @@ package main
 
 import "testing"
 
-// What is no regular expression is said in one line, before anything runs.
+// TestPatterns checks that an invalid regular expression in RUN is reported in a single line before
+// any suite starts.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{

@@ -1,27 +1,27 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command suites runs the tests: it knows every suite, builds what a suite needs, runs
-// several side by side, shows how far they are, and ends with what failed, what was skipped
-// and why, and the ten slowest tests.
+// Command suites runs the tests. It defines every suite, builds the programs that the suites need,
+// runs several suites at the same time and shows their progress. It ends with a summary: the failed
+// tests, the skipped tests with the reason, and the ten slowest tests.
 //
-//	suites run fast             what make test runs
-//	suites run all              what make test-all runs
+//	suites run fast             the suites of make test
+//	suites run all              the suites of make test-all
 //	suites run --run='^TestX$' e2e
-//	suites flakes --rounds=20   what make flakes runs: the suites while all processors are busy
-//	suites busy --busy=8 COMMAND  any command beside busy processes
+//	suites flakes --rounds=20   the suites repeatedly while all processors are busy, as in make flakes
+//	suites busy --busy=8 COMMAND  any command while other processes are busy
 //	suites list
 //
 // The files:
 //
-//	table.go      the suites: folder, packages, environment, the make targets that they need
+//	table.go      all suites, with their folders, packages, environment and make targets
 //	command.go    the command line
-//	runner.go     runs suites side by side, each when what it needs is built
-//	queue.go      which suite is next
-//	events.go     reads what go test -json prints
-//	progress.go   how far the tests are, as a line
-//	summary.go    the end of a run: failures, skips, the slowest tests
-//	flakes.go     rounds on a busy machine
-//	sittings.go   adds up the rounds of several runs of make flakes, as a table
-//	record.go     the result of a release of Kubernetes, for docs/reference/kubernetes.md
+//	runner.go     runs several suites at the same time, each after its make targets are built
+//	queue.go      chooses the suite that runs next
+//	events.go     reads the output of go test -json
+//	progress.go   the progress line
+//	summary.go    the summary of a run: failures, skipped tests, the slowest tests
+//	flakes.go     runs suites repeatedly on a busy machine
+//	sittings.go   sums the results of several runs of make flakes, as a table
+//	record.go     the results with a Kubernetes release, for docs/reference/kubernetes.md
 package main

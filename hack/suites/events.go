@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// event is a line of go test -json.
+// event is an output line of go test -json.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
@@ -21,17 +21,17 @@ type event struct {
 
 func (e event) finished() bool { return e.Action == "pass" || e.Action == "fail" || e.Action == "skip" }
 
-// test names a test of a suite, or a package if Name is empty.
+// test identifies a test of a suite, or an entire package if name is empty.
 type test struct{ suite, pkg, name string }
 
-// String names the test without the path of the module.
+// String returns the test's package and name, without the module's path.
 func (t test) String() string {
 	pkg := strings.TrimPrefix(strings.TrimPrefix(t.pkg, "tidekeeper.dev/tidekeeper"), "/")
 	return strings.TrimSpace(pkg + " " + t.name)
 }
 
-// result is how a test ended, and after how many seconds. Of a test that failed or was
-// skipped, output is what it printed.
+// result is the result of a test, a package or a suite. output is the output of a failed or skipped
+// test.
 type result struct {
 	test
 	action  string
@@ -39,21 +39,21 @@ type result struct {
 	output  string
 }
 
-// book has the results of the suites that run, and what is running. Several suites may write
-// to it at the same time.
+// book collects the results of all suites and keeps track of the running tests. Several suites may
+// report to it at the same time.
 type book struct {
 	mu  sync.Mutex
 	out io.Writer
 	now func() time.Time
-	// outputs are those of tests that have not ended, and of packages.
+	// outputs holds the output of unfinished packages and tests.
 	outputs map[test]*strings.Builder
-	// running are the packages and tests that have begun, and when.
+	// running maps unfinished packages and tests to their start times.
 	running map[test]time.Time
-	// paused are those of the running tests that wait for their turn.
+	// paused is the set of running tests that called t.Parallel and wait for their turn.
 	paused map[test]bool
-	// ended are the top-level tests and the packages that have ended.
+	// ended lists the results of top-level tests and packages.
 	ended []result
-	// suites are the results of whole suites.
+	// suites lists the results of entire suites.
 	suites []result
 }
 
@@ -61,8 +61,8 @@ func newBook(out io.Writer) *book {
 	return &book{out: out, now: time.Now, outputs: map[test]*strings.Builder{}, running: map[test]time.Time{}, paused: map[test]bool{}}
 }
 
-// read reads what a suite prints until it ends. It copies the lines of packages and of tests
-// that fail.
+// read processes a suite's output until the suite ends. It prints the output of packages and of
+// failed tests.
 func (b *book) read(suite string, in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -86,7 +86,7 @@ func (b *book) line(suite, line string) {
 	defer b.mu.Unlock()
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
-		fmt.Fprint(b.out, line) // The words of the go command, or of make.
+		fmt.Fprint(b.out, line) // The line was written by the go command or make, not by a test.
 		return
 	}
 	key := test{suite, e.Package, e.Test}
@@ -108,8 +108,8 @@ func (b *book) line(suite, line string) {
 	}
 }
 
-// keep keeps the output of a test until it is known whether it failed, and prints that of a
-// package.
+// keep stores a test's output until the test has finished. It prints a package's output
+// immediately.
 func (b *book) keep(key test, output string) {
 	if key.name == "" && output != "PASS\n" && !strings.HasSuffix(output, "[no test files]\n") {
 		fmt.Fprint(b.out, output)
@@ -120,7 +120,7 @@ func (b *book) keep(key test, output string) {
 	b.outputs[key].WriteString(output)
 }
 
-// end notes the result of a test or a package.
+// end records the result of a test or a package.
 func (b *book) end(key test, e event) {
 	output := ""
 	if kept := b.outputs[key]; kept != nil {
@@ -135,7 +135,7 @@ func (b *book) end(key test, e event) {
 			fmt.Fprint(b.out, output)
 		}
 	}
-	// What failed in a part of a test belongs to the test.
+	// Add a subtest's failure to the output of its top-level test.
 	if top, _, part := strings.Cut(key.name, "/"); part {
 		if e.Action == "fail" {
 			b.keep(test{key.suite, key.pkg, top}, output)
@@ -148,8 +148,8 @@ func (b *book) end(key test, e event) {
 	b.ended = append(b.ended, result{key, e.Action, e.Elapsed, output})
 }
 
-// flush prints and returns the output of the tests that had not ended when their package did:
-// one of them ended it.
+// flush prints and returns the output of a package's tests that had not finished when the package
+// ended. One of them made the process exit.
 func (b *book) flush(pkg test) string {
 	all := ""
 	for key, kept := range b.outputs {
@@ -163,7 +163,7 @@ func (b *book) flush(pkg test) string {
 	return all
 }
 
-// close notes as failed the packages of a suite whose tests did not end, as the process was
+// close records a failure for each package of a suite with unfinished tests. Their process was
 // killed.
 func (b *book) close(suite string) {
 	b.mu.Lock()
@@ -181,14 +181,14 @@ func (b *book) close(suite string) {
 	}
 }
 
-// suiteEnded notes the result of a whole suite.
+// suiteEnded records the result of an entire suite.
 func (b *book) suiteEnded(suite, action string, seconds float64, output string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.suites = append(b.suites, result{test{suite: suite}, action, seconds, output})
 }
 
-// print prints a line between those of the suites.
+// print prints a line without interleaving it with the suites' output.
 func (b *book) print(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

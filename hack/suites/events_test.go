@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// played returns a book that has read what a suite printed, and what it printed itself.
+// played returns a book that has processed the given output of a suite, and the output that the
+// book has printed.
 func played(t *testing.T, in string) (*book, string) {
 	t.Helper()
 	var out strings.Builder
@@ -222,7 +223,7 @@ func TestProgress(t *testing.T) {
 {"Action":"pass","Package":"x/p"}
 `)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	// It waits for its turn, which comes never.
+	// The test named TestPaused waits for its turn, and is never continued.
 	b.now = func() time.Time { return start.Add(-time.Minute) }
 	b.line("s", `{"Action":"run","Package":"x/p","Test":"TestPaused"}`)
 	b.line("s", `{"Action":"pause","Package":"x/p","Test":"TestPaused"}`)
@@ -238,7 +239,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A line of progress is rewritten on a terminal, below all that the suites print.
+// TestScreen checks that, on a terminal, the progress line is rewritten below the output of the
+// suites.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

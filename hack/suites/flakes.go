@@ -17,25 +17,26 @@ import (
 	"time"
 )
 
-// burn is the command of a process that keeps a processor busy.
+// burn is the internal subcommand that keeps a processor busy.
 const burn = "burn"
 
-// rounds is the result of a sitting of make flakes: for each suite how often it ran, and which of
-// its tests failed how often.
+// rounds is the result of a sitting. A sitting is one run of make flakes; it runs each suite in
+// several rounds.
 type rounds struct {
 	Date, Commit string
 	Busy         int
 	Suites       map[string]*suiteRounds
 }
 
-// suiteRounds are the rounds of a suite, those of them in which nothing failed, and how often
-// each test failed.
+// suiteRounds counts a suite's rounds, the rounds without a failure (Clean), and the failures of
+// each test.
 type suiteRounds struct {
 	Rounds, Clean int
 	Failed        map[string]int `json:",omitempty"`
 }
 
-// flakes runs suites again and again while other processes hold the processors.
+// flakes runs suites repeatedly while other processes keep the processors busy, to find flaky
+// tests.
 func flakes(ctx context.Context, args []string) error {
 	o := newOptions("flakes")
 	count := o.Int("rounds", 20, "how often each suite runs")
@@ -50,13 +51,13 @@ func flakes(ctx context.Context, args []string) error {
 		return errors.New("--rounds, --busy, --fewest and --for are 0 or more")
 	}
 	if o.pattern != "" {
-		*file = "" // Some tests of a suite are not a round of it.
+		*file = "" // A round with only some of the tests does not count as a round of the suite.
 	}
 	earlier, err := readSittings(*file)
 	if err != nil {
 		return err
 	}
-	if *count == 0 { // To print those of before.
+	if *count == 0 { // With --rounds=0, only print the results of earlier sittings.
 		earlier.print(os.Stdout)
 		if len(earlier) == 0 {
 			return nil
@@ -67,7 +68,7 @@ func flakes(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// Those that compare times say nothing on a busy machine.
+	// Omit suites that compare times, because their results mean nothing on a busy machine.
 	suites = slices.DeleteFunc(suites, func(s suite) bool { return s.alone })
 	if *fewest > 0 {
 		suites = earlier.fewest(suites, *fewest)
@@ -75,7 +76,7 @@ func flakes(ctx context.Context, args []string) error {
 	if len(suites) == 0 {
 		return errors.New("all of these suites compare times: they are not run beside busy processes")
 	}
-	// Go's cache of results would answer in place of a test.
+	// Go's cached test results must not replace a run.
 	r.flags = append(r.flags, "-count=1")
 	stop, err := keepBusy(*busy)
 	if err != nil {
@@ -89,7 +90,7 @@ func flakes(ctx context.Context, args []string) error {
 		r.book.print("=== round %d of %d, beside %d busy processes", round, *count, *busy)
 		s := r.run(ctx, suites)
 		if ctx.Err() != nil {
-			break // What was interrupted is no result.
+			break // The results of an interrupted round are incomplete.
 		}
 		all.add(s)
 		s.writeFailed(os.Stdout)
@@ -110,7 +111,7 @@ func flakes(ctx context.Context, args []string) error {
 	return nil
 }
 
-// add counts a round.
+// add adds the results of a round.
 func (a rounds) add(s summary) {
 	for _, r := range s.suites {
 		if r.action == "skip" {
@@ -141,7 +142,7 @@ func (a rounds) failed() bool {
 	return false
 }
 
-// print prints what failed how often.
+// print prints each suite's number of rounds and each test's failures.
 func (a rounds) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%s at %s, beside %d busy processes:\n", a.Date, a.Commit, a.Busy)
 	for _, name := range slices.Sorted(maps.Keys(a.Suites)) {
@@ -153,8 +154,8 @@ func (a rounds) print(out io.Writer) {
 	}
 }
 
-// commit names the commit that is tested, and says whether there are changes on top of it, but for what a
-// sitting writes to these files itself.
+// commit returns the short hash of the tested commit. It appends -dirty if tracked files other than
+// the given files have changed. The given files are the results, which a sitting itself changes.
 func commit(files ...string) string {
 	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
@@ -173,7 +174,7 @@ func commit(files ...string) string {
 	return name
 }
 
-// besideBusy runs a command while other processes hold the processors.
+// besideBusy runs a command while other processes keep the processors busy.
 func besideBusy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("busy", flag.ExitOnError)
 	busy := flags.Int("busy", 8, "how many processes keep the processors busy")
@@ -194,7 +195,8 @@ func besideBusy(ctx context.Context, args []string) error {
 	return command.Run()
 }
 
-// keepBusy starts processes that compute, and returns what ends them.
+// keepBusy starts processes that use the processors, and returns a function that kills these
+// processes.
 func keepBusy(count int) (stop func(), err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -218,14 +220,14 @@ func keepBusy(count int) (stop func(), err error) {
 	return stop, nil
 }
 
-// burnUntilOrphaned computes until the process that started this one has ended.
+// burnUntilOrphaned uses a processor until the parent process has exited.
 func burnUntilOrphaned() {
 	for parent, x := os.Getppid(), 1.0; os.Getppid() == parent; {
 		for range 1 << 22 {
 			x *= 1.0000001
 		}
 		if x == 0 {
-			return // Never: it keeps the computation.
+			return // never happens, but keeps the compiler from removing the loop
 		}
 	}
 }

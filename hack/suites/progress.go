@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// longest is the number of running tests that the line of progress names.
+// longest is the number of running tests that the progress line lists.
 const longest = 2
 
-// progress says how far the suites are: how many of them, of their packages and of their
-// tests are done, and which tests have been running the longest.
+// progress returns the progress line: the numbers of finished suites, packages and tests, and the
+// names of the tests that have been running the longest.
 func (b *book) progress(suites int, since time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *book) progress(suites int, since time.Time) string {
 	return text
 }
 
-// runningLongest names the tests that have been running the longest, without parts of tests.
+// runningLongest returns the names of the top-level tests that have been running the longest.
 func (b *book) runningLongest(now time.Time) []string {
 	var running []test
 	for key := range b.running {
@@ -64,17 +64,18 @@ func (b *book) runningLongest(now time.Time) []string {
 	return names
 }
 
-// clock is a duration as 45s or 7m31s.
+// clock formats a duration in whole seconds, such as 45s or 7m31s.
 func clock(d time.Duration) string { return d.Round(time.Second).String() }
 
-// screen is an output whose last line is rewritten if it is a terminal.
+// screen is a writer that keeps a progress line below the output. On a terminal, the progress line
+// is rewritten.
 type screen struct {
 	mu       sync.Mutex
 	out      io.Writer
 	terminal bool
 	width    int
 	last     string
-	// partial is whether the last byte that was written did not end a line.
+	// partial is true if the output does not end with a newline.
 	partial bool
 }
 
@@ -83,7 +84,7 @@ func newScreen(out *os.File) *screen {
 	return &screen{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb", width: 100}
 }
 
-// Write writes lines above the line of progress.
+// Write writes output above the progress line.
 func (s *screen) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +99,7 @@ func (s *screen) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// show shows the line of progress: in a log as a line, on a terminal in place of the one
-// before it.
+// show prints a progress line. On a terminal, it replaces the previous progress line.
 func (s *screen) show(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *screen) show(line string) {
 	fmt.Fprint(s.out, "\r\x1b[K"+line)
 }
 
-// clear removes the line of progress from a terminal.
+// clear removes the progress line from a terminal.
 func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *screen) clear() {
 	s.last = ""
 }
 
-// interval is the time between two lines of progress.
+// interval returns the time between two progress lines.
 func (s *screen) interval() time.Duration {
 	if s.terminal {
 		return time.Second

@@ -5,15 +5,17 @@ package main
 
 import "sync"
 
-// queue has the suites that can run. Of those that are there the longest is next, so that the last suites
-// of a run end at about the same time. Suites join it while others run.
+// queue holds the suites that are ready to run. The longest suite is taken first, so that the last
+// suites of a run end at about the same time. Suites may be added while others run.
 type queue struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting []suite
-	// alone are the suites that run after all others, in the order in which they joined.
+	// alone lists the suites that must run alone. They run after all others, in the order in which
+	// they were added.
 	alone []suite
-	// begun: the suites that need nothing have joined. closed: no suite will join any more.
+	// begun is true after all suites without needs have been added. closed is true when no more
+	// suites will be added.
 	begun, closed bool
 }
 
@@ -23,7 +25,7 @@ func newQueue() *queue {
 	return q
 }
 
-// add lets a suite join.
+// add adds a suite that is ready to run.
 func (q *queue) add(s suite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,10 +37,11 @@ func (q *queue) add(s suite) {
 	q.changed.Broadcast()
 }
 
-// begin hands out the first suites: all that could join at once are there.
+// begin allows next to return suites. It is called after all suites without needs have been added,
+// so that the first suite is chosen among all of them.
 func (q *queue) begin() { q.set(&q.begun) }
 
-// close ends the wait for more suites.
+// close declares that no more suites will be added.
 func (q *queue) close() { q.set(&q.closed) }
 
 func (q *queue) set(flag *bool) {
@@ -48,7 +51,8 @@ func (q *queue) set(flag *bool) {
 	q.changed.Broadcast()
 }
 
-// next waits for a suite, and returns the longest. It returns false when there will be none.
+// next waits until a suite is ready, then removes and returns the longest ready suite. It returns
+// false once the queue is closed and empty.
 func (q *queue) next() (suite, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The longest of the suites that can run is next, also if it joined last.
+// TestQueue checks that the longest ready suite is taken first, even if it was added last.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	lasting := func(name string, seconds int) suite { return suite{name: name, seconds: seconds} }

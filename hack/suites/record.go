@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// record is what is kept of a run: of which release of Kubernetes it was, when, whether it was
-// of a slice of the tests only, whether it failed, and how many tests passed, failed and were
-// skipped, by package.
+// record is the stored result of a run: the Kubernetes release, the date, whether only a sample of
+// the tests ran (Slice), whether the run failed, and the numbers of test results per package.
 type record struct {
 	Kubernetes string            `json:"kubernetes"`
 	Tested     string            `json:"tested"`
@@ -29,7 +28,7 @@ type counts struct {
 	Skipped int `json:"skipped,omitempty"`
 }
 
-// newRecord counts what came of the tests.
+// newRecord returns the record of a run with the given Kubernetes release.
 func newRecord(kubernetes string, now time.Time, s summary) record {
 	r := record{Kubernetes: kubernetes, Tested: now.UTC().Format(time.DateOnly), Slice: len(s.suites) == 1 && s.suites[0].suite == sampleSuite, Failed: !s.ok(), Packages: map[string]counts{}}
 	for _, t := range slices.Concat(s.passed, s.failed, s.skipped) {

@@ -17,22 +17,23 @@ import (
 	"time"
 )
 
-// runner runs suites side by side.
+// runner runs several suites at the same time.
 type runner struct {
-	root string // The folder of the repository.
-	jobs int    // How many suites run at the same time.
-	// flags are added to those of go test.
+	root string // the root of the repository
+	jobs int    // number of suites that run at the same time
+	// flags are added to the flags of go test.
 	flags []string
-	// required are the names of suites that must not be skipped.
+	// required lists the names of suites that must not be skipped: they fail if this machine cannot
+	// run them.
 	required []string
 	screen   *screen
 	book     *book
 }
 
-// grace is how long a suite has to end after an interrupt, before it is killed.
+// grace is the time that a suite has to exit after SIGTERM before it is killed.
 const grace = 20 * time.Second
 
-// run runs suites and returns what came of them.
+// run runs the given suites and returns a summary of their results.
 func (r *runner) run(ctx context.Context, suites []suite) summary {
 	start := time.Now()
 	over := make(chan struct{})
@@ -59,7 +60,7 @@ func (r *runner) run(ctx context.Context, suites []suite) summary {
 	return r.book.summarize(time.Since(start))
 }
 
-// showProgress shows how far the suites are until they are over.
+// showProgress prints progress lines until the channel over is closed.
 func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{}) {
 	tick := time.NewTicker(r.screen.interval())
 	defer tick.Stop()
@@ -73,9 +74,9 @@ func (r *runner) showProgress(suites int, start time.Time, over <-chan struct{})
 	}
 }
 
-// build adds the suites that can run to a queue, and closes it: those that need nothing at once, the others
-// when what they need is built. Each make target is built once, one after the other, those for the longest
-// suite first, beside the suites that run already.
+// build adds the suites that this machine can run to the queue ready, then closes the queue. Suites
+// without needs are added immediately. Other suites are added after their make targets have been
+// built, one target at a time while suites run. The targets of the longest suites are built first.
 func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 	defer ready.close()
 	var waiting []suite
@@ -116,7 +117,7 @@ func (r *runner) build(ctx context.Context, suites []suite, ready *queue) {
 	}
 }
 
-// make builds a target of the Makefile, with its variables.
+// make builds a target of the repository's Makefile.
 func (r *runner) make(ctx context.Context, target string) error {
 	command := r.command(ctx, append([]string{"make", "--no-print-directory"}, strings.Fields(target)...), nil)
 	command.Stdout, command.Stderr = r.screen, r.screen
@@ -126,8 +127,7 @@ func (r *runner) make(ctx context.Context, target string) error {
 	return nil
 }
 
-// command returns a command that is ended, with all that it has started, when the context
-// ends.
+// command returns a command whose entire process group is terminated when the context ends.
 func (r *runner) command(ctx context.Context, args, env []string) *exec.Cmd {
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Dir, command.Env = r.root, append(os.Environ(), env...)
@@ -141,7 +141,7 @@ func (r *runner) command(ctx context.Context, args, env []string) *exec.Cmd {
 	return command
 }
 
-// runSuite runs a suite and notes its results.
+// runSuite runs a suite and records its results in the book.
 func (r *runner) runSuite(ctx context.Context, s suite) {
 	if ctx.Err() != nil {
 		r.book.suiteEnded(s.name, "fail", 0, "interrupted before it began")
@@ -154,19 +154,19 @@ func (r *runner) runSuite(ctx context.Context, s suite) {
 	done := make(chan error, 1)
 	go func() { done <- r.book.read(s.name, in) }()
 	failed := command.Run()
-	_ = out.Close() // It returns no error.
+	_ = out.Close() // never fails
 	failed = cmp.Or(failed, <-done)
 	action, why := "pass", ""
 	if failed != nil {
 		action = "fail"
 		if !r.book.hasFailure(s.name) {
-			why = failed.Error() // Otherwise the failures say it.
+			why = failed.Error() // The failure of a test already explains the exit status.
 		}
 	}
 	r.book.suiteEnded(s.name, action, time.Since(start).Seconds(), why)
 }
 
-// hasFailure reports whether a test or a package of a suite has failed.
+// hasFailure reports whether any test or package of a suite has failed.
 func (b *book) hasFailure(suite string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

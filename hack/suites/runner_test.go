@@ -19,7 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// shell is a suite that prints one passed test with its name.
+// shell returns a suite that runs a shell script and then reports a passed test named after the
+// suite.
 func shell(name, script string) suite {
 	return suite{name: name, command: []string{"sh", "-c", script + `; echo '{"Action":"pass","Package":"p","Test":"Test` + name + `"}'`}}
 }
@@ -77,7 +78,7 @@ func TestRunner(t *testing.T) {
 	}
 }
 
-// An interrupt ends what a suite has started, not the suite alone.
+// TestInterrupt checks that an interrupt also terminates the processes that a suite has started.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	r := newTestRunner(t)
@@ -123,7 +124,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Rounds are counted by suite: in how many nothing failed, and how often each test failed.
+// TestRounds checks that, for each suite, the rounds without a failure and the failures of each
+// test are counted.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	all := rounds{Suites: map[string]*suiteRounds{}}
@@ -141,7 +143,8 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// A suite that runs alone begins when the others have ended, and has what it needs.
+// TestAlone checks that a suite that must run alone starts only after all other suites have ended
+// and its own make targets have been built.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	r := newTestRunner(t)

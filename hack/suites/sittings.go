@@ -17,11 +17,12 @@ import (
 	"strings"
 )
 
-// sittings are the results of all runs of make flakes that a file has: rounds take hours, and come
-// in several.
+// sittings lists the results of all recorded runs of make flakes. Rounds take hours, so they are
+// spread over several runs.
 type sittings []rounds
 
-// readSittings reads the file, which need not exist yet. Without a name there are none.
+// readSittings reads the sittings recorded in a file, which need not exist yet. It returns nil if
+// the name is empty.
 func readSittings(file string) (sittings, error) {
 	if file == "" {
 		return nil, nil
@@ -40,7 +41,7 @@ func readSittings(file string) (sittings, error) {
 	return all, nil
 }
 
-// write writes the file, and the page with the table.
+// write writes the sittings to a file, and a table of the results to a page next to the file.
 func (all sittings) write(file string) error {
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
@@ -52,16 +53,16 @@ func (all sittings) write(file string) error {
 	return os.WriteFile(tablePath(file), []byte(all.page()), 0o644)
 }
 
-// sum is what came of a suite in all sittings.
+// sum is a suite's result over all sittings.
 type sum struct {
 	rounds, failed  int
 	commits, dates  []string
 	busiest, idlest int
-	// tests are those that failed, and how often.
+	// tests maps each failed test to the number of its failures.
 	tests map[string]int
 }
 
-// add adds the rounds of a suite in a sitting.
+// add adds a suite's rounds in one sitting.
 func (s *sum) add(r rounds, suite *suiteRounds) {
 	if s.rounds == 0 || r.Busy < s.idlest {
 		s.idlest = r.Busy
@@ -79,7 +80,7 @@ func (s *sum) add(r rounds, suite *suiteRounds) {
 	}
 }
 
-// span names the first and the last of several.
+// span formats a sorted list of names as its first and last element.
 func span(names []string) string {
 	if names = slices.Compact(names); len(names) > 1 {
 		return names[0] + " to " + names[len(names)-1]
@@ -87,7 +88,7 @@ func span(names []string) string {
 	return names[0]
 }
 
-// sums returns what came of each suite.
+// sums returns the results over all sittings, keyed by suite.
 func (all sittings) sums() map[string]*sum {
 	sums := map[string]*sum{}
 	for _, sitting := range all {
@@ -101,8 +102,8 @@ func (all sittings) sums() map[string]*sum {
 	return sums
 }
 
-// fewest returns those suites that have the fewest rounds so far, as many as wanted: of suites with as many
-// rounds, those that take the least time.
+// fewest returns the wanted number of suites with the fewest rounds so far. Among suites with the
+// same number of rounds, it prefers the shortest.
 func (all sittings) fewest(suites []suite, wanted int) []suite {
 	sums := all.sums()
 	played := func(s suite) int {
@@ -118,7 +119,7 @@ func (all sittings) fewest(suites []suite, wanted int) []suite {
 	return suites[:min(wanted, len(suites))]
 }
 
-// print prints a table of what came of each suite in all sittings.
+// print prints a table with each suite's results over all sittings.
 func (all sittings) print(out io.Writer) {
 	sums := all.sums()
 	fmt.Fprint(out, "\n| Suite | Rounds | With a failure | What failed | Busy processes | Commit | Date |\n|---|---|---|---|---|---|---|\n")
@@ -136,7 +137,8 @@ func (all sittings) print(out io.Writer) {
 	}
 }
 
-// tablePath is the page beside a file of sittings that has their table, "" without a file.
+// tablePath returns the path of the page with the table, which is next to the file of sittings. It
+// returns "" if file is empty.
 func tablePath(file string) string {
 	if file == "" {
 		return ""
@@ -144,7 +146,7 @@ func tablePath(file string) string {
 	return strings.TrimSuffix(file, filepath.Ext(file)) + ".md"
 }
 
-// page is the page with the table.
+// page returns the Markdown page with the table of results.
 func (all sittings) page() string {
 	var page strings.Builder
 	page.WriteString("# Rounds on a busy machine\n\nWritten by `make flakes`, which runs suites again and again while other processes keep the processors busy.\n")

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The rounds of several sittings count together, also when some suites ran in one of them only.
+// TestSittingsAddUp checks that the rounds of several sittings are summed, even if a suite ran in
+// only one sitting.
 func TestSittingsAddUp(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "flakes.json")
@@ -56,7 +57,8 @@ func TestSittingsAddUp(t *testing.T) {
 	}
 }
 
-// The committed page is of the committed sittings, and each is of a suite that there is.
+// TestCommittedRounds checks that test/flakes.md is generated from test/flakes.json, and that all
+// suites in it exist.
 func TestCommittedRounds(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join("..", "..", "test", "flakes.json")
@@ -74,7 +76,8 @@ func TestCommittedRounds(t *testing.T) {
 	}
 }
 
-// A file that is none of sittings is not overwritten.
+// TestOtherFileOfSittings checks that a file that does not contain sittings is rejected instead of
+// being overwritten.
 func TestOtherFileOfSittings(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "flakes.json")
@@ -89,7 +92,8 @@ func TestOtherFileOfSittings(t *testing.T) {
 	}
 }
 
-// Numbers below 0 are refused before anything runs. The context has ended, so that nothing would run.
+// TestFlakesRefusesNegativeNumbers checks that negative numbers are rejected before anything runs.
+// The context has already ended, so that nothing would run if they were accepted.
 func TestFlakesRefusesNegativeNumbers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

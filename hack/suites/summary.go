@@ -14,38 +14,39 @@ import (
 )
 
 const (
-	// slowest is the number of tests that are listed at the end.
+	// slowest is the number of slow tests that the summary lists.
 	slowest = 10
-	// mostLines is the number of lines of each failure that are printed again at the end, and
-	// mostColumns their length. The first failures are explained.
+	// mostLines is the maximum number of lines that the summary repeats of a failure. mostColumns
+	// is the maximum length of these lines. The first failures (their number is explained) are
+	// repeated completely if they have at most mostExplained lines.
 	mostLines, mostColumns   = 16, 300
 	explained, mostExplained = 3, 300
 )
 
-// told are lines of a failed test that the end repeats: its own messages, panics, data races,
-// and the seed of a property test.
+// told matches the lines of a failure that the summary repeats: the test's messages, panics, data
+// races, and the seed of a property test.
 var told = regexp.MustCompile(`\.go:\d+: |^panic: |DATA RACE|rapid\.seed|--- FAIL|does not compile|did not end`)
 
-// summary is the result of a run.
+// summary holds the results of a run of several suites.
 type summary struct {
 	passed, failed, skipped []result
-	// packages are those that failed although none of their tests did.
+	// packages lists the packages that failed without a failed test.
 	packages []result
 	suites   []result
 	took     time.Duration
 }
 
-// ok reports whether nothing failed.
+// ok reports whether no test, package or suite has failed.
 func (s summary) ok() bool {
 	return len(s.failed) == 0 && len(s.packages) == 0 && !slices.ContainsFunc(s.suites, func(r result) bool { return r.action == "fail" })
 }
 
-// summarize sorts the results.
+// summarize returns the summary of all recorded results.
 func (b *book) summarize(took time.Duration) summary {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := summary{suites: slices.Clone(b.suites), took: took}
-	blamed := map[test]bool{} // Packages of which a test failed.
+	blamed := map[test]bool{} // packages with a failed test
 	for _, r := range b.ended {
 		if r.name == "" {
 			continue
@@ -73,13 +74,13 @@ func (b *book) summarize(took time.Duration) summary {
 	return s
 }
 
-// ranElsewhere reports whether a test that one suite skipped was run by another.
+// ranElsewhere reports whether a test that one suite skipped ran in another suite.
 func (s summary) ranElsewhere(t test) bool {
 	return slices.ContainsFunc(slices.Concat(s.passed, s.failed), func(r result) bool { return r.pkg == t.pkg && r.name == t.name })
 }
 
-// write prints the end of a run: the slowest tests, what was skipped and why, what failed and
-// how to run it alone, and a line with the numbers.
+// write prints the summary: the slowest tests, the skipped tests with the reason, the failed tests
+// with the command to run each of them alone, and the totals.
 func (s summary) write(out io.Writer) {
 	all := slices.Concat(s.passed, s.failed)
 	slices.SortStableFunc(all, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -122,10 +123,10 @@ func (s summary) writeSkipped(out io.Writer) {
 	}
 }
 
-// message is the place in the code that testing writes before a message.
+// message matches the source position that precedes a message of the package testing.
 var message = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
-// reason returns the last message of a test, which is why it was skipped.
+// reason returns the last message of a skipped test, which states why it was skipped.
 func reason(output string) string {
 	last := "it does not say why"
 	for line := range strings.Lines(output) {
@@ -162,7 +163,7 @@ func (s summary) writeFailed(out io.Writer) {
 	}
 }
 
-// failedAlone is the number of suites that failed although no test or package of them did.
+// failedAlone returns the number of suites that failed without a failed test or package.
 func (s summary) failedAlone() int {
 	count := 0
 	for _, r := range s.suites {
@@ -173,7 +174,7 @@ func (s summary) failedAlone() int {
 	return count
 }
 
-// alone returns the command that runs a test alone.
+// alone returns the make command that runs only the given test.
 func alone(t test) string {
 	if t.name == "" {
 		return "make suite SUITE=" + t.suite
@@ -181,18 +182,18 @@ func alone(t test) string {
 	return fmt.Sprintf("make suite SUITE=%s RUN='^%s$'", t.suite, t.name)
 }
 
-// withoutMarks returns the lines of an output, without those of package testing that say which
-// test goes on.
+// withoutMarks returns the lines of an output without the lines by which the package testing marks
+// the running test.
 func withoutMarks(output string) []string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "=== ") })
 }
 
-// essence returns the lines of a failure that say what is wrong: the first ones, as the rest
-// follows from them, and has been printed in full.
+// essence returns the lines of an output that explain a failure. It returns only the first lines:
+// later failures often result from the first failure, and the complete output was already printed.
 func essence(output string) []string {
 	var lines []string
-	follows := 0 // How many lines after a message belong to it.
+	follows := 0 // number of lines after a message that are still repeated
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\n")
 		switch {

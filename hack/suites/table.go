@@ -14,39 +14,42 @@ import (
 	"strings"
 )
 
-// suite is a set of tests that one command runs.
+// suite is a set of tests that are run by one command.
 type suite struct {
 	name string
-	// module is the folder of a Go module, and packages are patterns in it.
+	// module is the folder of the tests' Go module. packages lists package patterns within the
+	// module.
 	module   string
 	packages []string
-	// flags are flags of go test.
+	// flags are passed to go test.
 	flags []string
-	// race runs the tests with the race detector, where there is a C compiler, and racing are
-	// variables of the environment that are set then.
+	// race enables the race detector if a C compiler is installed. racing lists environment
+	// variables that are set only in this case.
 	race   bool
 	racing []string
-	// replaces is the name of a suite of make test that make test-all leaves out, as this one runs
-	// the same tests, and more of them.
+	// replaces names a suite of make test that make test-all omits, because this suite runs the
+	// same tests and more.
 	replaces string
-	// command is run in place of go test. It prints what go test -json prints.
+	// command, if set, is run instead of go test. Its output must have the format of go test -json.
 	command []string
-	// env are variables of the environment, as NAME=value. ${BIN} is the folder bin.
+	// env lists environment variables as NAME=value. ${BIN} stands for the repository's folder bin.
 	env []string
-	// needs are the make targets that build the programs of the suite. make build is done
-	// before any suite.
+	// needs lists the make targets that build the programs that the suite runs. The target build
+	// has always been made before.
 	needs []string
-	// seconds is about how long the suite takes beside others in CI, by "The suites" at the end of its log: of
-	// those that can run, the longest is next.
+	// seconds is the suite's approximate duration in CI, where other suites run at the same time.
+	// It is taken from "The suites" at the end of CI's log. Longer suites are started first.
 	seconds int
-	// alone: nothing else runs beside it, as it compares times.
+	// alone is true for a suite that compares times. No other suite may run at the same time.
 	alone bool
-	// requires returns why this machine cannot run the suite, "" if it can.
+	// requires returns the reason for which this machine cannot run the suite. It returns "" if it
+	// can.
 	requires func() string
 }
 
-// The tiers: make test runs the fast one, and make test-all both, as all, without those that others
-// replace. Other suites are repetitions of a part, and run by name.
+// Tiers of suites. make test runs the tier "fast". make test-all runs "all", which consists of
+// "fast" and "rest" without the suites that others replace. The suites in "others" repeat some of
+// the tests, and run only when they are named.
 const (
 	fast   = "fast"
 	rest   = "rest"
@@ -54,17 +57,18 @@ const (
 	others = "others"
 )
 
-// testAll lets tests run that take minutes of the real clock, or that play more cases.
+// testAll enables tests that take minutes of real time or run additional cases.
 const testAll = "TEST_ALL=1"
 
-// race are the programs with the race detector, which the tests of a package take that calls
-// framework.UseRaceBuilds.
+// race names the manager and the proxy that were built with the race detector. The tests of
+// packages that call framework.UseRaceBuilds run these programs.
 var race = []string{"TIDEKEEPER_RACE_BIN=${BIN}/tidekeeper-race", "PROXY_RACE_BIN=${BIN}/proxy-race"}
 
-// clocks is the manager of tests that set its clock, see framework.WithClocks.
+// clocks names the manager build for tests that set the manager's clock: see framework.WithClocks.
 var clocks = []string{"CLOCK_BIN=${BIN}/tidekeeper-clock"}
 
-// tiers are all suites. TestEveryTestIsRun compares them with the packages that have tests.
+// tiers lists all suites by tier. TestEveryTestIsRun compares them with the packages that have
+// tests.
 var tiers = map[string][]suite{
 	fast: {
 		{name: "unit", module: ".", packages: []string{"./..."}, seconds: 100},
@@ -96,7 +100,8 @@ var tiers = map[string][]suite{
 		{name: "release", module: "test", packages: []string{"./release"}, flags: uncached, env: []string{"RELEASE=${BIN}/release-test", "PACKER_BIN=${BIN}/packer", "KREW_BIN=${BIN}/krew", "COSIGN_BIN=${BIN}/cosign"}, needs: []string{"build-helm", "build-krew", "build-cosign", "build-release"}, seconds: 90},
 		blackBox("node", 280, suite{env: []string{"RELEASE=${BIN}/release-test"}, needs: []string{"build-node", "build-helm", "build-metrics-server", "build-release"}, requires: realNodes}),
 		{name: "unit-race", replaces: "unit", module: ".", packages: []string{"./..."}, race: true, flags: []string{"-timeout=20m"}, env: []string{testAll, "CI=true"}, seconds: 900},
-		// With the race detector it plays few cases, as each takes long then.
+		// The suite unit-race runs only few of these cases, because each takes long with the race
+		// detector.
 		{name: "cases", module: ".", packages: []string{"./internal/restart/decision"}, flags: []string{"-run=^TestEveryTickOnce$"}, env: []string{testAll, "CI=true"}, seconds: 60},
 		{name: "framework-race", replaces: "framework", module: "test", packages: []string{"./framework"}, race: true, flags: uncached, seconds: 20},
 		{name: "sandbox", replaces: "sandbox-slice", module: "sandbox", command: sandboxMake("test-program"), env: []string{testAll}, seconds: 1400},
@@ -115,24 +120,23 @@ var tiers = map[string][]suite{
 		},
 	},
 	others: {
-		// What make check runs.
+		// This suite is run by make check.
 		{name: sampleSuite, module: "test", packages: []string{"./e2e", "./cli"}, flags: append([]string{"-p=1", "-run=" + samplePattern()}, uncached...), seconds: 120},
 	},
 }
 
-// sampleSuite is the name of the suite of the sample.
+// sampleSuite is the name of the suite that runs the tests in sample.
 const sampleSuite = "sample"
 
-// oldestRelease is the oldest release of Kubernetes that Tidekeeper supports, of
-// sandbox/kubernetes/versions.
+// oldestRelease is the oldest supported Kubernetes release in sandbox/kubernetes/versions.
 const oldestRelease = "1.32"
 
-// uncached are the flags of tests that run programs, which Go's cache of results does not
-// know.
+// uncached lists the flags for tests that run programs. Go would cache their results, but does not
+// detect changes of the programs.
 var uncached = []string{"-count=1", "-timeout=45m"}
 
-// sample are black-box tests of each capability: what make check runs, and what is run with
-// the oldest release of Kubernetes.
+// sample lists some black-box tests of each capability. They are run by make check, and with the
+// oldest supported Kubernetes release.
 var sample = []string{
 	"TestNodePool_Spec", "TestNodePool_DeletionCleansNodes", "TestRestart_SpecAndStatus", "TestRestart_AllKinds", "TestOptIn_MakesASuspendedRestart",
 	"TestPodCount_OffByDefault", "TestPodStartupByPool", "TestManager_ProbesAndMetrics", "TestPools", "TestRestartsNext", "TestPodsTimelineAndSlow",
@@ -140,8 +144,8 @@ var sample = []string{
 
 func samplePattern() string { return "^(" + strings.Join(sample, "|") + ")$" }
 
-// blackBox completes the suite of a folder of test/, with the race detector in the test
-// itself. It takes the given seconds.
+// blackBox completes the suite of a folder in test/. The race detector is enabled only in the test
+// process. seconds is the suite's approximate duration.
 func blackBox(folder string, seconds int, s suite) suite {
 	s.name = cmp.Or(s.name, strings.ReplaceAll(folder, "/", "-"))
 	s.module, s.packages, s.flags, s.race, s.seconds = "test", []string{"./" + folder}, uncached, true, seconds
@@ -149,16 +153,17 @@ func blackBox(folder string, seconds int, s suite) suite {
 	return s
 }
 
-// sandboxMake is the command of a target of the sandbox's Makefile that runs go test several times.
+// sandboxMake returns the command for a target in the sandbox's Makefile that runs go test several
+// times.
 func sandboxMake(target string) []string {
 	return []string{"make", "--no-print-directory", "-C", "sandbox", target}
 }
 
-// arguments returns the command of a suite, with these additional flags of go test.
+// arguments returns the suite's command, with the given additional flags for go test.
 func (s suite) arguments(added []string) []string {
 	switch {
 	case s.command != nil && s.command[0] == "make":
-		// Written for make, and then for the shell.
+		// The flags are quoted for make and then for the shell.
 		flags := "TESTFLAGS=-json"
 		for _, flag := range added {
 			flags += " '" + strings.NewReplacer("$", "$$", "'", `'\''`).Replace(flag) + "'"
@@ -174,7 +179,7 @@ func (s suite) arguments(added []string) []string {
 	return slices.Concat(args, s.flags, added, s.packages)
 }
 
-// environment returns the variables that the suite adds to the environment.
+// environment returns the environment variables that the suite sets.
 func (s suite) environment(bin string) []string {
 	env := slices.Clone(s.env)
 	if s.race && hasCompiler() {
@@ -186,8 +191,7 @@ func (s suite) environment(bin string) []string {
 	return env
 }
 
-// everything returns the suites of make test-all: each test is run once, with the race detector if
-// there is a suite for that.
+// everything returns the suites of make test-all. It omits the suites that others replace.
 func everything() []suite {
 	suites := slices.Concat(tiers[fast], tiers[rest])
 	return slices.DeleteFunc(slices.Clone(suites), func(s suite) bool {
@@ -195,7 +199,8 @@ func everything() []suite {
 	})
 }
 
-// choose returns the suites of tiers and of single names, without repetitions.
+// choose returns the suites with the given names, without duplicates. A name may be the name of a
+// tier.
 func choose(names []string) ([]suite, error) {
 	var chosen []suite
 	add := func(s suite) {
@@ -225,7 +230,7 @@ func choose(names []string) ([]suite, error) {
 	return chosen, nil
 }
 
-// hasCompiler reports whether there is the C compiler that the race detector needs.
+// hasCompiler reports whether a C compiler is installed, which the race detector needs.
 func hasCompiler() bool {
 	_, err := exec.LookPath(compiler())
 	return err == nil
@@ -239,7 +244,8 @@ func compiler() string {
 	return strings.TrimSpace(string(out))
 }
 
-// browser is the requirement of the page's tests.
+// browser returns the reason for which this machine cannot run the dashboard's tests, or "" if it
+// can.
 func browser() string {
 	for _, name := range []string{os.Getenv("CHROMIUM_BIN"), "chromium", "chromium-browser", "chrome-headless-shell", "google-chrome"} {
 		if name == "" {
@@ -252,8 +258,9 @@ func browser() string {
 	return "there is no browser: apt-get install chromium, or set CHROMIUM_BIN"
 }
 
-// realNodes is the requirement of tests on real nodes: root, and a machine that lets it have
-// cgroups, of version 1 or 2, and namespaces.
+// realNodes returns the reason for which this machine cannot run tests on real nodes, which need
+// Linux, root and a C compiler. It returns "" if there is none. It does not check whether the
+// machine allows cgroups and namespaces.
 func realNodes() string {
 	switch {
 	case runtime.GOOS != "linux":

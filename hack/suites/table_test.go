@@ -15,18 +15,18 @@ import (
 	"testing"
 )
 
-// ownTargets are the modules whose suites their own Makefile lists; TestMakeTest of the sandbox
-// compares them.
+// ownTargets lists the modules whose tests are listed in their own Makefile. The sandbox's
+// TestMakeTest checks these lists.
 var ownTargets = []string{"sandbox", "sandbox/client", "sandbox/examples/guestbook"}
 
-// Every package that has tests is part of a suite of make test-all, and all that is listed exists.
+// TestEveryTestIsRun checks that make test-all runs every package with tests.
 func TestEveryTestIsRun(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byModule := map[string][]string{} // The patterns of these suites.
+	byModule := map[string][]string{} // maps each module to the package patterns of its suites
 	for _, s := range everything() {
 		if s.command == nil {
 			byModule[s.module] = append(byModule[s.module], s.packages...)
@@ -59,8 +59,9 @@ func TestEveryTestIsRun(t *testing.T) {
 	}
 }
 
-// Make test-all runs each test of make test: by the same suite, or by one in its place that plays all
-// of the same packages, with TEST_ALL, and with the race detector unless the sandbox's Makefile decides.
+// TestReplacedSuitesLoseNothing checks that make test-all runs each test of make test. A suite that
+// replaces another must run all of its packages, with TEST_ALL (except for the suite framework) and
+// with the race detector (except for suites of the sandbox's Makefile, which decides on it itself).
 func TestReplacedSuitesLoseNothing(t *testing.T) {
 	t.Parallel()
 	suites := everything()
@@ -91,8 +92,8 @@ func TestReplacedSuitesLoseNothing(t *testing.T) {
 	}
 }
 
-// The suites of make test-all play both halves of the sandbox's own tests, which TestMakeTest of the sandbox
-// compares with all that it has.
+// TestHalvesOfTheSandbox checks that make test-all runs both Makefile targets with the sandbox's
+// own tests. The sandbox's TestMakeTest checks that these targets run all tests.
 func TestHalvesOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	var targets []string
@@ -107,7 +108,8 @@ func TestHalvesOfTheSandbox(t *testing.T) {
 	}
 }
 
-// A suite that replaces another is not chosen in its place by name.
+// TestChosenByName checks that a name chooses exactly the named suite, even if another suite
+// replaces it.
 func TestChosenByName(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -124,7 +126,8 @@ func TestChosenByName(t *testing.T) {
 	}
 }
 
-// Flags of go test reach the calls of it that a Makefile has.
+// TestFlagsReachMake checks that additional flags are passed on to the go test commands in a
+// Makefile.
 func TestFlagsReachMake(t *testing.T) {
 	t.Parallel()
 	s := suite{command: sandboxMake("test")}
@@ -137,7 +140,7 @@ func TestFlagsReachMake(t *testing.T) {
 	}
 }
 
-// withTests returns the packages of a module that match patterns and have tests.
+// withTests returns the packages of a module that match the patterns and have tests.
 func withTests(t *testing.T, module string, patterns ...string) []string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e", "-find", "-json=ImportPath,TestGoFiles,XTestGoFiles,Error"}, patterns...)...)
@@ -167,7 +170,7 @@ func withTests(t *testing.T, module string, patterns ...string) []string {
 	}
 }
 
-// Each make target that a suite needs exists.
+// TestNeedsAreTargets checks that each make target that a suite needs exists in the Makefile.
 func TestNeedsAreTargets(t *testing.T) {
 	t.Parallel()
 	for _, tier := range tiers {

@@ -12,17 +12,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// axes is the ordered list of the resources that the nodes of a cluster offer: CPU, memory, then the others
-// by name. A vector has a number for each of them, in the unit of [resources.Amount].
+// axes is the ordered list of the resources that a cluster's nodes offer: CPU, memory, then other
+// resources by name. Each element of a vector is the amount of the resource at the same index, in
+// the units of [resources.Amount].
 type axes struct {
 	names []corev1.ResourceName
 	index map[corev1.ResourceName]int
 }
 
-// vector has an amount for each resource of its axes.
+// vector holds an amount for each resource of its axes.
 type vector []int64
 
-// newAxes returns the axes of nodes that offer these amounts.
+// newAxes returns the axes for nodes that offer the given amounts.
 func newAxes(offered [][]resources.Amount) *axes {
 	a := &axes{index: map[corev1.ResourceName]int{}}
 	for _, amounts := range offered {
@@ -38,10 +39,11 @@ func newAxes(offered [][]resources.Amount) *axes {
 	return a
 }
 
-// zero returns a vector of zeros.
+// zero returns a vector with the amount 0 for each axis.
 func (a *axes) zero() vector { return make(vector, len(a.names)) }
 
-// vectorOf returns the amounts as a vector, and the first resource that no node offers.
+// vectorOf converts amounts to a vector. unknown is the first requested resource that no node
+// offers, or empty if all are offered.
 func (a *axes) vectorOf(amounts []resources.Amount) (v vector, unknown corev1.ResourceName) {
 	v = a.zero()
 	for _, amount := range amounts {
@@ -56,7 +58,7 @@ func (a *axes) vectorOf(amounts []resources.Amount) (v vector, unknown corev1.Re
 	return v, unknown
 }
 
-// list returns a vector as a resource list with these resources. Negative amounts become 0.
+// list converts the named resources of a vector to a resource list. Negative amounts become 0.
 func (a *axes) list(v vector, names []corev1.ResourceName) corev1.ResourceList {
 	sums := resources.Sums{}
 	for _, name := range names {
@@ -67,7 +69,7 @@ func (a *axes) list(v vector, names []corev1.ResourceName) corev1.ResourceList {
 	return sums.List()
 }
 
-// positive returns the resources with a positive amount in the vector, in the order of the axes.
+// positive returns the resources whose amount in v is positive, in the order of the axes.
 func (a *axes) positive(v vector) (names []corev1.ResourceName) {
 	for i, name := range a.names {
 		if v[i] > 0 {
@@ -77,8 +79,8 @@ func (a *axes) positive(v vector) (names []corev1.ResourceName) {
 	return names
 }
 
-// copies returns the number of times that the request fits into the free amounts, and the resource that
-// limits the number.
+// copies returns how many times a request fits into the free amounts, and the resource that limits
+// this number.
 func (a *axes) copies(free, request vector) (copies int64, limit string) {
 	copies = math.MaxInt64
 	for i, name := range a.names {
@@ -107,8 +109,8 @@ func (v vector) subtract(other vector) {
 	}
 }
 
-// covers reports whether the vector has enough of each resource with a positive request. A resource that is
-// not requested cannot be lacking, even if its amount is negative.
+// covers reports whether the amounts in v are sufficient for a request. Resources that are not
+// requested are ignored, even if their amount in v is negative.
 func (v vector) covers(request vector) bool {
 	for i, r := range request {
 		if r > 0 && r > v[i] {

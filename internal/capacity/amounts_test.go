@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// axesOf returns the axes of a cluster whose nodes offer these resources.
+// axesOf returns the axes (the ordered list of resources) of a cluster whose nodes offer the named
+// resources.
 func axesOf(names ...corev1.ResourceName) *axes {
 	var offered []resources.Amount
 	for _, name := range names {
@@ -20,7 +21,8 @@ func axesOf(names ...corev1.ResourceName) *axes {
 	return newAxes([][]resources.Amount{offered})
 }
 
-// The axes are the resources of all nodes, CPU and memory first, each once.
+// TestAxes checks that the axes contain each resource offered by any node exactly once, with CPU
+// and memory first.
 func TestAxes(t *testing.T) {
 	amount := func(name corev1.ResourceName) resources.Amount { return resources.Amount{Resource: name, Value: 1} }
 	a := newAxes([][]resources.Amount{{amount("pods"), amount("memory")}, {amount("nvidia.com/gpu"), amount("memory"), amount("cpu")}, nil})

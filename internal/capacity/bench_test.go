@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// full returns a cluster whose nodes have 30 pods each of 1,000 workloads, and the names of the
-// nodes. With much room, about half of the CPU is free, otherwise nearly none.
+// full returns the given number of nodes with 30 pods each, the pods, and the names of the nodes.
+// The pods belong to 1,000 workloads. If muchRoom is set, about half of the CPU is free; if not,
+// hardly any CPU is free.
 func full(nodes int, muchRoom bool) ([]corev1.Node, []corev1.Pod, []string) {
 	const perNode = 30
 	cpu := "16"
@@ -30,10 +31,10 @@ func full(nodes int, muchRoom bool) ([]corev1.Node, []corev1.Pod, []string) {
 	return list, pods, names
 }
 
-// worlds are the numbers of pods that are measured, thirty on each node.
+// worlds lists the numbers of pods for which to run the benchmarks, at 30 pods per node.
 var worlds = []int{3_000, 30_000, 150_000}
 
-// BenchmarkCluster measures the time until questions can be asked.
+// BenchmarkCluster measures the construction of a Cluster from nodes and pods.
 func BenchmarkCluster(b *testing.B) {
 	for _, count := range worlds {
 		list, pods, _ := full(count/30, true)
@@ -46,8 +47,8 @@ func BenchmarkCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkLossOfEach measures the loss of each node, one after the other, with and without
-// room for the pods.
+// BenchmarkLossOfEach simulates the loss of each node in turn, with and without room for its pods
+// on other nodes.
 func BenchmarkLossOfEach(b *testing.B) {
 	for _, count := range worlds {
 		for _, room := range []bool{true, false} {
@@ -65,7 +66,7 @@ func BenchmarkLossOfEach(b *testing.B) {
 	}
 }
 
-// BenchmarkFit measures how many copies of a pod fit.
+// BenchmarkFit measures Members.Fit for all nodes of a cluster.
 func BenchmarkFit(b *testing.B) {
 	for _, count := range worlds {
 		list, pods, names := full(count/30, true)

@@ -18,7 +18,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// list returns a resource list of pairs of name and quantity.
+// list returns a resource list from alternating names and quantities.
 func list(pairs ...string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -35,7 +35,7 @@ func fitOn(node string, of corev1.ResourceList) tidekeeperv1.LargestFit {
 	return tidekeeperv1.LargestFit{Node: node, Resources: of}
 }
 
-// aNode returns a ready node.
+// aNode returns a ready node with the given allocatable resources.
 func aNode(name string, allocatable ...string) corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
@@ -46,7 +46,8 @@ func aNode(name string, allocatable ...string) corev1.Node {
 	}
 }
 
-// aPod returns a pod of a controller of this kind and name, on a node or on none.
+// aPod returns a pod on the given node that is controlled by an owner of the given kind and name.
+// If owner or on is empty, the pod has no controller or no node.
 func aPod(name, kind, owner, on string, requests ...string) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	if owner != "" {
@@ -57,7 +58,7 @@ func aPod(name, kind, owner, on string, requests ...string) corev1.Pod {
 	return p
 }
 
-// newCluster is [New] for pods that are values.
+// newCluster is like [New], but takes slices of values instead of pointers.
 func newCluster(nodes []corev1.Node, pods []corev1.Pod) *Cluster {
 	running := make([]*corev1.Pod, len(pods))
 	for i := range pods {
@@ -78,7 +79,8 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// The most CPU and the most memory are free on different nodes: each is a largest fit of its own.
+// TestLargestFitsAreWholeVectors checks that the nodes with the most free CPU, memory and GPUs are
+// reported as separate largest fits, each with all free resources of its node.
 func TestLargestFitsAreWholeVectors(t *testing.T) {
 	nodes := []corev1.Node{
 		aNode("a", "cpu", "8", "memory", "2Gi", "pods", "10"),
@@ -146,7 +148,7 @@ func TestLose(t *testing.T) {
 		aPod("b", "ReplicaSet", "other", "b", "cpu", "2500m"),
 	}
 	c := newCluster(nodes, pods)
-	for range 2 { // What is asked changes nothing.
+	for range 2 { // Lose must not change the cluster.
 		l := c.Lose([]string{"a"}, nil)
 		equal(t, "all find a place", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, l)
 	}
@@ -155,11 +157,11 @@ func TestLose(t *testing.T) {
 		Requests: list("cpu", "3", "pods", "1"),
 	}, c.Lose([]string{"a", "c"}, nil))
 
-	// A node on which more memory is requested than it has takes pods that request none.
+	// A node whose memory is overcommitted still accepts pods that request no memory.
 	over := aPod("over", "", "", "c", "memory", "9Gi")
 	equal(t, "memory is overcommitted", Loss{Nodes: []string{"a"}, Pods: 3, Unmanaged: 1}, newCluster(nodes, append(pods, over)).Lose([]string{"a"}, nil))
 
-	// A node that is not ready, cordoned or tainted takes none.
+	// Nodes that are not ready, cordoned or tainted accept no pods.
 	for _, change := range []func(*corev1.Node){
 		func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		func(n *corev1.Node) { n.Status.Conditions = nil },
@@ -191,7 +193,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// world generates a cluster.
+// world generates random nodes and pods.
 func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
 	var nodes []corev1.Node
 	for i := range rapid.IntRange(1, 6).Draw(t, "nodes") {
@@ -217,7 +219,8 @@ func world(t *rapid.T) ([]corev1.Node, []corev1.Pod) {
 	return nodes, pods
 }
 
-// The pods of one of the lost nodes are reported, and those of the other take room, too.
+// TestLoseOf checks that only the pods of the selected lost nodes are reported, although the pods
+// of other lost nodes also take up room.
 func TestLoseOf(t *testing.T) {
 	nodes := []corev1.Node{
 		aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10"), aNode("c", "cpu", "4", "pods", "10"),
@@ -230,7 +233,8 @@ func TestLoseOf(t *testing.T) {
 	}, c.Lose([]string{"a", "b"}, []string{"b"}))
 }
 
-// Usable and lost add up to allocatable, and free is not more than usable.
+// TestLevelAddsUp checks that usable and lost resources add up to the allocatable resources, and
+// that no more resources are free than usable.
 func TestLevelAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, pods := world(t)
@@ -259,7 +263,8 @@ func quantityOf(l corev1.ResourceList, name corev1.ResourceName) string {
 	return q.String()
 }
 
-// As many copies fit as can be placed one by one.
+// TestFitIsWhatCanBePlaced checks that the number of copies returned by Fit equals the number of
+// copies that can be placed individually.
 func TestFitIsWhatCanBePlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, pods := world(t)
@@ -293,8 +298,8 @@ func TestFitIsWhatCanBePlaced(t *testing.T) {
 	})
 }
 
-// If all pods of lost nodes find a place, there is one: with them on the other nodes, no node
-// has more than it takes. And a loss asked twice is the same.
+// TestLossIsAPlacement checks that Lose places pods only on remaining nodes that accept them and
+// have room for them, and that a second call returns the same result.
 func TestLossIsAPlacement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, pods := world(t)

@@ -14,40 +14,43 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// class is a set of pods that are alike to the scheduler.
+// class is a set of pods with equal requests and constraints, which the scheduler treats alike.
 type class struct {
 	Shape
 	key classKey
-	// example is any pod of the class.
+	// example is an arbitrary pod of the class.
 	example *corev1.Pod
-	// compared is set once Unevaluated includes the anti-affinity of running pods.
+	// compared is true once Unevaluated includes the effects of running pods' anti-affinity.
 	compared bool
 	request  vector
-	// size is the largest share of the cluster's total, over all resources, that a pod of the class requests.
+	// size measures a pod of the class: it is the largest of the pod's shares of the cluster's
+	// allocatable resources.
 	size float64
-	// unknown is a requested resource that no node offers; empty if there is none.
+	// unknown is a requested resource that no node offers, or empty if there is none.
 	unknown corev1.ResourceName
 }
 
-// classKey identifies a class: pods of a controller with equal requests and constraints. During a rollout,
-// the pods of a controller can have different constraints. A pod without a controller has a class of its own.
+// classKey identifies a class of pods by their controller, requests and constraints, which can
+// differ between pods of the same controller during a rollout. The key of a pod without a
+// controller is zero: each such pod has its own class.
 type classKey struct {
 	owner                 types.UID
 	requests, constraints string
 }
 
-// Keys caches the class keys of pods from one Cluster to the next, by pod object; the objects must not
-// change. Computing the keys is most of the work of building a Cluster. The zero value is an empty cache.
+// Keys caches the class keys of pods, keyed by pod object, for the construction of several
+// Clusters. Computing the keys is most of the work of building a Cluster. The pod objects must not
+// be modified. The zero value is an empty cache.
 type Keys struct{ of map[*corev1.Pod]classKey }
 
-// classes has the classes of the pods of a cluster.
+// classes holds the classes of the pods of a cluster.
 type classes struct {
 	axes  *axes
-	total vector // of all nodes
+	total vector // sum of the allocatable resources of all nodes
 
 	byKey     map[classKey]*class
 	byExample map[*corev1.Pod]*class
-	// repels is the required anti-affinity of the pods in byKey.
+	// repels holds the required anti-affinity terms of the running pods.
 	repels repels
 }
 
@@ -55,8 +58,8 @@ func newClasses(a *axes, total vector) *classes {
 	return &classes{axes: a, total: total, byKey: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, repels: repels{}}
 }
 
-// of returns the class of a running pod. Its key is taken from keys if it is there. No class has the zero
-// key.
+// of returns the class of a running pod. If keys does not contain the pod's class key, the key is
+// computed: the zero key of a missing pod is never in byKey.
 func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	if known := c.byKey[keys[object]]; known != nil {
 		return known
@@ -75,7 +78,7 @@ func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	return created
 }
 
-// like returns the class of pods that are added by an example.
+// like returns the class shared by all pods that [Cluster.Add] adds with the given example.
 func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class {
 	known := c.byExample[example]
 	if known == nil {
@@ -85,7 +88,7 @@ func (c *classes) like(example *corev1.Pod, requests []resources.Amount) *class 
 	return known
 }
 
-// create returns a new class with an example, and does not add it to the classes.
+// create returns a new class for pods like the example, without adding the class to c.
 func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *class {
 	created := &class{Shape: ShapeOf(example), example: example}
 	created.request, created.unknown = c.axes.vectorOf(requests)
@@ -97,8 +100,8 @@ func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *clas
 	return created
 }
 
-// unevaluated lists the constraints of a class that the scheduler evaluates and this package does not,
-// including the anti-affinity of running pods.
+// unevaluated lists the constraints that the scheduler evaluates for pods of the class but this
+// package does not, including the effects of running pods' anti-affinity.
 func (c *classes) unevaluated(of *class) []string {
 	if !of.compared {
 		of.compared = true
@@ -109,14 +112,14 @@ func (c *classes) unevaluated(of *class) []string {
 	return of.Unevaluated
 }
 
-// keyOf returns the key of the class of a pod with these requests.
+// keyOf returns the class key of a pod with the given requests.
 func keyOf(object *corev1.Pod, requests []resources.Amount) classKey {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil {
 		return classKey{}
 	}
 	key := classKey{owner: owner.UID, requests: fmt.Sprint(requests)}
-	if !ofDaemonSet(object) { // Each pod of a DaemonSet is bound to its own node.
+	if !ofDaemonSet(object) { // DaemonSet pods have different constraints, because each is bound to its own node.
 		key.constraints = constraintsOf(&object.Spec)
 	}
 	return key

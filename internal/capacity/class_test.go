@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Pods of a controller with the same requests and constraints share a class.
+// TestClasses checks that pods of the same controller share a class if they have equal requests and
+// constraints.
 func TestClasses(t *testing.T) {
 	web := func(change func(*corev1.Pod)) *corev1.Pod {
 		p := aPod("web", "ReplicaSet", "web-7d9", "a", "cpu", "1")
@@ -40,7 +41,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// The size of a class is its greatest share of the cluster.
+// TestSizeOfAClass checks that a class's size is the largest of its shares of the cluster's
+// resources.
 func TestSizeOfAClass(t *testing.T) {
 	c := newClasses(axesOf("cpu", "memory", "pods"), vector{8, 100, 0})
 	example := &corev1.Pod{}

@@ -16,42 +16,43 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Cluster has the nodes of a cluster and the pods on them. It is not safe for concurrent use.
+// Cluster models the nodes of a cluster and the pods on them. It is not safe for concurrent use.
 type Cluster struct {
 	axes      *axes
-	nodes     []*node // by name
+	nodes     []*node // sorted by name
 	byName    map[string]*node
 	classes   *classes
 	placement *placement
 	pending   []*corev1.Pod
 }
 
-// node is a node with its free resources.
+// node is a node of the cluster, together with its pods and its free resources.
 type node struct {
 	object            *corev1.Node
 	number            int
 	allocatable, free vector
-	// daemonSets is the sum of the requests of pods of DaemonSets.
+	// daemonSets is the sum of the requests of the node's DaemonSet pods.
 	daemonSets vector
 	pods       []pod
-	// away reports whether the node is not ready, or is being deleted.
+	// away is true if the node is not ready or is being deleted.
 	away bool
 }
 
-// pod is a pod on a node.
+// pod is a pod on a node of the cluster.
 type pod struct {
 	object *corev1.Pod
 	class  *class
 	node   *node
 }
 
-// New returns a cluster. Pods that have ended are left out; pods without a node are pending.
+// New returns a Cluster with the given nodes and pods. Terminated pods are left out. Pods without a
+// node count as pending.
 func New(list []*corev1.Node, running []*corev1.Pod) *Cluster {
 	return NewWith(&Keys{}, list, running)
 }
 
-// NewWith is [New] with a cache of class keys, for callers that build a Cluster repeatedly while few pods
-// change.
+// NewWith is like [New], but reuses the class keys cached in `keys`. It is meant for callers that
+// repeatedly build Clusters between which few pods change.
 func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
 	before := keys.of
 	keys.of = make(map[*corev1.Pod]classKey, len(running))
@@ -71,7 +72,7 @@ func NewWith(keys *Keys, list []*corev1.Node, running []*corev1.Pod) *Cluster {
 	return c
 }
 
-// newNodes returns a cluster without pods.
+// newNodes returns a Cluster without pods.
 func newNodes(list []*corev1.Node) *Cluster {
 	offered := make([][]resources.Amount, len(list))
 	for i, object := range list {
@@ -93,8 +94,8 @@ func newNodes(list []*corev1.Node) *Cluster {
 	return c
 }
 
-// Add adds copies of the example to a node, if the node exists. Pods added by the same example are alike to
-// the scheduler.
+// Add adds `count` copies of the example pod to a node. It does nothing if the node does not exist.
+// Pods added with the same example share a class.
 func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
 	n, known := c.byName[node]
 	if !known {
@@ -106,17 +107,18 @@ func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amo
 	}
 }
 
-// Members returns the existing nodes among the named nodes, without duplicates, by name.
+// Members returns the group of the named nodes. Unknown names and duplicates are ignored.
 func (c *Cluster) Members(names []string) *Members {
 	return &Members{axes: c.axes, classes: c.classes, nodes: c.named(names)}
 }
 
-// Pending returns the pods without a node, in groups of pods that are alike: the largest group first, then by
-// namespace and name of the first pod.
+// Pending returns the pods without a node, grouped by whether the scheduler treats them alike. The
+// groups are sorted by descending number of pods, then by the namespace and name of their first
+// pod.
 func (c *Cluster) Pending() []Group { return groupsOf(c.pending) }
 
-// Zones returns the names of the nodes in each zone. Nodes without the label topology.kubernetes.io/zone are
-// left out.
+// Zones maps each zone to the names of its nodes. Nodes without the label
+// topology.kubernetes.io/zone are left out.
 func (c *Cluster) Zones() map[string][]string {
 	zones := map[string][]string{}
 	for _, n := range c.nodes {
@@ -127,7 +129,7 @@ func (c *Cluster) Zones() map[string][]string {
 	return zones
 }
 
-// named returns the existing nodes among the named nodes, without duplicates, by name.
+// named returns the named nodes, sorted by name. Unknown names and duplicates are ignored.
 func (c *Cluster) named(names []string) []*node {
 	list := make([]*node, 0, len(names))
 	for _, name := range names {
@@ -146,7 +148,7 @@ func newNode(object *corev1.Node, a *axes, offered []resources.Amount) *node {
 	return n
 }
 
-// add adds a pod to the node.
+// add adds a pod to the node and subtracts its requests from the free resources.
 func (n *node) add(p pod) {
 	n.pods = append(n.pods, p)
 	n.free.subtract(p.class.request)
@@ -155,7 +157,7 @@ func (n *node) add(p pod) {
 	}
 }
 
-// empty returns the free resources that the node would have with only the pods of DaemonSets on it.
+// empty returns the resources that would be free if the node ran only its DaemonSet pods.
 func (n *node) empty() vector {
 	left := slices.Clone(n.allocatable)
 	left.subtract(n.daemonSets)
@@ -169,7 +171,7 @@ func (n *node) requested() vector {
 	return v
 }
 
-// zone returns the zone of the node, "" if it has none.
+// zone returns the zone of the node, or "" if it has none.
 func (n *node) zone() string { return n.object.Labels[corev1.LabelTopologyZone] }
 
 func ofDaemonSet(p *corev1.Pod) bool {

@@ -13,34 +13,39 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Fit describes how many copies of a pod a group of nodes can take now.
+// Fit describes how many copies of a pod the nodes of a group can currently accept.
 type Fit struct {
-	// Copies is the number of copies that fit, if nothing else is scheduled in the meantime.
+	// Copies is the number of copies that fit, provided that no other pods are scheduled in the
+	// meantime.
 	Copies int64 `json:"copies"`
-	// AtMost lists the constraints that were not evaluated, because of which fewer copies may fit.
+	// AtMost lists the constraints that were not evaluated. If it is not empty, Copies is an upper
+	// bound.
 	AtMost []string `json:"atMost,omitempty"`
-	// Nodes is the number of nodes that can take copies.
+	// Nodes is the number of nodes that can accept copies.
 	Nodes int `json:"nodes"`
-	// LimitedBy counts these nodes by the resource that limits their number of copies.
+	// LimitedBy counts the nodes that can accept copies by the resource that limits the number of
+	// copies.
 	LimitedBy []Count `json:"limitedBy"`
-	// Refused counts the other nodes by the reason for which they take no copy: taints, labels, or an
-	// insufficient resource, as in "not enough cpu". If a node would take no copy even without its pods, its
-	// reasons are combined into one text.
+	// Refused counts the nodes that cannot accept a copy by reason, such as a taint, a label, or
+	// "not enough cpu". If a node could not accept a copy even without its other pods, all its
+	// reasons are combined into a single string.
 	Refused []Count `json:"refused"`
-	// OnEmptyNode is the largest number of copies that any node of the group could take with only pods of
-	// DaemonSets on it. 0 means that no node of the group will ever take a copy.
+	// OnEmptyNode is the maximum number of copies that any node of the group could accept if only
+	// DaemonSet pods ran on it. If it is 0, freeing resources does not help: the pod would have to
+	// change, or a node's labels, taints, cordon or size.
 	OnEmptyNode int64 `json:"onEmptyNode"`
 }
 
-// Count is the number of nodes with a property.
+// Count is the number of nodes to which the description in What applies.
 type Count struct {
 	What  string `json:"what"`
 	Nodes int    `json:"nodes"`
-	// TooSmall is set for nodes that are smaller than the pod, and may be excluded for more reasons.
+	// TooSmall is set if the nodes are smaller than the pod. What may then contain additional
+	// reasons.
 	TooSmall bool `json:"-"`
 }
 
-// Fit returns the number of copies of the pod that fit on the nodes.
+// Fit computes the number of copies of the pod that fit on the nodes, and the limiting resources.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
 	f := Fit{AtMost: m.classes.unevaluated(class)}
@@ -74,14 +79,14 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 	return f
 }
 
-// RequestsOf returns the requests of a pod, as the scheduler counts them.
+// RequestsOf returns the effective requests of a pod, computed as in the scheduler.
 func RequestsOf(pod *corev1.Pod) corev1.ResourceList {
 	var sums resources.Sums
 	sums.Add(resources.Requests(pod))
 	return sums.List()
 }
 
-// counts returns properties with their numbers of nodes, in descending order.
+// counts converts the numbers of nodes in the map to a list, sorted in descending order.
 func counts(of map[Count]int) []Count {
 	list := []Count{}
 	for c, nodes := range of {

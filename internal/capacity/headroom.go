@@ -10,8 +10,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// WorstNode returns the named node whose loss would leave the most pods without a place, and that loss; among
-// equals, the node with the most pods, then the first by name. It returns false if none of the nodes exists.
+// WorstNode simulates the loss of each named node in turn, and returns the node whose loss leaves
+// the most pods unschedulable. Ties are broken by the number of pods to place, then by node name.
+// found is false if none of the nodes exists.
 func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool) {
 	for _, n := range c.named(names) {
 		name := n.object.Name
@@ -22,8 +23,8 @@ func (c *Cluster) WorstNode(names []string) (node string, worst Loss, found bool
 	return node, worst, found
 }
 
-// worstZone is [Cluster.WorstNode] for the zones of the named nodes. Pods on other nodes of a zone need a
-// place, too, but are not reported.
+// worstZone is like [Cluster.WorstNode], but for the zones of the named nodes. Pods on other nodes
+// of a lost zone are not reported, but take up room on the remaining nodes, too.
 func (c *Cluster) worstZone(names []string) (zone string, worst Loss, found bool) {
 	zones := c.Zones()
 	for _, name := range c.Members(names).Zones() {
@@ -38,16 +39,18 @@ func worseThan(a Loss, nameOfA string, b Loss, nameOfB string) bool {
 	return cmp.Or(cmp.Compare(a.Homeless(), b.Homeless()), cmp.Compare(a.Pods, b.Pods), strings.Compare(nameOfB, nameOfA)) > 0
 }
 
-// Headroom is the worst of the losses that a pool wants to survive.
+// Headroom is the worst loss of a node or zone among the losses covered by a pool's headroom spec.
 type Headroom struct {
-	// Lost names the lost node or zone, such as "node worker-1" or "zone eu-west-1a".
+	// Lost describes the lost node or zone, such as "node worker-1" or "zone eu-west-1a".
 	Lost string
 	Loss
-	// NoNodes is set if the pool has no node, and NoZones if none of its nodes has a zone.
+	// NoNodes is set if the pool has no nodes. NoZones is set if the spec requires headroom for a
+	// zone but none of the pool's nodes is in a zone.
 	NoNodes, NoZones bool
 }
 
-// Headroom returns the worst of the losses that the pool with these nodes asks to survive.
+// Headroom simulates the losses of nodes and zones that the headroom spec `ask` covers, and returns
+// the worst. names lists the nodes of the pool.
 func (c *Cluster) Headroom(names []string, ask tidekeeperv1.Headroom) Headroom {
 	h := Headroom{NoNodes: len(c.named(names)) == 0}
 	if ask.Nodes > 0 {

@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// With what is remembered of the pods, a cluster is the same as without, also when some pods have
-// changed, are gone, or are new; and the pods that are gone are forgotten.
+// TestKeys checks that a Cluster built with cached class keys equals a Cluster built without them,
+// even after pods have been changed, deleted or created. It also checks that the keys of deleted
+// pods are dropped.
 func TestKeys(t *testing.T) {
 	nodes, pods, names := full(20, false)
 	list, running := make([]*corev1.Node, len(nodes)), make([]*corev1.Pod, len(pods))

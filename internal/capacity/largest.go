@@ -13,19 +13,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// MaxLargestFits is the maximum number of largest fits of a [Level].
+// MaxLargestFits is the maximum number of entries in Level.LargestFits.
 const MaxLargestFits = 4
 
-// usableNodes has the nodes of a level that accept new pods, with the resources of the level.
+// usableNodes holds the nodes that accept new pods, and the resources to report for them.
 type usableNodes struct {
 	axes    *axes
 	nodes   []*node
 	offered []corev1.ResourceName
 }
 
-// largestFits returns the free resources of the nodes with the most free CPU, memory and each extended
-// resource, each node once, at most [MaxLargestFits]. Among equal nodes, the node with more of the next
-// resource counts, then the first by name.
+// largestFits returns the free resources of the nodes with the most free CPU, the most free memory,
+// and the most of each free extended resource. It returns each node once, and at most
+// [MaxLargestFits] nodes. Ties are broken by the other resources in order, then by node name.
 func (u *usableNodes) largestFits() []tidekeeperv1.LargestFit {
 	shown := []tidekeeperv1.LargestFit{}
 	for _, name := range u.offered {
@@ -44,12 +44,12 @@ func (u *usableNodes) largestFits() []tidekeeperv1.LargestFit {
 	return shown
 }
 
-// compareLeft compares the free amounts of a resource on two nodes. An overcommitted node counts as
-// full.
+// compareLeft compares the free amounts of a resource on two nodes. Negative amounts, which
+// overcommitted nodes have, count as 0.
 func compareLeft(a, b int64) int { return cmp.Compare(max(0, a), max(0, b)) }
 
-// CompareRoom compares the free resources of two nodes, by CPU, then memory, then the others by name.
-// Both lists are in the order of the names, without negative amounts.
+// CompareRoom compares the free resources of two nodes: CPU first, then memory, then other
+// resources by name. Both lists must be sorted by name and must not contain negative amounts.
 func CompareRoom(a, b []resources.Amount) int {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if c := cmp.Compare(resources.ValueOf(a, name), resources.ValueOf(b, name)); c != 0 {
@@ -73,8 +73,8 @@ func CompareRoom(a, b []resources.Amount) int {
 	return 0
 }
 
-// emptyNode returns the node that would have the most free resources with only the pods of DaemonSets on it,
-// and these resources.
+// emptyNode returns the node that would have the most free resources if only DaemonSet pods ran on
+// it, together with these resources.
 func (u *usableNodes) emptyNode() (s tidekeeperv1.LargestFit) {
 	var most vector
 	for _, n := range u.nodes {

@@ -13,14 +13,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Causes lists the causes of a loss. The first that applies counts.
+// Causes lists the possible causes for which a node's resources are lost to new pods. If several
+// causes apply to a node, the first in this list counts.
 var Causes = []tidekeeperv1.LostCause{
 	tidekeeperv1.LostBeingDeleted, tidekeeperv1.LostNotReady, tidekeeperv1.LostCordoned, tidekeeperv1.LostOtherTaint, tidekeeperv1.LostPodLimitReached,
 }
 
-// Level is the resources of a group of nodes, and the part that new pods can use. Allocatable is
-// the sum of Usable and Lost; Free is the part of Usable that is not requested. An overcommitted
-// node counts as full.
+// Level describes the resources of a group of nodes, split into resources that new pods can use and
+// resources that are lost to them. Allocatable is the sum of Usable and Lost. Free is the part of
+// Usable that is not requested. An overcommitted node counts as full.
 type Level struct {
 	Nodes       int `json:"nodes"`
 	UsableNodes int `json:"usableNodes"`
@@ -31,12 +32,13 @@ type Level struct {
 	Free        corev1.ResourceList `json:"free"`
 	Lost        []tidekeeperv1.Lost `json:"lost"`
 
-	// DaemonSets is the sum of the requests of pods of DaemonSets, on all nodes.
+	// DaemonSets is the sum of the requests of all DaemonSet pods on the nodes.
 	DaemonSets corev1.ResourceList `json:"daemonSets"`
-	// EmptyNode is the largest usable node, with its free resources if only pods of DaemonSets were
-	// on it.
+	// EmptyNode is the usable node that would have the most free resources if only DaemonSet pods
+	// ran on it, together with these resources.
 	EmptyNode tidekeeperv1.LargestFit `json:"emptyNode,omitzero"`
-	// LargestFits are the largest pods that fit now.
+	// LargestFits lists the free resources of the nodes that currently have the most of a resource
+	// free, as an upper bound of the requests that fit on a single node.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits"`
 }
 
@@ -44,10 +46,11 @@ type Level struct {
 type Members struct {
 	axes    *axes
 	classes *classes
-	nodes   []*node // by name
+	nodes   []*node // sorted by name
 }
 
-// Level returns the level of the nodes. own has the taints of the pool itself, which its pods tolerate.
+// Level returns the resource level of the nodes. own lists the pool's own taints, which its pods
+// are assumed to tolerate.
 func (m *Members) Level(own []corev1.Taint) Level {
 	a, offered := m.axes, m.offered()
 	l := Level{Nodes: len(m.nodes), Lost: []tidekeeperv1.Lost{}}
@@ -88,8 +91,9 @@ func (m *Members) Level(own []corev1.Taint) Level {
 	return l
 }
 
-// Utilization returns the requests of the pods on the nodes, for the resources that the nodes offer, and
-// their percentages of the allocatable amounts. Both are empty without nodes.
+// Utilization returns the requests of the nodes' pods, as amounts and as percentages of the
+// allocatable amounts. Requests for a resource that the pod's node does not offer are left out.
+// Both results are nil if there are no nodes.
 func (m *Members) Utilization() (requested corev1.ResourceList, percent map[corev1.ResourceName]int32) {
 	if len(m.nodes) == 0 {
 		return nil, nil
@@ -106,7 +110,7 @@ func (m *Members) Utilization() (requested corev1.ResourceList, percent map[core
 	return sum.List(), resources.Percent(sum, allocatable)
 }
 
-// Zones returns the sorted zones of the nodes.
+// Zones returns the sorted names of the nodes' zones.
 func (m *Members) Zones() (zones []string) {
 	for _, n := range m.nodes {
 		if zone := n.zone(); zone != "" {
@@ -128,14 +132,15 @@ func (m *Members) offered() []corev1.ResourceName {
 	return names
 }
 
-// takesAnotherPod reports whether the node has not reached its limit of pods.
+// takesAnotherPod reports whether the node has fewer pods than its pod limit.
 func (m *Members) takesAnotherPod(n *node) bool {
 	i, known := m.axes.index[corev1.ResourcePods]
 	return known && n.free[i] > 0
 }
 
-// CauseOf returns the reason for which no pod that tolerates the pool's own taints can be placed on the node
-// now, however small its requests; "" if pods can be placed.
+// CauseOf returns the reason why the node currently accepts no pods, not even small pods that
+// tolerate the pool's own taints. It returns "" if the node accepts pods. takesPod must be false if
+// the node has reached its pod limit.
 func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.LostCause {
 	foreign := func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -156,15 +161,16 @@ func CauseOf(n *corev1.Node, own []corev1.Taint, takesPod bool) tidekeeperv1.Los
 	return ""
 }
 
-// Split divides a resource of a node into the usable, free and lost parts, given the cause of a loss. An
-// overcommitted node counts as full.
+// Split divides a node's allocatable amount of a resource into a usable part and a part lost
+// because of the given cause. free is the part of usable that is not requested. An overcommitted
+// node counts as full.
 func Split(cause tidekeeperv1.LostCause, allocatable, requested int64) (usable, free, lost int64) {
 	left := max(0, allocatable-requested)
 	switch cause {
 	case "":
 		return allocatable, left, 0
 	case tidekeeperv1.LostPodLimitReached:
-		// The requested part is still in use.
+		// Existing pods continue to use the requested part.
 		return allocatable - left, 0, left
 	default:
 		return 0, 0, allocatable

@@ -47,7 +47,8 @@ func TestLevel(t *testing.T) {
 		Nodes: 7, UsableNodes: 2,
 		Allocatable: list("cpu", "28", "memory", "56Gi", "pods", "14"),
 		Requested:   list("cpu", "5500m", "memory", "3Gi", "pods", "4"),
-		// n0 is at its limit of pods: what is requested there is usable, the rest is lost.
+		// Node n0 has reached its pod limit. Its requested resources count as usable, its other
+		// resources as lost.
 		Usable:     list("cpu", "9500m", "memory", "17Gi", "pods", "6"),
 		Free:       list("cpu", "5", "memory", "15Gi", "pods", "3"),
 		DaemonSets: list("cpu", "500m", "memory", "0", "pods", "1"),

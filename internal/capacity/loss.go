@@ -13,33 +13,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Loss describes the pods on lost nodes, and whether the other nodes have room for them.
+// Loss describes the pods on lost nodes, and which of them do not fit on the remaining nodes.
 type Loss struct {
-	// Nodes has the names of the lost nodes.
+	// Nodes lists the names of the lost nodes.
 	Nodes []string `json:"nodes"`
-	// Pods is the number of pods that need another place because their controllers would replace them. Pods
-	// of DaemonSets do not count, as they end with their node.
+	// Pods is the number of pods that need another node, because their controllers would replace
+	// them. Pods of DaemonSets are not counted, because they terminate with their node.
 	Pods int `json:"pods"`
 	// Unmanaged is the number of pods that no controller would replace, including static pods.
 	Unmanaged int `json:"unmanaged"`
-	// WithoutPlace has the pods without a place, by workload, in descending order. If it is empty, a
-	// placement for all pods was found. Otherwise, a placement may still exist.
+	// WithoutPlace counts the pods that fit on no remaining node by workload, sorted by descending
+	// number. If it is empty, all pods were placed. If not, another placement may still fit all
+	// pods.
 	WithoutPlace []WithoutPlace `json:"withoutPlace"`
-	// Requests is the sum of the requests of the pods without place.
+	// Requests is the sum of the requests of the pods in WithoutPlace.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// AtMost lists the constraints of the pods that were not evaluated, because of which fewer pods may find
-	// a place.
+	// AtMost lists the pods' constraints that were not evaluated. If it is not empty, fewer pods
+	// may fit than reported.
 	AtMost []string `json:"atMost,omitempty"`
 }
 
-// WithoutPlace is the number of pods of a workload that did not find a place.
+// WithoutPlace is the number of a workload's pods that fit on no remaining node.
 type WithoutPlace struct {
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"` // such as Deployment/web
 	Pods      int    `json:"pods"`
 }
 
-// Homeless returns the number of pods that did not find a place.
+// Homeless returns the total number of pods that fit on no remaining node.
 func (l *Loss) Homeless() (sum int) {
 	for _, w := range l.WithoutPlace {
 		sum += w.Pods
@@ -47,10 +48,11 @@ func (l *Loss) Homeless() (sum int) {
 	return sum
 }
 
-// Lose simulates the loss of the named nodes, and returns whether the other nodes have room for their pods.
-// The pods with the largest requests are placed first, each on the first node by name that takes it
-// (first-fit-decreasing). The cluster is not changed. Only pods on the nodes in of are reported, or all pods
-// if of is nil; the other pods need a place, too.
+// Lose simulates the loss of the named nodes, and reports which of their pods do not fit on the
+// remaining nodes. It places pods by first-fit-decreasing: the pods with the largest requests
+// first, each on the first node, by name, that accepts it. The cluster is not changed. If `of` is
+// not nil, only pods on the nodes named in it are reported, although pods on other lost nodes also
+// take up room.
 func (c *Cluster) Lose(names, of []string) Loss {
 	lost := c.named(names)
 	about := sets.New(lost...)

@@ -13,13 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Group is a group of pending pods that are alike to the scheduler.
+// Group is a group of pending pods with equal requests and constraints.
 type Group struct {
 	Pods []*corev1.Pod
 }
 
-// groupsOf returns groups of pods that are alike: the largest group first, then by namespace and name of the
-// first pod.
+// groupsOf groups pods that the scheduler treats alike. The groups are sorted by descending number
+// of pods, then by the namespace and name of their first pod.
 func groupsOf(pending []*corev1.Pod) []Group {
 	byKey := map[string]*Group{}
 	var groups []*Group
@@ -46,15 +46,15 @@ func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// signature returns the same text for pods that are alike: with equal namespace, requests, node selector,
-// affinity, tolerations, and unevaluated constraints.
+// signature returns a string that is equal for pods with the same namespace, requests, node
+// selector, affinity, tolerations and unevaluated constraints.
 func signature(pod *corev1.Pod) string {
 	shape := ShapeOf(pod)
 	text, err := json.Marshal([]any{
 		pod.Namespace, resources.Requests(pod), pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations, shape.Unevaluated,
 	})
 	if err != nil {
-		return pod.Namespace + "/" + pod.Name // A text that no other pod has.
+		return pod.Namespace + "/" + pod.Name // a string unique to this pod
 	}
 	return string(text)
 }

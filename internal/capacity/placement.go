@@ -9,20 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// placement places pods on nodes, each on the first node by name that takes the pod (first-fit). The nodes
-// are not changed.
+// placement places pods by first-fit: each on the first node, by name, that accepts the pod. It
+// does not modify the nodes.
 type placement struct {
-	nodes []*node // by number
-	// open caches the open nodes of each class.
+	nodes []*node // indexed by node.number
+	// open caches, for each class, the nodes with room for a pod of the class, as far as the nodes
+	// have been scanned.
 	open map[*class]*openNodes
-	// room has the free resources that remain on each node after placements, by node index.
+	// room holds the resources that remain free after placements, indexed by node number. It is nil
+	// for nodes without placements.
 	room []vector
-	// placed, for tests, is called with each pod that is placed.
+	// placed is a test hook that is called after each placement of a pod.
 	placed func(p pod, n *node, left vector)
 }
 
-// openNodes has the nodes that have room for a pod of a class before any placement: all such nodes among the
-// first scanned nodes.
+// openNodes caches the nodes that had room for a pod of a class before any placement. Nodes are
+// scanned in order and on demand. numbers lists the open nodes among the nodes scanned so far.
 type openNodes struct {
 	numbers []int
 	scanned int
@@ -32,11 +34,12 @@ func newPlacement(list []*node) *placement {
 	return &placement{nodes: list, open: map[*class]*openNodes{}, room: make([]vector, len(list))}
 }
 
-// place finds a node for each pod in turn, except for the nodes that are gone, and returns the pods that
-// remain without a node.
+// place places each pod in turn on a node that is not in `gone`, and returns the pods that fit on
+// no node.
 func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	var used []int
-	// Room only shrinks, so the search for a class continues from the last node.
+	// Placements only reduce the free resources, so the search for the next pod of a class
+	// continues at the node where the last search ended.
 	next := map[*class]int{}
 	for _, h := range homeless {
 		n, k := p.firstFit(h.class, next[h.class], gone)
@@ -60,8 +63,9 @@ func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	return rest
 }
 
-// firstFit returns the first node, from the k-th open node of the class on, that takes a pod of the class and
-// is not gone, and the index to continue from; nil if there is none.
+// firstFit returns the first node that accepts a pod of the class and is not in `gone`, or nil if
+// there is none. The search starts at the class's k-th open node. firstFit also returns the index
+// at which to continue the search for the next pod.
 func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int) {
 	open := p.open[of]
 	if open == nil {
@@ -79,8 +83,9 @@ func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int
 	}
 }
 
-// openNode returns the k-th node that has room for a pod of the class before any placement, nil if there are
-// fewer. It scans no further than necessary: most pods fit on one of the first nodes.
+// openNode returns the k-th node that had room for a pod of the class before any placement, or nil
+// if there are fewer. It scans only as many nodes as necessary, because most pods fit on the first
+// few nodes.
 func (p *placement) openNode(of *class, open *openNodes, k int) *node {
 	for len(open.numbers) <= k {
 		if open.scanned == len(p.nodes) || of.unknown != "" {
@@ -88,7 +93,7 @@ func (p *placement) openNode(of *class, open *openNodes, k int) *node {
 		}
 		n := p.nodes[open.scanned]
 		open.scanned++
-		// Check resources first, as that is cheaper.
+		// Resources are checked first because that check is cheaper.
 		if !n.away && n.free.covers(of.request) && len(of.refusals(n.object)) == 0 {
 			open.numbers = append(open.numbers, n.number)
 		}

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Pods are placed on the first node with room; the nodes stay as they are.
+// TestPlacement checks that each pod is placed on the first node with room, and that the nodes are
+// not modified.
 func TestPlacement(t *testing.T) {
 	small, large := &class{request: vector{1}}, &class{request: vector{3}}
 	unknown := &class{request: vector{0}, unknown: "example.com/a"}
@@ -19,11 +20,11 @@ func TestPlacement(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		free []int64 // of each node
-		away int     // this node is not ready
-		gone int     // this node is lost
+		free []int64 // amount of the resource that is free on each node
+		away int     // index of a node that is not ready, or -1 for none
+		gone int     // index of a lost node, or -1 for none
 		pods []*class
-		want []int // the number of the node of each pod, -1 for none
+		want []int // index of the node of each pod, or -1 if unplaced
 	}{
 		{"the first node takes all", []int64{4, 4}, -1, -1, []*class{large, small}, []int{0, 0}},
 		{"the next node takes the rest", []int64{4, 4}, -1, -1, []*class{large, large, small}, []int{0, 1, 0}},
@@ -45,7 +46,7 @@ func TestPlacement(t *testing.T) {
 		for i, c := range tc.pods {
 			pods = append(pods, pod{object: &corev1.Pod{Spec: corev1.PodSpec{Priority: new(int32(i))}}, class: c})
 		}
-		for range 2 { // Nothing of the first time is left.
+		for range 2 { // The first round of placements must not affect the second.
 			got := make([]int, len(pods))
 			for i := range got {
 				got[i] = -1

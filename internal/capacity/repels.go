@@ -18,17 +18,17 @@ const (
 	othersAntiAffinity = "anti-affinity of other pods"
 )
 
-// repels is the required anti-affinity of running pods, which keeps matching new pods away from their nodes
-// even if the new pods have no affinity. It has label selectors by namespace of the new pod; selectors under
-// "" may match in any namespace.
+// repels holds the required anti-affinity terms of running pods. They can keep a new pod away from
+// nodes even if the new pod itself has no affinity. repels maps the namespace of a new pod to the
+// terms' label selectors; selectors under "" apply to all namespaces.
 type repels map[string][]labels.Selector
 
-// add adds the anti-affinity of a pod on a node.
+// add adds a running pod's anti-affinity terms.
 func (r repels) add(pod *corev1.Pod) {
 	for _, term := range antiAffinityOf(pod) {
 		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 		if err != nil {
-			continue // The API server does not accept such a selector.
+			continue // The API server does not accept invalid selectors.
 		}
 		namespaces := term.Namespaces
 		switch {
@@ -43,7 +43,8 @@ func (r repels) add(pod *corev1.Pod) {
 	}
 }
 
-// matches reports whether the anti-affinity may keep a new pod away from some nodes.
+// matches reports whether a running pod's anti-affinity may keep the given new pod away from some
+// nodes.
 func (r repels) matches(pod *corev1.Pod) bool {
 	matches := func(s labels.Selector) bool { return s.Matches(labels.Set(pod.Labels)) }
 	return slices.ContainsFunc(r[""], matches) || pod.Namespace != "" && slices.ContainsFunc(r[pod.Namespace], matches)
@@ -56,7 +57,8 @@ func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// constraintsOf returns a key for the constraints of a pod on its node.
+// constraintsOf returns a key that is equal for pods with the same tolerations, node selector and
+// affinity.
 func constraintsOf(spec *corev1.PodSpec) string {
 	var key strings.Builder
 	for _, t := range spec.Tolerations {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A pod that runs keeps others away by its anti-affinity, whatever those ask for: their count
-// is then at most.
+// TestRepels checks that a running pod's anti-affinity makes the counts of new pods that match it
+// upper bounds.
 func TestRepels(t *testing.T) {
 	nodes := []corev1.Node{aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10")}
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -47,7 +47,8 @@ func TestRepels(t *testing.T) {
 	}
 }
 
-// Pods of one controller may differ, as in a rollout: each is placed as it is itself.
+// TestPodsOfOneControllerDiffer checks that pods of the same controller are placed according to
+// their own constraints, which can differ during a rollout.
 func TestPodsOfOneControllerDiffer(t *testing.T) {
 	nodes := []corev1.Node{aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10")}
 	before, after := aPod("before", "StatefulSet", "db", "a", "cpu", "1"), aPod("after", "StatefulSet", "db", "a", "cpu", "1")

@@ -12,16 +12,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Shape has the constraints of a pod that the scheduler evaluates, except for its requests.
+// Shape holds the constraints, other than requests, that restrict the nodes on which a pod can run.
 type Shape struct {
 	spec *corev1.PodSpec
-	// required is the node affinity and node selector, nil if the pod has neither.
+	// required holds the pod's required node affinity and node selector, or nil if the pod has
+	// neither.
 	required *nodeaffinity.RequiredNodeAffinity
-	// Unevaluated lists the constraints that the scheduler evaluates and this package does not.
+	// Unevaluated lists the pod's constraints that the scheduler evaluates but this package does
+	// not.
 	Unevaluated []string
 }
 
-// ShapeOf returns the shape of a pod.
+// ShapeOf returns the constraints of a pod.
 func ShapeOf(pod *corev1.Pod) Shape {
 	s := Shape{spec: &pod.Spec}
 	affinity := pod.Spec.Affinity
@@ -47,14 +49,15 @@ func ShapeOf(pod *corev1.Pod) Shape {
 	return s
 }
 
-// attached reports whether a volume matters to the scheduler: a PersistentVolumeClaim, or a disk that the pod names directly.
+// attached reports whether a volume can restrict the nodes of its pod. That applies to a claim, an
+// ephemeral volume, and a disk that the pod references directly.
 func attached(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
 }
 
-// usesHostPorts reports whether a pod uses ports of its node. With hostNetwork every port is a host port,
-// even before the API server has defaulted hostPort.
+// usesHostPorts reports whether a pod uses ports of its node. With hostNetwork, every container
+// port is a host port, even before the API server has defaulted hostPort.
 func usesHostPorts(spec *corev1.PodSpec) bool {
 	uses := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
@@ -62,27 +65,28 @@ func usesHostPorts(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, uses) || slices.ContainsFunc(spec.InitContainers, uses)
 }
 
-// Reasons for which a node takes no pod of a shape, however much is free on it.
+// Reasons why a node accepts no pod of a shape, regardless of the node's free resources.
 const (
 	refusedByLabels = "node selector or affinity"
 	refusedByCordon = "cordoned"
 )
 
-// refusals returns the reasons for which the scheduler places no pod of the shape on the node, however much
-// is free there.
+// refusals returns the reasons why the scheduler would not place a pod of this shape on the node,
+// regardless of the node's free resources.
 func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	if n.Spec.Unschedulable && nodes.Blocks(&cordon, s.spec.Tolerations) {
 		reasons = append(reasons, refusedByCordon)
 	}
 	for i := range n.Spec.Taints {
-		// The taint of a cordoned node would repeat that reason.
+		// The taint that marks a cordoned node is skipped, because the cordon has already been
+		// added as a reason.
 		if t := &n.Spec.Taints[i]; nodes.Blocks(t, s.spec.Tolerations) && (t.Key != cordon.Key || !n.Spec.Unschedulable) {
 			reasons = append(reasons, "taint "+t.ToString())
 		}
 	}
 	if s.required != nil {
-		// An affinity that cannot be parsed matches no node, as for the scheduler.
+		// As in the scheduler, an invalid affinity matches no node.
 		if fits, err := s.required.Match(n); err != nil || !fits {
 			reasons = append(reasons, refusedByLabels)
 		}

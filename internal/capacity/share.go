@@ -12,17 +12,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Share is the share of a namespace or workload in the requests on a group of nodes.
+// Share is a namespace's or workload's share of all requests for a resource on a group of nodes.
 type Share struct {
-	// Name is a namespace, or namespace/kind/name of a workload; empty for all others together.
+	// Name is a namespace, or namespace/kind/name of a workload. It is empty for the combined share
+	// of all remaining namespaces or workloads.
 	Name    string  `json:"name"`
 	Pods    int     `json:"pods"`
 	Percent float64 `json:"percent"`
 }
 
-// Shares divides the requests for a resource on the nodes by namespace, or by workload if workloads is set.
-// It returns the limit largest shares in descending order, then all others together, so that the percentages
-// add up to 100. It returns none if nothing is requested.
+// Shares divides the requests for a resource on the nodes by namespace, or by workload if
+// `workloads` is set. It returns the largest `limit` shares in descending order, followed by the
+// combined share of all others, so that the percentages add up to 100. A single remaining share is
+// returned by name. It returns nil if nothing is requested.
 func (m *Members) Shares(resource corev1.ResourceName, workloads bool, limit int) []Share {
 	i, known := m.axes.index[resource]
 	if !known {

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// MetricsExpire is the age at which metrics expire. A metrics server renews them every two minutes or more
-// often.
+// MetricsExpire is the age at which metrics expire. Metrics servers usually update the metrics of a
+// node at least every two minutes.
 const MetricsExpire = 10 * time.Minute
 
-// usedMost is the maximum plausible usage of a node. A higher value is an error of the metrics server.
+// usedMost is the maximum plausible usage of a node. A higher value is attributed to an error of
+// the metrics server, and ignored.
 var usedMost = map[corev1.ResourceName]resource.Quantity{
 	corev1.ResourceCPU:    *resource.NewQuantity(1<<20, resource.DecimalSI),
 	corev1.ResourceMemory: *resource.NewQuantity(1<<50, resource.BinarySI),
@@ -23,25 +24,29 @@ var usedMost = map[corev1.ResourceName]resource.Quantity{
 // Metrics is the measured usage of a node.
 type Metrics struct {
 	Node string
-	// Time is the time of the measurement; zero if unknown.
+	// Time is the time of the measurement, or zero if it is unknown.
 	Time  time.Time
 	Usage corev1.ResourceList
 }
 
-// Used is the measured CPU and memory usage of a group of nodes, in contrast to the requests of their pods.
+// Used is the measured CPU and memory usage of a group of nodes, as opposed to the requests of
+// their pods.
 type Used struct {
-	// Nodes is the number of nodes in the group, and MeasuredNodes the number of nodes with metrics.
+	// Nodes is the number of nodes in the group. MeasuredNodes is the number of these nodes that
+	// have usable metrics.
 	Nodes         int `json:"nodes"`
 	MeasuredNodes int `json:"measuredNodes"`
-	// Resources is the sum over the measured nodes, which is a lower bound if other nodes have no metrics.
+	// Resources is the usage summed over the measured nodes. It is a lower bound if some nodes have
+	// no metrics.
 	Resources corev1.ResourceList `json:"resources"`
 }
 
-// AtLeast reports whether the resources are a lower bound.
+// AtLeast reports whether Resources is only a lower bound, because some nodes have no metrics.
 func (u *Used) AtLeast() bool { return u.MeasuredNodes < u.Nodes }
 
-// UsedBy returns the usage of the named nodes at the given time, nil if none of them has metrics. Metrics
-// that have expired, lack CPU or memory, or have implausible amounts are ignored.
+// UsedBy returns the usage of the named nodes at the given time, or nil if none of them has
+// metrics. Metrics that have expired, lack CPU or memory, or contain implausible amounts are
+// ignored.
 func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	usage := make(map[string]corev1.ResourceList, len(list))
 	for i := range list {
@@ -72,7 +77,8 @@ func UsedBy(names []string, list []Metrics, now time.Time) *Used {
 	return u
 }
 
-// scales has the precision of the shown amounts: metrics are in nanocores, which are too fine to read.
+// scales limits the precision of the reported sums. Metrics servers report nanocores, which would
+// be hard to read.
 var scales = map[corev1.ResourceName]resource.Scale{corev1.ResourceCPU: resource.Milli, corev1.ResourceMemory: 0}
 
 // usable reports whether the metrics are plausible and have not expired.

@@ -66,9 +66,10 @@ func TestUsedBy(t *testing.T) {
 	}
 }
 
-// The sum of as much as every node could use at most does not overflow.
+// TestUsedByDoesNotOverflow checks that summing the maximum plausible usage of many nodes does not
+// overflow.
 func TestUsedByDoesNotOverflow(t *testing.T) {
-	const nodes = 20_000 // times 2^50 is more than an int64
+	const nodes = 20_000 // 20,000 times 2^50 exceeds an int64
 	var names []string
 	var list []Metrics
 	for i := range nodes {

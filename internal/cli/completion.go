@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// completer is the program that kubectl calls for completions of "kubectl tide".
+// completer is the name of the executable that kubectl calls for completions of "kubectl tide".
 const completer = "kubectl_complete-tide"
 
-// completionOptions are the arguments of completion.
+// completionOptions holds the arguments of the command completion.
 type completionOptions struct {
 	*cmdutil.Env
 	root  *cobra.Command
@@ -71,7 +71,7 @@ func (o *completionOptions) Run(context.Context) error {
 	}
 }
 
-// completeFlags registers completions for the flags that all commands have.
+// completeFlags registers completion functions for the flags that all commands share.
 func completeFlags(e *cmdutil.Env, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", e.Kubeconfig.CompleteNames(func() client.ObjectList { return &corev1.NamespaceList{} }))
 	_ = cmd.RegisterFlagCompletionFunc("context", e.Kubeconfig.CompleteContext)

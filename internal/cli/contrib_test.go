@@ -28,10 +28,11 @@ func readYAML(t *testing.T, into any, path ...string) {
 	}
 }
 
-// tideCommand finds the words of a command of the plugin, after its flags.
+// tideCommand matches a plugin call in a file, and captures its command and subcommand.
 var tideCommand = regexp.MustCompile(`tide --context "?\$CONTEXT"? ([a-z]+) ([a-z]+)`)
 
-// The files in contrib name commands of the plugin and columns of the CRDs that exist.
+// TestContrib checks that the files in contrib/ use only plugin commands and printer columns that
+// exist.
 func TestContrib(t *testing.T) {
 	root := newCommand(&cmdutil.Env{Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Console: cmdutil.Console{Screen: term.Screen{}}})
 	var plugins struct {

@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the kubectl plugin, kubectl tide.
+// Package cli implements kubectl tide, the kubectl plugin.
 //
-//   - root.go: the process and the root command
-//   - completion.go: shell completion
-//   - pools/, restarts/, pods/, freezes/, check/, migrate/, dashboard/: the commands, a package per family
-//   - cmdutil/: shared by the commands
+//   - root.go: entry point and root command
+//   - completion.go: the command completion, and completions of common flags
+//   - pools/, restarts/, pods/, freezes/, check/, migrate/, dashboard/: the other commands
+//   - cmdutil/: common code of the commands
 //
-// internal/view computes the shown values, without a cluster and a terminal; internal/term has tables,
-// bars and colors. A command reads objects, passes them to view, and draws the result with term.
+// A command reads objects, computes the values to show with internal/view, which needs neither a
+// cluster nor a terminal, and draws them with the tables, bars and colors of internal/term.
 package cli

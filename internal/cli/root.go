@@ -33,8 +33,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// Run runs the plugin and returns its exit code. The first of args is the name by which the plugin was
-// called.
+// Run runs the plugin and returns its exit code. args[0] is the name of the executable, such as
+// kubectl-tide.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// Silence library logging.
 	ctrllog.SetLogger(logr.Discard())
@@ -63,10 +63,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 0
 }
 
-// shownFlags are the flags of kubectl that the help lists; the others are accepted, too.
+// shownFlags is the set of kubectl flags that the help lists. The plugin accepts kubectl's other
+// connection flags, too.
 var shownFlags = map[string]bool{"kubeconfig": true, "context": true, "namespace": true, "request-timeout": true, "as": true}
 
-// Command returns the command tree for docs/reference. Its commands are not run.
+// Command returns the command tree for generating docs/reference. The commands must not be run.
 func Command() *cobra.Command {
 	return newCommand(&cmdutil.Env{Kubeconfig: cmdutil.Kubeconfig{Flags: genericclioptions.NewConfigFlags(true)}, Now: time.Now, Local: time.UTC})
 }
@@ -127,10 +128,10 @@ interrupted.`,
 	return cmd
 }
 
-// help is the run function of a command that only has subcommands.
+// help runs a command that only has subcommands, by printing its help.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// setLogging lets the client libraries log with the verbosity of -v.
+// setLogging sets the log verbosity of the Kubernetes client libraries.
 func setLogging(verbosity int) error {
 	if verbosity <= 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Objects returns an empty object of each kind of workload.
+// Objects returns an empty object for each of the given kinds of workloads.
 func Objects(kinds []*workload.Kind) []client.Object {
 	objects := make([]client.Object, len(kinds))
 	for i, k := range kinds {
@@ -21,7 +21,8 @@ func Objects(kinds []*workload.Kind) []client.Object {
 	return objects
 }
 
-// WorkloadRules returns the same rule for all kinds of workloads, split by API group.
+// WorkloadRules returns the given verbs on all kinds of workloads as rules with the given reason,
+// one for each API group.
 func WorkloadRules(verbs []string, reason string) []Rule {
 	var rules []Rule
 	for _, k := range workload.Kinds {
@@ -35,7 +36,7 @@ func WorkloadRules(verbs []string, reason string) []Rule {
 	return rules
 }
 
-// OptionalRule is the right to watch the CRDs of the optional kinds of workloads.
+// OptionalRule returns the right to watch the CRDs of those workload kinds that are optional.
 func OptionalRule() Rule {
 	rule := Rule{
 		Group: optional.CustomResourceDefinitions.Group, Resources: []string{optional.CustomResourceDefinitions.Resource}, Verbs: []string{"list", "watch"},

@@ -20,25 +20,27 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Right is a verb on an object of Tidekeeper, as in an access review.
+// Right is the permission to use a verb on one of Tidekeeper's objects, as checked by an access
+// review.
 type Right struct{ Verb, Resource, Namespace, Name string }
 
-// Actions are the actions that --allow-actions enables. Each action returns its result as a sentence.
+// Actions performs the actions that --allow-actions enables. Each action returns its outcome as a
+// sentence.
 type Actions interface {
-	// Allowed reports whether the user has a right, according to an access review.
+	// Allowed reports whether an access review grants the user the given permission.
 	Allowed(ctx context.Context, right Right) (bool, error)
-	// RestartNow requests a restart, Suspend and Resume change the schedule.
+	// RestartNow requests a restart. Suspend and Resume suspend and resume the schedule.
 	RestartNow(ctx context.Context, namespace, name string) (string, error)
 	Suspend(ctx context.Context, namespace, name string) (string, error)
 	Resume(ctx context.Context, namespace, name string) (string, error)
-	// Freeze creates a Freeze for these namespaces, or for all if the list is empty. until is a time or a
-	// duration.
+	// Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. `until`
+	// is a time or a duration.
 	Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error)
-	// Thaw lifts the Freeze with this name and UID.
+	// Thaw deletes the Freeze with this name and UID.
 	Thaw(ctx context.Context, name string, uid types.UID) (string, error)
 }
 
-// The names of the actions.
+// Action names that the confirmation dialogs send.
 const (
 	actNow     = "now"
 	actSuspend = "suspend"
@@ -47,39 +49,39 @@ const (
 	actThaw    = "thaw"
 )
 
-// action is a button with its confirmation dialog, and the object that the confirmation sends.
+// action is a button with a confirmation dialog. When the user confirms, the browser sends Object.
 type action struct {
 	Name, Text, Question string
-	// Ask is the question in a line, the heading of the dialog.
+	// Ask is the dialog's heading, a question.
 	Ask string
-	// Object identifies the object as JSON.
+	// Object is the action and the object that it changes, as JSON.
 	Object string
-	// Asks is set if the dialog has the fields of a freeze. Namespaces is the initial value of the field of
-	// that name.
+	// Asks is set if the dialog has input fields for a Freeze. Namespaces is the initial value of
+	// the input field for namespaces.
 	Asks       bool
 	Namespaces string
 }
 
-// asked is a confirmed action.
+// asked is the request body of a confirmed action.
 type asked struct {
 	Action    string    `json:"action"`
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
-	// Namespaces are the namespaces of a freeze, separated by commas.
+	// Namespaces lists the namespaces of the Freeze to create, separated by commas.
 	Namespaces string `json:"namespaces,omitempty"`
 	Until      string `json:"until,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 }
 
-// actionTimeout is the time limit for the API server.
+// actionTimeout limits the time for performing an action.
 const actionTimeout = 10 * time.Second
 
-// rightsAge is the maximum age of an access review that decides whether a button is shown. Before an action,
-// the review is repeated.
+// rightsAge is the time for which the result of an access review is reused to decide whether to
+// show a button. Before an action is performed, its permission is always reviewed again.
 const rightsAge = 15 * time.Second
 
-// objectText encodes an object in the form that the confirmation sends back.
+// objectText encodes an action for the request that the confirmation dialog sends.
 func objectText(of asked) string {
 	text, _ := json.Marshal(of) // Marshalling strings cannot fail.
 	return string(text)
@@ -89,7 +91,7 @@ func restartRight(namespace, name string) Right {
 	return Right{"patch", kindRestarts, namespace, name}
 }
 
-// buttons returns the actions that the user may perform on the objects of a page.
+// buttons determines the action buttons on a page, depending on the user's permissions.
 type buttons struct {
 	context   string
 	namespace string // the namespace that the site is limited to; "" for all
@@ -98,8 +100,8 @@ type buttons struct {
 	may       func(Right) bool
 }
 
-// restart returns the actions on a ScheduledRestart. There are none without --allow-actions, or without the
-// right to patch the object.
+// restart returns the buttons for a ScheduledRestart. There are none without --allow-actions, or if
+// the user is not allowed to patch the object.
 func (b *buttons) restart(of *tidekeeperv1.ScheduledRestart) []action {
 	if !b.may(restartRight(of.Namespace, of.Name)) {
 		return nil
@@ -116,7 +118,7 @@ func (b *buttons) restart(of *tidekeeperv1.ScheduledRestart) []action {
 	return []action{button(actNow, "Restart now", "Restart "+target+" now?", replacedBy(of)), change}
 }
 
-// replacedBy says what becomes of the pods.
+// replacedBy describes how a restart replaces the workload's pods.
 func replacedBy(of *tidekeeperv1.ScheduledRestart) string {
 	if decision.Evicts(of) {
 		return "All its pods are evicted, as their disruption budgets allow."
@@ -124,7 +126,8 @@ func replacedBy(of *tidekeeperv1.ScheduledRestart) string {
 	return "All its pods are replaced, by its own update strategy."
 }
 
-// freeze returns the button that creates a Freeze, if the user may create one.
+// freeze returns the button that creates a Freeze, unless the user is not allowed to create
+// Freezes.
 func (b *buttons) freeze() []action {
 	if !b.freezable || !b.may(Right{Verb: "create", Resource: kindFreezes}) {
 		return nil
@@ -136,7 +139,8 @@ func (b *buttons) freeze() []action {
 	}}
 }
 
-// thaw returns the button that deletes a Freeze, if the user may delete it.
+// thaw returns the button that deletes the given Freeze, unless the user is not allowed to delete
+// it.
 func (b *buttons) thaw(f *view.Freeze) []action {
 	if !b.may(Right{Verb: "delete", Resource: kindFreezes, Name: f.Name}) {
 		return nil
@@ -148,7 +152,7 @@ func (b *buttons) thaw(f *view.Freeze) []action {
 	}}
 }
 
-// do returns the function for the action, and the right that it requires.
+// do returns the function that performs the action, and the permission that it requires.
 func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error), error) {
 	restarts := map[string]func(context.Context, string, string) (string, error){
 		actNow: actions.RestartNow, actSuspend: actions.Suspend, actResume: actions.Resume,
@@ -175,7 +179,7 @@ func (a *asked) do(actions Actions) (Right, func(context.Context) (string, error
 	}
 }
 
-// serveAction performs an action that was confirmed in a dialog.
+// serveAction handles the request of a confirmed dialog, and performs the action.
 func serveAction(actions Actions, w http.ResponseWriter, r *http.Request) {
 	if actions == nil {
 		http.Error(w, "this page is read-only: start it with --allow-actions", http.StatusForbidden)

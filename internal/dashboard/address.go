@@ -12,17 +12,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// address is the query of a page's address. namespace is the namespace that the site is limited to, "" for
-// all.
+// address is the query of a page's URL. namespace is the only namespace that the site shows, or ""
+// for all namespaces.
 type address struct {
 	query     url.Values
 	namespace string
 }
 
-// get returns the value of a parameter, "" if it is missing.
+// get returns the value of a query parameter, or "" if it is missing.
 func (a address) get(name string) string { return a.query.Get(name) }
 
-// with returns the page's own address with another value of a parameter; the value "" removes the parameter.
+// with returns the page's URL with a query parameter set to value. An empty value removes the
+// parameter.
 func (a address) with(name, value string) string {
 	query := url.Values{}
 	for key, values := range a.query {
@@ -35,19 +36,19 @@ func (a address) with(name, value string) string {
 	return "?" + query.Encode()
 }
 
-// shows reports whether objects of a namespace are shown: the namespace must be the site's, and match the
-// filter of the page.
+// shows reports whether a namespace's objects are shown. The namespace must match the site's
+// namespace and the page's filter.
 func (a address) shows(namespace string) bool {
 	only := a.get("namespace")
 	return (a.namespace == "" || namespace == a.namespace) && (only == "" || namespace == only)
 }
 
-// matches reports whether a text contains the filter, ignoring case.
+// matches reports whether a string contains the page's filter string, ignoring case.
 func (a address) matches(text string) bool {
 	return view.Matches(a.get("q"), text)
 }
 
-// namespaceFlags returns the flags of a command for the namespaces of the page.
+// namespaceFlags returns the kubectl tide flags that select the page's namespaces.
 func (a address) namespaceFlags() []string {
 	namespace := a.namespace
 	if only := a.get("namespace"); only != "" {
@@ -59,7 +60,7 @@ func (a address) namespaceFlags() []string {
 	return []string{"-n", namespace}
 }
 
-// listOf is the command of a list, with the filter of the page.
+// listOf returns the kubectl tide command that prints a list with the page's filter.
 func (a address) listOf(command ...string) []string {
 	command = append(command, a.namespaceFlags()...)
 	if name := a.get("q"); name != "" {
@@ -68,24 +69,24 @@ func (a address) listOf(command ...string) []string {
 	return command
 }
 
-// ahead is the period into the future that a page shows.
+// ahead is the period into the future that a page covers.
 type ahead struct {
 	text string
 	time.Duration
 }
 
-// words is the length for a sentence.
+// words formats the period for a sentence, such as "7 days".
 func (a ahead) words() string { return strings.NewReplacer("h", " h", "d", " days").Replace(a.text) }
 
 var aheads = []ahead{{"24h", 24 * time.Hour}, {"48h", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
 
-// ahead returns the period into the future that the address selects.
+// ahead returns the period into the future that the query selects.
 func (a address) ahead() ahead {
 	i := max(0, slices.IndexFunc(aheads, func(of ahead) bool { return of.text == a.get("for") }))
 	return aheads[i]
 }
 
-// sorts returns the links that sort pools.
+// sorts returns the links that sort the table of pools.
 func (a address) sorts(chosen string) []choice {
 	var list []choice
 	for _, by := range []string{"fullest", "name", "status", "cpu", "memory", "pods"} {

@@ -19,36 +19,41 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// whatIf is the data of the page about copies that fit, and losses.
+// whatIf is the data of the capacity page: how many copies of a pod fit, the effects of losing
+// nodes or zones, and the pending pods.
 type whatIf struct {
 	Problems []string
-	// NoRoom explains why the room in the cluster is unknown.
+	// NoRoom explains why the free capacity of the cluster is unknown. It is "" if it is known.
 	NoRoom string
 	Fields []field
-	// Like is the selected workload, and Workloads are the workloads that can be selected.
+	// Like is the selected workload. Workloads lists the workloads that the form suggests for
+	// selection.
 	Like      string
 	Workloads []string
 	Mistake   string
-	// Lacks names parts of the workload that are not evaluated.
+	// Lacks describes the effect of defaults that the API server could not set on the copy of the
+	// workload's pod.
 	Lacks    string
 	Requests string
 	Fits     []fitRow
 	AtMost   string
 	Losses   []lossRow
 	Pending  []pendingRow
-	Total    int // the number of pending pods
+	Total    int // number of pending pods
 }
 
-// field is an input field of the form.
+// field is an input field of the form on the capacity page.
 type field struct {
 	Name, Label, Value, Example string
-	// Off is set if the field shows a request of a workload, and cannot be edited.
+	// Off is set if the field shows a request of the selected workload, and therefore cannot be
+	// edited.
 	Off      bool
 	resource corev1.ResourceName
 	flag     string
 }
 
-// formFields are the fields for the requests of a copy, with the flags of the equivalent command.
+// formFields lists the input fields for a copy's resource requests, and the flags of the equivalent
+// command.
 var formFields = []field{
 	{Name: "cpu", Label: "CPU", Example: "500m", resource: corev1.ResourceCPU, flag: "--cpu"},
 	{Name: "memory", Label: "Memory", Example: "2Gi", resource: corev1.ResourceMemory, flag: "--memory"},
@@ -56,20 +61,20 @@ var formFields = []field{
 	{Name: "request", Label: "Other", Example: "ephemeral-storage=10Gi", flag: "--request"},
 }
 
-// Initial requests of the form.
+// Values of the form when it is first shown.
 const (
 	firstCPU    = "1"
 	firstMemory = "2Gi"
 )
 
-// fitRow is a row of the table of copies that fit into each pool.
+// fitRow shows how many copies fit into a pool.
 type fitRow struct {
 	view.PoolFit
 	Text, LimitedBy, Refused, Href string
 	Is                             view.Severity
 }
 
-// lossRow is a row of the table of losses.
+// lossRow shows the effect of losing a node or zone.
 type lossRow struct {
 	view.PoolLoss
 	Homeless                 int
@@ -86,7 +91,7 @@ func lossRowOf(l view.PoolLoss) lossRow {
 	return row
 }
 
-// pendingRow is a row of the table of pending pods: a group of similar pods.
+// pendingRow shows a group of similar pending pods, and whether each pool could take them.
 type pendingRow struct {
 	view.PendingGroup
 	Count              int
@@ -113,7 +118,7 @@ func pendingRows(room *view.Room) []pendingRow {
 	return rows
 }
 
-// capacityPage builds the page about copies that fit, and losses.
+// capacityPage builds the capacity page.
 func capacityPage(r *request) (*page, error) {
 	s := r.snapshot
 	d := &whatIf{Problems: s.problemsOf(capacityKinds...), NoRoom: s.problem(capacityKinds...)}
@@ -153,8 +158,9 @@ func capacityPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// severityOfNone is the severity of a pool that takes no copy: a full pool, or one with smaller nodes, lacks
-// something, and a pool that excludes the pod does not.
+// severityOfNone returns the severity of a pool into which no copy fits. It is a warning if the
+// pool is full or its nodes are too small. It is not if the pool excludes the pod, for example by a
+// taint.
 func severityOfNone(fit *view.PoolFit) view.Severity {
 	if fit.OnEmptyNode > 0 || slices.ContainsFunc(fit.Refused, func(c capacity.Count) bool { return c.TooSmall }) {
 		return view.Warning
@@ -162,8 +168,8 @@ func severityOfNone(fit *view.PoolFit) view.Severity {
 	return view.Neutral
 }
 
-// ask returns the pod that the form describes, nil if the form is empty, and the equivalent command. podLike
-// reads a copy of the pods of a workload.
+// ask returns the pod that the form describes, and the equivalent command. The pod is nil if the
+// form is empty. The function podLike returns a copy of a workload's pods.
 func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	if d.Like = strings.TrimSpace(a.get("like")); d.Like != "" {
 		return d.askLike(a.namespace, podLike)
@@ -175,7 +181,7 @@ func (d *whatIf) ask(a address, podLike func(likeName) podOfLike) (*corev1.Pod, 
 	return view.PodOf(requests), command, nil
 }
 
-// read parses the amounts in the form.
+// read parses the amounts in the form's query. It returns the requests, and the equivalent command.
 func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	d.Fields = slices.Clone(formFields)
 	asked := false
@@ -206,16 +212,18 @@ func (d *whatIf) read(query url.Values) (corev1.ResourceList, []string, error) {
 	return requests, command, nil
 }
 
-// errNothingAsked is the error for a form without amounts, as for its command without flags.
+// errNothingAsked is the error for a form without amounts. Likewise, the equivalent command
+// requires a flag.
 var errNothingAsked = errors.New("write an amount that a copy requests, or a workload")
 
-// anExponent is the end of an amount with a power of ten. Powers of more digits take too long to parse.
+// anExponent matches the end of an amount with a decimal exponent of at most two digits. Longer
+// exponents take too long to parse.
 var anExponent = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{1,2}$`)
 
-// longestAmount is the maximum length of an amount: longer texts take too long to parse.
+// longestAmount is the maximum length of an amount. Longer strings take too long to parse.
 const longestAmount = 40
 
-// addTo adds the amount of a field to the requests.
+// addTo parses the field's amount, and adds it to the requests.
 func (f *field) addTo(requests corev1.ResourceList) error {
 	name, text := f.resource, f.Value
 	if name == "" {

@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// A pool that excludes a pod lacks nothing: there is no warning when no copy fits.
+// TestAPoolThatExcludesAPod checks that a pool without copies is shown without a warning if it
+// excludes the pod.
 func TestAPoolThatExcludesAPod(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fit  capacity.Fit

@@ -1,31 +1,32 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboard serves pages about a cluster to the browsers of this machine: pools and
-// their levels, copies that fit, losses, restarts past and coming, and pods as they
-// start. It computes no numbers of its own: they come from internal/view, internal/capacity
-// and internal/restart/forecast, as the commands of the plugin print them.
+// Package dashboard serves pages about a cluster to browsers on this machine. The pages show pools
+// and their levels, copies that fit, losses, past and future restarts, and starting pods. All
+// numbers come from internal/view, internal/capacity and internal/restart/forecast, so they equal
+// the output of the plugin's commands.
 //
-//   - site.go: the server and its routes
-//   - guard.go: which requests are answered
-//   - door.go: the codes, tickets and tokens of tabs
-//   - stream.go: pages that are kept up to date
-//   - member.go: the pages of a cluster
-//   - fleet.go, fleet_pages.go: the pages about several clusters
-//   - world.go, feed.go: the watches of the cluster, and how long they last
-//   - snapshot.go, targets.go: the objects of the cluster at a moment
-//   - unknown.go: numbers that are not known, as objects may not be read
-//   - models.go, rooms.go, forecasts.go: computed from a snapshot, once per change
-//   - lookups.go: read without a watch, and kept for a while
-//   - page.go, request.go, address.go, links.go, render.go: from an address to HTML
+//   - site.go: the HTTP server and its routes
+//   - guard.go: rejects requests from other websites and for other hosts
+//   - door.go: authentication of tabs by codes, tickets and tokens
+//   - stream.go: sends a page again when its objects change
+//   - member.go: the pages about a single cluster
+//   - fleet.go, fleet_pages.go: the pages about all of several clusters
+//   - world.go, feed.go: the watches of a cluster, which end when no page needs them
+//   - snapshot.go, targets.go: the watched objects as of one time
+//   - unknown.go: errors for numbers that are unknown because objects could not be read
+//   - models.go, rooms.go, forecasts.go: values computed from a snapshot, cached until it changes
+//   - lookups.go: data read without a watch, cached for a limited time
+//   - page.go, request.go, address.go, links.go, render.go: from a URL to HTML
 //   - overview.go, pool.go, capacity.go, restarts.go, startup.go: the five pages
-//   - headline.go: what needs attention, in a line
-//   - restart_table.go, freezes.go: rows of restarts and freezes
-//   - names.go: names and times in the form that all pages have
-//   - like.go: a workload in the form of the page about capacity
-//   - draw.go, strip.go, lanes.go, stages.go: the measures of bars, maps, strips, lanes and
+//   - headline.go: the line that summarizes the problems that need attention
+//   - restart_table.go, freezes.go: table rows for ScheduledRestarts and Freezes
+//   - names.go: names and times, formatted for display
+//   - drain.go: the pods that block draining a node
+//   - like.go: selecting a workload in the form on the capacity page
+//   - draw.go, strip.go, lanes.go, stages.go: dimensions of bars, node maps, strips, lanes and
 //     histograms
-//   - gates.go: which gates of a restart are closed
-//   - actions.go: buttons and their requests, with --allow-actions
-//   - templates/, assets/: HTML, style and script, embedded
+//   - gates.go: the closed gates of a restart
+//   - actions.go: the buttons of --allow-actions, and their requests
+//   - templates/, assets/: embedded HTML templates, style sheet and script
 package dashboard

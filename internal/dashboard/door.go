@@ -17,61 +17,66 @@ import (
 )
 
 const (
-	// ticketAge is how long a tab that asks for nothing can still be reloaded. After that, what its
-	// browser has on disk is worth nothing.
+	// ticketAge is the time after a tab's last request for which its ticket stays valid. It is
+	// short, because a browser may have written the ticket to disk.
 	ticketAge = 5 * time.Minute
-	// inviteAge is how long the code lasts with which a tab lets in another tab of its browser.
+	// inviteAge is the lifetime of an invitation, a code that admits another tab of the same
+	// browser.
 	inviteAge = time.Minute
-	// mostWrong is how many wrong codes and tickets are taken until the next link.
+	// mostWrong is the number of wrong codes and tickets after which all codes and tickets are
+	// rejected until the next link is created.
 	mostWrong = 100
-	// mostTabs and mostInvites are how many tabs and invitations are remembered.
+	// mostTabs and mostInvites are the maximum numbers of admitted tabs and of unused invitations.
 	mostTabs    = 64
 	mostInvites = 8
 )
 
-// sum is the hash of a secret. Secrets are compared by their hashes, so that the time it takes says
-// nothing about them, and none is kept.
+// sum is the SHA-256 hash of a secret. Only hashes are stored and compared, so that the duration of
+// a comparison reveals nothing about the secret itself.
 type sum [sha256.Size]byte
 
 func sumOf(secret string) sum { return sha256.Sum256([]byte(secret)) }
 
-// is reports whether a secret has this hash. No secret has the hash that is all zero.
+// is compares two hashes in constant time. A zero hash matches no secret.
 func (s *sum) is(of sum) bool { return subtle.ConstantTimeCompare(s[:], of[:]) == 1 }
 
-// door lets in the tabs of browsers, and programs. A tab gets a token for a code that is spent with
-// that. It keeps the token in memory, and at a reload it shows a ticket, which is spent as well.
+// door authenticates browser tabs and programs. A tab exchanges the single-use code in its link for
+// a token, which it keeps in memory, and a single-use ticket. When the tab is reloaded, it
+// exchanges the ticket for a new token and ticket.
 type door struct {
 	now func() time.Time
-	// onGuess is called when too many wrong codes were tried; nil for nothing.
+	// onGuess is called once there were too many wrong codes. It may be nil.
 	onGuess func()
-	// entered is closed when the first tab was let in.
+	// entered is closed when the first tab is admitted.
 	entered chan struct{}
 	once    sync.Once
 
 	mu sync.Mutex
-	// program is the hash of the token for programs; zero for none.
+	// program is the hash of the token for programs, or zero if programs have no access.
 	program sum
-	// code is that of the last link; zero if it is spent.
+	// code is the hash of the code in the latest link, or zero if the code has been used.
 	code    sum
 	invites []invite
 	tabs    []*tab
-	// wrong counts the wrong codes and tickets since the last link.
+	// wrong counts the wrong codes and tickets since the latest link was created.
 	wrong int
 }
 
-// invite is a code that a tab has asked for, for another tab.
+// invite is an unused invitation, a code that a tab requested for another tab.
 type invite struct {
 	code sum
 	made time.Time
 }
 
-// tab is a tab of a browser that was let in.
+// tab is an admitted browser tab.
 type tab struct {
 	token, ticket sum
-	// before is the ticket that the token was given for. It is good until the token is shown for the
-	// first time, as an answer can be lost when a tab is reloaded twice in a row.
+	// before is the ticket that was exchanged for the current token. It remains valid until the
+	// token is first used, because reloading a tab twice in a row loses the response with the
+	// token.
 	before sum
-	// asking is how many requests of the tab are open, and asked when the last one began or ended.
+	// asking is the number of the tab's open requests. asked is the time at which its last request
+	// began or ended.
 	asking int
 	asked  time.Time
 }
@@ -84,7 +89,7 @@ func newDoor(token string, now func() time.Time) *door {
 	return d
 }
 
-// newCode returns the code of a new link, in place of the last one if that is not spent.
+// newCode returns the code for a new link, and invalidates the code of the previous link.
 func (d *door) newCode() string {
 	code := NewToken()
 	d.mu.Lock()
@@ -93,7 +98,7 @@ func (d *door) newCode() string {
 	return code
 }
 
-// invite returns a code for another tab.
+// invite returns a single-use code that admits another tab.
 func (d *door) invite() string {
 	code := NewToken()
 	d.mu.Lock()
@@ -105,9 +110,9 @@ func (d *door) invite() string {
 	return code
 }
 
-// pass is what a tab is given for a code or a ticket.
+// pass is the response to a valid code or ticket.
 type pass struct {
-	// Token is for all requests for data, and Ticket for the next load of the tab.
+	// Token authenticates all requests for data. A reloaded tab exchanges Ticket for a new pass.
 	Token  string `json:"token"`
 	Ticket string `json:"ticket"`
 }
@@ -117,7 +122,7 @@ var (
 	errGuessed = errors.New("too many wrong codes were tried: no code is taken until kubectl tide dashboard prints another link")
 )
 
-// enter lets in a tab that shows a code or a ticket, which is spent with that.
+// enter admits a tab that presents a code or a ticket, and invalidates the code or ticket.
 func (d *door) enter(shown string) (pass, error) {
 	of, p := sumOf(shown), pass{NewToken(), NewToken()}
 	d.mu.Lock()
@@ -140,7 +145,8 @@ func (d *door) enter(shown string) (pass, error) {
 	return p, nil
 }
 
-// spend returns the tab that a code or a ticket is good for, nil for none. The mutex must be held.
+// spend consumes a code or ticket, and returns its tab. It returns nil if the code or ticket is
+// invalid. The caller must hold the mutex.
 func (d *door) spend(of sum) *tab {
 	now := d.now()
 	d.invites = slices.DeleteFunc(d.invites, func(i invite) bool { return now.Sub(i.made) > inviteAge })
@@ -166,8 +172,8 @@ func (d *door) spend(of sum) *tab {
 	return nil
 }
 
-// addTab adds a tab, in place of the tab that has asked for nothing for longest if there are too many.
-// The mutex must be held.
+// addTab adds a tab. If there are too many, it replaces the tab whose last request is the oldest.
+// The caller must hold the mutex.
 func (d *door) addTab() *tab {
 	if len(d.tabs) >= mostTabs {
 		oldest := slices.MinFunc(d.tabs, func(a, b *tab) int {
@@ -183,7 +189,8 @@ func (d *door) addTab() *tab {
 	return t
 }
 
-// admit reports whether a token is good; done is to be called at the end of the request.
+// admit reports whether a token is valid. If so, the caller must call done at the end of the
+// request.
 func (d *door) admit(token string) (done func(), good bool) {
 	of := sumOf(token)
 	d.mu.Lock()
@@ -207,7 +214,7 @@ func (d *door) admit(token string) (done func(), good bool) {
 	return nil, false
 }
 
-// withToken refuses requests that do not show a token.
+// withToken rejects requests without a valid token.
 func (d *door) withToken(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		shown, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -225,7 +232,7 @@ func (d *door) withToken(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveEnter answers a tab that shows a code or a ticket.
+// serveEnter responds with a [pass] to a request with a valid code or ticket.
 func (d *door) serveEnter(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		http.Error(w, "send application/json", http.StatusUnsupportedMediaType)
@@ -251,7 +258,7 @@ func (d *door) serveEnter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveInvite gives a tab a code for another tab.
+// serveInvite responds with a code that admits another tab.
 func (d *door) serveInvite(w http.ResponseWriter, _ *http.Request) {
 	reply(w, map[string]string{"code": d.invite()}, nil)
 }

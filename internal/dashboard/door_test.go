@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// doorClock is a clock that a test sets.
+// doorClock is a fake clock that shows noon plus the duration `after`.
 type doorClock struct{ after atomic.Int64 }
 
 func (c *doorClock) now() time.Time { return noon.Add(time.Duration(c.after.Load())) }
 
 func (c *doorClock) pass(d time.Duration) { c.after.Add(int64(d)) }
 
-// doorSite returns a site with a door on a clock, and the code of its link.
+// doorSite returns a site whose door uses a fake clock, and the code in the site's link.
 func doorSite(t *testing.T) (s *Site, code string, clock *doorClock) {
 	t.Helper()
 	s, clock = newTestSite(t, &fakeActions{}), &doorClock{}
@@ -29,13 +29,13 @@ func doorSite(t *testing.T) (s *Site, code string, clock *doorClock) {
 	return s, s.door.newCode(), clock
 }
 
-// showCode shows a code or a ticket as the script does.
+// showCode sends a code or a ticket as the page's script does.
 func showCode(s *Site, code string) *httptest.ResponseRecorder {
 	body, _ := json.Marshal(map[string]string{"code": code})
 	return send(s, "POST", "/-/enter", ourHost, map[string]string{"Content-Type": "application/json", "Origin": "http://" + ourHost, "Sec-Fetch-Site": "same-origin"}, string(body))
 }
 
-// enters shows a code or a ticket that has to be good.
+// enters sends a code or a ticket, asserts that it is accepted, and returns the response.
 func enters(t *testing.T, s *Site, code string) pass {
 	t.Helper()
 	w := showCode(s, code)
@@ -46,12 +46,14 @@ func enters(t *testing.T, s *Site, code string) pass {
 	return p
 }
 
-// seesData reports whether a token gets data. The answer to a path that does not exist is enough.
+// seesData reports whether a token is accepted. It requests a nonexistent page, because the status
+// code shows whether the token is valid.
 func seesData(s *Site, token string) bool {
 	return send(s, "GET", "/-/page/nowhere", ourHost, bearer(token), "").Code == http.StatusNotFound
 }
 
-// refuses asserts that a code or a ticket lets in no one.
+// refusesCode asserts that the given code or ticket is rejected. what describes it for the error
+// message.
 func refusesCode(t *testing.T, s *Site, what, code string) {
 	t.Helper()
 	if w := showCode(s, code); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), `"token"`) {
@@ -59,8 +61,8 @@ func refusesCode(t *testing.T, s *Site, what, code string) {
 	}
 }
 
-// The code of a link lets in one tab, once, and is no token itself. The next link voids one that was not
-// used.
+// TestLinkIsForOneTab checks that the code in a link admits a single tab, is not accepted as a
+// token, and becomes invalid when the next link is created.
 func TestLinkIsForOneTab(t *testing.T) {
 	s, code, _ := doorSite(t)
 	refusesCode(t, s, "no code", "")
@@ -94,7 +96,8 @@ func TestLinkIsForOneTab(t *testing.T) {
 	}
 }
 
-// Of tabs that show the same code at once, one is let in.
+// TestOneOfManyGetsTheCode checks that only one of several tabs that send the same code
+// concurrently is admitted.
 func TestOneOfManyGetsTheCode(t *testing.T) {
 	s, code, _ := doorSite(t)
 	var let, refused atomic.Int32
@@ -115,8 +118,8 @@ func TestOneOfManyGetsTheCode(t *testing.T) {
 	}
 }
 
-// A ticket is for one reload: it ends the token of the document before, and shown again it is worth
-// nothing once the new document has asked for something. An answer that was lost can be asked for again.
+// TestTicketIsForOneReload checks that exchanging a ticket invalidates the tab's previous token.
+// The ticket is accepted again only until the new token is used, in case the response was lost.
 func TestTicketIsForOneReload(t *testing.T) {
 	s, code, _ := doorSite(t)
 	first := enters(t, s, code)
@@ -135,8 +138,9 @@ func TestTicketIsForOneReload(t *testing.T) {
 	}
 }
 
-// The ticket of a tab that is gone, which its browser may have written to disk, is soon worth nothing.
-// That of a tab that follows its page stays good.
+// TestTicketsEndWithTheirTab checks that the ticket of a closed tab soon expires, because the
+// browser may have written the ticket to disk. The ticket of a tab with an open stream remains
+// valid.
 func TestTicketsEndWithTheirTab(t *testing.T) {
 	s, code, clock := doorSite(t)
 	p := enters(t, s, code)
@@ -145,7 +149,7 @@ func TestTicketsEndWithTheirTab(t *testing.T) {
 		t.Fatal("the token is refused")
 	}
 	clock.pass(time.Hour)
-	p = enters(t, s, p.Ticket) // It is open, however long.
+	p = enters(t, s, p.Ticket) // The ticket of a tab with an open request does not expire.
 	leave()
 	clock.pass(ticketAge + time.Second)
 	refusesCode(t, s, "the ticket of a tab that is gone", p.Ticket)
@@ -157,7 +161,8 @@ func TestTicketsEndWithTheirTab(t *testing.T) {
 	}
 }
 
-// A tab lets in another with a code of its own, which is spent like that of a link, and does not last.
+// TestInvitations checks that a tab can admit another tab by a single-use code, and that the code
+// expires.
 func TestInvitations(t *testing.T) {
 	s, code, clock := doorSite(t)
 	p := enters(t, s, code)
@@ -186,8 +191,8 @@ func TestInvitations(t *testing.T) {
 	refusesCode(t, s, "an invitation too many", many[0])
 }
 
-// After some wrong codes no code or ticket is taken, the right ones included, until there is another
-// link. Tabs that are in stay in.
+// TestGuessingEnds checks that after too many wrong codes, valid codes and tickets are rejected,
+// too, until the next link is created. Admitted tabs keep their access.
 func TestGuessingEnds(t *testing.T) {
 	s, code, _ := doorSite(t)
 	guessed := 0
@@ -211,7 +216,8 @@ func TestGuessingEnds(t *testing.T) {
 	enters(t, s, p.Ticket)
 }
 
-// Other sites cannot spend a code or ask for one, and neither can forms and simple requests.
+// TestForeignOriginsSpendNoCode checks that other websites can neither use nor request a code, not
+// even by forms and simple requests.
 func TestForeignOriginsSpendNoCode(t *testing.T) {
 	s, code, _ := doorSite(t)
 	body := `{"code":"` + code + `"}`
@@ -240,14 +246,15 @@ func TestForeignOriginsSpendNoCode(t *testing.T) {
 			t.Errorf("%+v: %d %s", tc, w.Code, w.Body)
 		}
 	}
-	enters(t, s, code) // None of that has spent it.
+	enters(t, s, code) // The rejected requests must not have used up the code.
 }
 
-// However many tabs were let in, a bounded number is remembered: those that ask for something last.
+// TestTabsAreBounded checks that the number of admitted tabs is limited, and that the tabs with the
+// latest requests are kept.
 func TestTabsAreBounded(t *testing.T) {
 	s, code, clock := doorSite(t)
 	open := enters(t, s, code)
-	if _, good := s.door.admit(open.Token); !good { // It follows its page.
+	if _, good := s.door.admit(open.Token); !good { // Keep a request of this tab open.
 		t.Fatal("the token is refused")
 	}
 	clock.pass(time.Second)
@@ -261,7 +268,7 @@ func TestTabsAreBounded(t *testing.T) {
 	}
 }
 
-// A site without a token for programs has none.
+// TestWithoutTokenForPrograms checks that a site without a token for programs accepts none.
 func TestWithoutTokenForPrograms(t *testing.T) {
 	s := NewSite(memberOf(newTestSite(t, nil)), Options{Now: func() time.Time { return noon }, Local: time.UTC})
 	for _, token := range []string{"", testToken, "\x00"} {

@@ -31,37 +31,38 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// ofAll returns a fraction such as 3/5.
+// ofAll formats a number out of a total, such as 3/5.
 func ofAll(some, all int) string { return fmt.Sprintf("%d/%d", some, all) }
 
-// levelBar is a percentage with a bar.
+// levelBar is a percentage with a bar, as shown in tables of pools and nodes.
 type levelBar struct {
 	Resource string
 	Known    bool
 	Percent  int32
-	Width    int32 // width of the bar, in percent
+	Width    int32 // width of the bar in percent
 	Amount   string
 	Is       view.Severity
 }
 
-// levelOf returns the bar of a resource.
+// levelOf returns the bar that shows a resource's requested percentage.
 func levelOf(levels []view.Level, name corev1.ResourceName) levelBar {
 	l, known := view.LevelOf(levels, name)
 	return levelBar{Resource: string(name), Known: known, Percent: l.Percent, Width: min(100, l.Percent), Amount: l.Amount(), Is: l.Severity()}
 }
 
-// tide is the bar of a resource on the page of a pool. Its parts are the requested, used and lost shares of
-// the allocatable amount, in thousandths of the width.
+// tide is the bar of a resource on a pool's page. It shows the requested, used and lost shares of
+// the allocatable amount, in thousandths of the bar's width.
 type tide struct {
 	levelBar
-	// Lost is the part that no new pod can use, drawn at the right end. Used is drawn as a mark.
+	// Lost is the share that no new pod can use, drawn at the right end. Used is drawn as a mark.
 	Requested, Lost, Used int64
 	LostX, UsedX          int64
 	LostText, UsedText    string
 	Free                  string
 }
 
-// tideOf returns the bar of a resource. The room and the usage may be unknown.
+// tideOf returns the bar of a resource. room (the capacity for new pods) and used are nil if they
+// are unknown.
 func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
 	name := corev1.ResourceName(l.Resource)
 	t := tide{levelBar: levelOf([]view.Level{l}, name), LostText: "-", UsedText: "-", Free: "-"}
@@ -96,11 +97,11 @@ func tideOf(l view.Level, room *capacity.Level, used *capacity.Used) tide {
 	return t
 }
 
-// classTexts are the labels of the classes of nodes on the map: five classes of 20 percent, and one for full
-// nodes.
+// classTexts lists the labels of the classes on the node map. A class is a range of percentages,
+// and nodes at 95% or more have a class of their own.
 var classTexts = []string{"0–19%", "20–39%", "40–59%", "60–79%", "80–94%", "95% or more"}
 
-// classOf returns the class of a percentage.
+// classOf returns the index in classTexts of the class of a percentage.
 func classOf(percent int32) int {
 	switch {
 	case percent >= 95:
@@ -112,7 +113,8 @@ func classOf(percent int32) int {
 	}
 }
 
-// nodeMap has a square for each node, and a histogram of the nodes by level.
+// nodeMap shows a square for each node, and a histogram of the nodes by the level of their fullest
+// resource.
 type nodeMap struct {
 	Groups    []nodeGroup
 	Legend    []stageKey
@@ -121,22 +123,22 @@ type nodeMap struct {
 	Of        string
 }
 
-// nodeGroup has the nodes of a zone, or of another group.
+// nodeGroup lists the nodes with the same label value, such as the nodes of a zone.
 type nodeGroup struct {
 	Name    string
 	Squares []square
 }
 
-// square is a node on the map.
+// square is the symbol of a node on the node map.
 type square struct {
 	Name, Href, Title string
 	Class             int
 	State             string // "cordoned", "not ready", …
-	Mark              string // the digit of its class, or the glyph of its state
+	Mark              string // index of the class, or the glyph for the node's state
 	Chosen            bool
 }
 
-// histogramBar is the number of nodes in a class.
+// histogramBar shows the number of nodes whose level is in a range.
 type histogramBar struct {
 	view.LevelClass
 	Width  int // in percent
@@ -144,10 +146,10 @@ type histogramBar struct {
 	Chosen bool
 }
 
-// marks are the glyphs of the states of nodes.
+// marks maps the states of nodes to glyphs.
 var marks = map[string]string{"cordoned": "/", "not ready": "×", "being deleted": "−"}
 
-// mapOf returns the map of the nodes, grouped by a label.
+// mapOf returns the node map, with the nodes grouped by their values of the given label.
 func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a address) *nodeMap {
 	m := &nodeMap{Of: shown}
 	if shown == "" {
@@ -199,16 +201,17 @@ func mapOf(rows []nodeRow, histogram []view.LevelClass, shown, label string, a a
 	return m
 }
 
-// segment is a stage of a start-up on the time axis, in thousandths of the width.
+// segment is a start-up stage on a time axis, in thousandths of the axis' width.
 type segment struct {
 	Number        int
 	X, Width      int64
-	Fuzzy         int64 // uncertainty of its end, as the API has times in whole seconds
+	Fuzzy         int64 // uncertainty of the stage's end, because API timestamps have whole seconds
 	Title         string
 	Done, Slowest bool
 }
 
-// segmentsOf returns the stages of a start-up, on a scale on which the longest start-up has the full width.
+// segmentsOf returns the segments of a start-up. The scale is such that a start-up of `longest`
+// seconds fills the full width.
 func segmentsOf(s *view.Startup, longest int64) []segment {
 	names := podtimeline.StageNames()
 	var list []segment

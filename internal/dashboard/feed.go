@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// start starts the watch of a kind. The caller must hold the mutex.
+// start starts the watch of a kind. The caller must hold the World's mutex.
 func (w *World) start(kind Kind) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &feed{stop: cancel, done: make(chan struct{}), synced: make(chan struct{}), failed: make(chan struct{}), lastUsed: w.now()}
@@ -31,7 +31,7 @@ func (w *World) start(kind Kind) *feed {
 	read := sync.OnceFunc(func() { close(f.synced) })
 	failed := sync.OnceFunc(func() { close(f.failed) })
 	source := observed{cache.ToListerWatcherWithContext(kind.Source), func(err error) {
-		// Errors that the API server returns are handled below.
+		// Error responses of the API server are handled by the connection's Stop function.
 		if status := apierrors.APIStatus(nil); ctx.Err() == nil && !isClosed(f.synced) && !errors.As(err, &status) {
 			note(func() { f.unreached = kind.Explain(err) })
 			failed()
@@ -80,7 +80,7 @@ func (w *World) start(kind Kind) *feed {
 	return f
 }
 
-// observed is a ListerWatcher that reports the errors of another.
+// observed wraps a ListerWatcher and calls onError for each error.
 type observed struct {
 	cache.ListerWatcherWithContext
 	onError func(error)

@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// fleetRead is the time that a page about several clusters waits for the first lists of each cluster.
+// fleetRead is the maximum time that a page about all clusters waits for each cluster.
 const fleetRead = 2 * time.Second
 
-// fleet serves the pages of several clusters, and the pages about all of them.
+// fleet builds the pages of a site for several clusters: pages about a single cluster, and pages
+// about all clusters.
 type fleet struct {
 	frame   *frame
 	now     func() time.Time
@@ -43,7 +44,7 @@ func (f *fleet) contexts() []string {
 	return names
 }
 
-// changes notifies waiting requests of a change in any of the clusters.
+// changes notifies waiting streams of a change in any cluster.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -56,7 +57,7 @@ func (c *changes) notify() {
 	c.next = make(chan struct{})
 }
 
-// later returns a channel that is closed at the next change.
+// later returns a channel that is closed at the next change in any cluster.
 func (c *changes) later() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,14 +80,14 @@ func (f *fleet) hold(b builder) (release func()) {
 	}
 }
 
-// errNoContext is the error for a cluster that the site does not show.
+// errNoContext is the error for a context that the site does not show.
 var errNoContext = errors.New("there is no such context: the page shows only the contexts in --contexts")
 
-// aboutAll reports whether the page of a path can show all clusters at once.
+// aboutAll reports whether the page at the given path can show all clusters together.
 func aboutAll(path string) bool { return path == "/" || path == "/restarts" }
 
-// of returns the cluster that an address selects, nil if the page shows all clusters, and the query with the
-// name of the cluster.
+// of returns the cluster that the query selects, or nil for a page about all clusters. In the
+// returned query, the parameter context names the cluster.
 func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	name := query.Get("context")
 	if name == "" && aboutAll(path) {
@@ -102,14 +103,15 @@ func (f *fleet) of(path string, query url.Values) (*Member, url.Values, error) {
 	return f.members[i], f.members[i].frame.links.query(query), nil
 }
 
-// ofObject lists the parameters that name an object of one cluster, which other clusters may not have.
+// ofObject lists the query parameters that select an object or a part of a page. Links to other
+// clusters omit them, because another cluster may not have the object.
 var ofObject = []string{"node", "class", "restart", "pod", "like"}
 
-// choices returns links to the same page of the other clusters, as HTML. chosen is the current context, ""
-// for the page about all clusters.
+// choices returns links, as HTML, to the same page for each cluster. chosen is the current context,
+// or "" for a page about all clusters.
 func (f *fleet) choices(chosen, path string, query url.Values) (string, error) {
 	if strings.HasPrefix(path, "/pools/") {
-		path = "/" // Another cluster may not have a pool of that name.
+		path = "/" // Another cluster may not have a pool with the same name.
 	}
 	rest := url.Values{}
 	for key, values := range query {
@@ -134,8 +136,8 @@ func (f *fleet) choices(chosen, path string, query url.Values) (string, error) {
 	return out.String(), err
 }
 
-// serveActionOf performs a confirmed action in the cluster that the address names. It does nothing if the
-// address names none.
+// serveActionOf performs a confirmed action in the cluster that the query names. On a site of
+// several clusters, it rejects a request without a context.
 func (s *Site) serveActionOf(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if s.fleet != nil && query.Get("context") == "" {
@@ -152,7 +154,7 @@ func (s *Site) serveActionOf(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// part is the contribution of a cluster to a page about all clusters.
+// part is the data of one cluster for a page about all clusters.
 type part struct {
 	member   *Member
 	snapshot *snapshot
@@ -161,10 +163,11 @@ type part struct {
 	err      error
 }
 
-// context returns the name of the cluster's context.
+// context returns the cluster's context name.
 func (p *part) context() string { return p.member.frame.links.context }
 
-// silent returns why nothing of the cluster can be shown, "" if some objects can be shown.
+// silent returns the reason why no objects of the given kinds can be shown. It is "" if at least
+// one kind can be shown.
 func (p *part) silent(kinds []string) string {
 	for _, kind := range kinds {
 		if p.snapshot.problems[kind] == "" && !p.snapshot.unserved[kind] {
@@ -174,7 +177,8 @@ func (p *part) silent(kinds []string) string {
 	return p.snapshot.problem(kinds...)
 }
 
-// build builds a page about all clusters. The clusters are read concurrently, each with a time limit.
+// build builds a page about all clusters. It reads the clusters concurrently, with a time limit for
+// each.
 func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page, *snapshot, error) {
 	b, _, found := route(path)
 	if !found {
@@ -202,7 +206,7 @@ func (f *fleet) build(ctx context.Context, path string, query url.Values) (*page
 		}
 	}
 	if lost < len(parts) {
-		shown.lost = "" // The page itself names the unreachable clusters.
+		shown.lost = "" // The content of the page already names the clusters that are unreachable.
 	}
 	all := &fleetPages{now: shown.now, local: f.frame.local, address: address{query, f.frame.about.Namespace}, contexts: f.contexts(), parts: parts, kinds: b.kinds}
 	began := time.Now()

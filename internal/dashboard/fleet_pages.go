@@ -17,38 +17,39 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// otherCluster is a cluster without a row of its own in a table.
+// otherCluster is a table row for a cluster without objects. It shows the reason.
 type otherCluster struct {
 	Context, Href, Text string
 	Is                  view.Severity
 }
 
-// clusterError is a cluster that cannot be shown, in the JSON data of a page.
+// clusterError is a cluster that could not be read, with the reason, in a page's JSON data.
 type clusterError struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// fleetPool is a pool with its cluster, in the JSON data of a page.
+// fleetPool is a pool with its cluster's context, in a page's JSON data.
 type fleetPool struct {
 	Context string `json:"context"`
 	view.Pool
 }
 
-// fleetForecast is the forecast of a cluster, in the JSON data of a page.
+// fleetForecast is one cluster's forecast, in a page's JSON data.
 type fleetForecast struct {
 	Context string `json:"context"`
 	forecast.Forecast
 }
 
-// fleetData is the JSON data of a page about all clusters, with the clusters that cannot be shown.
+// fleetData is the JSON data of a page about all clusters. It also lists the clusters that could
+// not be read.
 type fleetData[T any] struct {
 	Items  []T            `json:"items"`
 	Errors []clusterError `json:"errors,omitempty"`
 }
 
-// problemsOf returns sentences about the problems of a cluster, including outdated data. Each sentence names
-// the cluster.
+// problemsOf returns a sentence for each problem of the cluster, including outdated data. Each
+// sentence begins with the cluster's context.
 func (p *part) problemsOf(problems []string, noManager, oldForecast, local string) []string {
 	var list []string
 	if p.snapshot.lost != "" {
@@ -68,17 +69,17 @@ func (p *part) problemsOf(problems []string, noManager, oldForecast, local strin
 
 func (p *part) lostAt() string { return p.member.frame.clock(p.snapshot.lostAt) }
 
-// fleetPages combines pages of single clusters into pages about all clusters.
+// fleetPages merges the pages of single clusters into pages about all clusters.
 type fleetPages struct {
 	now      time.Time
 	local    *time.Location
 	address  address
 	contexts []string
 	parts    []part
-	kinds    []string // the kinds that the page needs
+	kinds    []string // names of the kinds that the page needs
 }
 
-// overview builds the page of the pools of all clusters.
+// overview builds the overview page about all clusters.
 func (a *fleetPages) overview() *page {
 	d := &overview{Several: true, Filter: a.address.get("q")}
 	data := fleetData[fleetPool]{Items: []fleetPool{}}
@@ -131,7 +132,7 @@ func matching(filter string) string {
 	return " that match the filter"
 }
 
-// add adds the overview of a cluster.
+// add merges another cluster's overview into d.
 func (d *overview) add(of links, other *overview) {
 	for _, row := range other.Pools {
 		row.Context = of.context
@@ -151,7 +152,7 @@ func (d *overview) add(of links, other *overview) {
 	}
 }
 
-// finish keeps the worst rows of all clusters, and brings them to the same scale.
+// finish sorts the merged rows, keeps only the worst, and draws their bars on the same scale.
 func (d *overview) finish() {
 	slices.SortStableFunc(d.Trouble, func(a, b restartRow) int { return cmp.Compare(trouble(&b), trouble(&a)) })
 	d.Trouble = d.Trouble[:min(len(d.Trouble), mostTrouble)]
@@ -162,7 +163,7 @@ func (d *overview) finish() {
 	}
 }
 
-// restarts builds the page of the restarts of all clusters.
+// restarts builds the restarts page about all clusters.
 func (a *fleetPages) restarts() *page {
 	local, data := a.local, fleetData[fleetForecast]{Items: []fleetForecast{}}
 	ahead := a.address.ahead()
@@ -205,13 +206,14 @@ func (a *fleetPages) restarts() *page {
 	return &page{title: "Restarts", template: "restarts", data: d, json: data, command: append(command, "--contexts", strings.Join(a.contexts, ","))}
 }
 
-// anyPlayed reports whether the forecast of any cluster is available.
+// anyPlayed reports whether at least one cluster's forecast is available.
 func anyPlayed(parts []part) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.request != nil && p.request.played.Known })
 }
 
-// mergeForecasts merges the forecasts and freezes of all clusters. In the result, the name of its cluster
-// precedes each namespace. The forecasts are separate simulations, as each cluster has its own budget.
+// mergeForecasts merges the forecasts and freezes of all clusters. It prefixes each namespace with
+// the cluster's context. Each cluster is simulated separately, because it has a restart budget of
+// its own.
 func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Duration) (forecast.Forecast, map[string][]period.Period) {
 	var all forecast.Forecast
 	freezes, minutes := map[string][]period.Period{}, map[time.Time]forecast.Minute{}
@@ -259,7 +261,7 @@ func mergeForecasts(parts []part, kinds []string, now time.Time, ahead time.Dura
 	return all, freezes
 }
 
-// addSummary adds the totals of a cluster.
+// addSummary adds one cluster's totals to all.
 func addSummary(all, of *forecast.Summary) {
 	all.Started, all.Missed, all.Skipped, all.Failed = all.Started+of.Started, all.Missed+of.Missed, all.Skipped+of.Skipped, all.Failed+of.Failed
 	all.InProgress, all.Waiting, all.Assumed, all.Unlisted = all.InProgress+of.InProgress, all.Waiting+of.Waiting, all.Assumed+of.Assumed, all.Unlisted+of.Unlisted

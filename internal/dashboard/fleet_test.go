@@ -22,7 +22,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// healthyWeb returns a healthy Deployment.
+// healthyWeb returns the Deployment shop/web with all of its replicas available.
 func healthyWeb() appsv1.Deployment {
 	replicas := int32(2)
 	return appsv1.Deployment{
@@ -31,7 +31,7 @@ func healthyWeb() appsv1.Deployment {
 	}
 }
 
-// restartOfWeb returns a ScheduledRestart of that Deployment, whose next tick is in an hour.
+// restartOfWeb returns a ScheduledRestart of the Deployment shop/web that is due in an hour.
 func restartOfWeb() tidekeeperv1.ScheduledRestart {
 	restart := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	restart.Spec.Schedule, restart.Spec.TimeZone, restart.Spec.TargetRef = "0 13 * * *", "UTC", tidekeeperv1.TargetRef{Kind: "Deployment", Name: "web"}
@@ -41,8 +41,8 @@ func restartOfWeb() tidekeeperv1.ScheduledRestart {
 	return restart
 }
 
-// aMember returns a site for one of several clusters. Each of its kinds is read by a function,
-// from the objects that are given, of which the others have none.
+// aMember returns the pages of one of several clusters, which contains the given pools and
+// restarts. The function read intercepts each list request.
 func aMember(t *testing.T, name string, actions Actions, read func(ctx context.Context, list runtime.Object) (runtime.Object, error), pools []tidekeeperv1.NodePool, restarts []tidekeeperv1.ScheduledRestart) *Member {
 	t.Helper()
 	var f fakeKind
@@ -77,15 +77,15 @@ func aMember(t *testing.T, name string, actions Actions, read func(ctx context.C
 	return m
 }
 
-// answers reads at once.
+// answers simulates a cluster that answers immediately.
 func answers(_ context.Context, list runtime.Object) (runtime.Object, error) { return list, nil }
 
-// refuses is a closed port.
+// refuses simulates an API server whose port is closed.
 func refuses(context.Context, runtime.Object) (runtime.Object, error) {
 	return nil, errors.New("connection refused")
 }
 
-// hangs accepts and never answers.
+// hangs simulates an API server that accepts connections but never responds.
 func hangs(ctx context.Context, _ runtime.Object) (runtime.Object, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -102,7 +102,7 @@ func aFleet(t *testing.T) (fleet *Site, prod, edge *fakeActions) {
 	}, Options{Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC}), prod, edge
 }
 
-// pageOf returns a page, and how long it took.
+// pageOf returns a page, and the time that serving it took.
 func pageOf(t *testing.T, s *Site, path string) (*envelope, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -114,8 +114,9 @@ func pageOf(t *testing.T, s *Site, path string) (*envelope, time.Duration) {
 	return e, time.Since(began)
 }
 
-// One page shows all clusters. Those that do not answer have a row that says why; they are waited
-// for once, and not for long. Time is that of a bubble: it passes only while all wait.
+// TestFleet checks that a page shows all clusters, with a row that explains why a cluster did not
+// respond. Only the first page waits for such a cluster, and only for a limited time. The test uses
+// the fake clock of synctest.
 func TestFleet(t *testing.T) { synctest.Test(t, testFleet) }
 
 func testFleet(t *testing.T) {
@@ -161,7 +162,7 @@ func testFleet(t *testing.T) {
 	}
 }
 
-// An address names the cluster that it is about, and so do the links and commands of its page.
+// TestAddressesNameTheCluster checks that a page's URL, links and commands name the cluster.
 func TestAddressesNameTheCluster(t *testing.T) { synctest.Test(t, addressesNameTheCluster) }
 
 func addressesNameTheCluster(t *testing.T) {
@@ -177,7 +178,7 @@ func addressesNameTheCluster(t *testing.T) {
 		if !strings.Contains(e.HTML, `aria-current="true"><bdi>`+e.Context) {
 			t.Errorf("%s does not mark its cluster in\n%.400s", path, e.HTML)
 		}
-		_, content, _ := strings.Cut(e.HTML, "</p>") // behind the links to the other clusters
+		_, content, _ := strings.Cut(e.HTML, "</p>") // Skip the links to the other clusters.
 		for _, link := range strings.Split(content, `href="/`)[1:] {
 			if target, _, _ := strings.Cut(link, `"`); !strings.Contains(target, "context=") {
 				t.Errorf("%s has the link /%s, which names no cluster", path, target)
@@ -191,7 +192,8 @@ func addressesNameTheCluster(t *testing.T) {
 	}
 }
 
-// What is done is done in the cluster that is named, whose name the dialog has, and in no other.
+// TestActionsNameTheCluster checks that an action is performed only in the cluster that the
+// dialog's request names.
 func TestActionsNameTheCluster(t *testing.T) { synctest.Test(t, actionsNameTheCluster) }
 
 func actionsNameTheCluster(t *testing.T) {
@@ -221,7 +223,8 @@ func actionsNameTheCluster(t *testing.T) {
 	}
 }
 
-// A change in any cluster changes the page about all of them.
+// TestFleetFollowsAllClusters checks that a change in any cluster updates the pages about all
+// clusters.
 func TestFleetFollowsAllClusters(t *testing.T) {
 	s, _, _ := aFleet(t)
 	for _, m := range s.fleet.members {

@@ -16,47 +16,53 @@ import (
 )
 
 const (
-	// forecastAge is the maximum age of a forecast without changes.
+	// forecastAge is the age after which a forecast is recomputed even if its input has not
+	// changed.
 	forecastAge = 20 * time.Second
-	// forecastPatience is the time that a page waits for a new forecast. After that it shows the last one.
+	// forecastPatience is the maximum time that a page waits for a new forecast. After that, the
+	// page shows the previous forecast.
 	forecastPatience = time.Second
-	// longestForecast is the time limit for computing a forecast, whose cost tenants control.
+	// longestForecast is the time limit for computing a forecast. It is needed because tenants
+	// control the cost of a forecast by their schedules.
 	longestForecast = 20 * time.Second
-	// forecastRest is the pause after a forecast, as a multiple of its computing time: forecasts take at most
-	// a tenth of the time.
+	// forecastRest is the pause after computing a forecast, as a multiple of the computing time.
+	// With 9, forecasts take at most a tenth of the time.
 	forecastRest = 9
-	// assumedDuration is the assumed duration of a restart without a successful predecessor, as in kubectl
-	// tide restarts forecast.
+	// assumedDuration is the assumed duration of a restart whose history contains no success, as in
+	// kubectl tide restarts forecast.
 	assumedDuration = time.Minute
 )
 
-// forecasts computes the forecasts of the pages, without the lock of the pages. For each period ahead, it
-// computes at most one forecast at a time, and for a limited share of the time. In the meantime, pages show
-// the last forecast.
+// forecasts computes forecasts for the pages without holding the lock of the pages. For each period
+// into the future, it runs at most one computation at a time, and pauses between computations. In
+// the meantime, pages show the previous forecast.
 type forecasts struct {
 	now func() time.Time
 	run func(context.Context, forecast.Input) forecast.Forecast
-	// patience is the time that a page waits, and longest the time limit for computing a forecast.
+	// patience is the maximum time that a page waits for a forecast. longest is the time limit for
+	// computing a forecast.
 	patience, longest time.Duration
-	// made, if not nil, is called when a forecast is complete that a page did not wait for.
+	// made is called when a computation ends after a page stopped waiting for it. It may be nil.
 	made func()
 
 	mu    sync.Mutex
 	known map[time.Duration]*knownForecast
 }
 
-// knownForecast is the last forecast for a period ahead.
+// knownForecast is the latest forecast for a period into the future, and the state of its
+// computation.
 type knownForecast struct {
 	forecast.Forecast
-	// key identifies the input of the forecast, and at is its time; zero if there is no forecast yet.
+	// key identifies the forecast's input. `at` is the time of the forecast, or zero if there is
+	// none yet.
 	key string
 	at  time.Time
-	// done is closed when the running computation ends; nil if none is running. late is set if a page did not
-	// wait for it.
+	// done is closed when the running computation ends. It is nil if none is running. late is set
+	// if a page stopped waiting for the computation.
 	done chan struct{}
 	late bool
-	// rests is the time before which no other forecast is computed, and problem is the reason if the last
-	// attempt failed.
+	// rests is the end of the pause after the last computation. problem is the reason why the last
+	// computation failed.
 	rests   time.Time
 	problem string
 }
@@ -65,20 +71,20 @@ func newForecasts(now func() time.Time) *forecasts {
 	return &forecasts{now: now, run: forecast.Run, patience: forecastPatience, longest: longestForecast, known: map[time.Duration]*knownForecast{}}
 }
 
-// shownForecast is a forecast as shown on a page.
+// shownForecast is a forecast prepared for display.
 type shownForecast struct {
 	forecast.Forecast
-	// Known is set if there is a forecast.
+	// Known is set if a forecast is available.
 	Known bool
-	// at is the time of the forecast, old is set if the input has changed since, and problem explains why
-	// there is no newer forecast.
+	// `at` is the time of the forecast. old is set if the input has changed since, or the forecast
+	// is older than forecastAge. problem explains why there is no newer forecast.
 	at      time.Time
 	old     bool
 	problem string
 }
 
-// get returns the forecast for a period ahead and the input with the given key. If necessary, it starts a
-// computation and waits for it, up to the patience of a page.
+// get returns the forecast for a period into the future. key identifies the forecast's input. If
+// the forecast is outdated, get starts a computation and waits for it for a limited time.
 func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, input func() forecast.Input) shownForecast {
 	f.mu.Lock()
 	k := f.known[ahead]
@@ -106,7 +112,7 @@ func (f *forecasts) get(ctx context.Context, ahead time.Duration, key string, in
 	return shownForecast{Forecast: k.Forecast, Known: !k.at.IsZero(), at: k.at, old: k.key != key || f.now().Sub(k.at) >= forecastAge, problem: k.problem}
 }
 
-// await waits for a computation, up to the patience of a page.
+// await waits until a computation ends, but not longer than f.patience.
 func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struct{}) {
 	patience := time.NewTimer(f.patience)
 	defer patience.Stop()
@@ -121,7 +127,7 @@ func (f *forecasts) await(ctx context.Context, k *knownForecast, done chan struc
 	f.mu.Unlock()
 }
 
-// make computes a forecast. A forecast that exceeds the time limit is discarded.
+// make computes a forecast. If the computation exceeds the time limit, its result is discarded.
 func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in forecast.Input) {
 	f.mu.Lock()
 	longest := f.longest
@@ -147,7 +153,7 @@ func (f *forecasts) make(ctx context.Context, k *knownForecast, key string, in f
 	}
 }
 
-// note explains that a forecast is outdated or missing; "" for a current forecast.
+// note explains why a forecast is outdated or missing. It returns "" for a current forecast.
 func (s *shownForecast) note(now time.Time, local *time.Location) string {
 	why := "a new one is being made"
 	if s.problem != "" {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// slowForecasts replaces how a site makes forecasts: each begins, and waits until it is let go or
-// its time is over.
+// slowForecasts replaces the computation of a site's forecasts. A computation blocks until the test
+// provides its result, or until its time limit.
 type slowForecasts struct {
 	began chan context.Context
 	goOn  chan forecast.Forecast
@@ -59,8 +59,8 @@ func html(t *testing.T, s *Site, path string) string {
 	return e.HTML
 }
 
-// While a forecast takes its time, all pages are served: those that have one show the last, and
-// say how old it is.
+// TestPagesDoNotWaitForAForecast checks that all pages are served while a forecast is being
+// computed. Pages with a forecast show the previous forecast and its age.
 func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	s, slow := slowSite(t)
 	for _, path := range []string{"/restarts", "/", "/capacity", "/pods", "/pools/worker"} {
@@ -76,7 +76,7 @@ func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	if n := len(slow.began); n > 0 {
 		t.Errorf("%d more forecasts are made at the same time", n)
 	}
-	// It took 5 s. The pages that did not wait are built again.
+	// Computing the forecast took 5 s. The pages that stopped waiting for it are built again.
 	slow.pass(5 * time.Second)
 	changed := s.pages.nextChange()
 	slow.goOn <- forecast.Forecast{Summary: forecast.Summary{Started: 7}}
@@ -84,7 +84,8 @@ func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	if shown := html(t, s, "/restarts"); !strings.Contains(shown, "7 restarts will start") || strings.Contains(shown, "old-forecast") {
 		t.Errorf("the forecast is not there, or said to be old:\n%.3000s", shown)
 	}
-	// Later it is old, but another one is not made before nine times as long has passed.
+	// The forecast is outdated by now, but the pause of nine times its computing time has not
+	// ended.
 	slow.pass(44 * time.Second)
 	if shown := html(t, s, "/restarts"); !strings.Contains(shown, "7 restarts will start") || !strings.Contains(shown, "The forecast is of 12:00, 44s ago: a new one is being made.") {
 		t.Errorf("an old forecast is not said to be one:\n%.3000s", shown)
@@ -98,7 +99,8 @@ func TestPagesDoNotWaitForAForecast(t *testing.T) {
 	slow.goOn <- forecast.Forecast{}
 }
 
-// A forecast that never ends is given up, and the pages say so.
+// TestAForecastThatNeverEnds checks that a forecast computation is aborted at its time limit, and
+// that the pages report the problem.
 func TestAForecastThatNeverEnds(t *testing.T) {
 	s, slow := slowSite(t)
 	html(t, s, "/restarts")

@@ -45,7 +45,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// Whatever is written into the form or sent as Host is read in no time.
+// FuzzForm checks that arbitrary strings in the form or in the Host header are parsed quickly and
+// are not accepted if they are invalid.
 func FuzzForm(f *testing.F) {
 	f.Add("1", "ephemeral-storage=1Gi", "127.0.0.1:80")
 	f.Add("1e999", "=", "[::1]:x")

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// freezeRow is a row of the table of Freezes.
+// freezeRow shows a Freeze that has not ended.
 type freezeRow struct {
 	view.Freeze
 	State       string
@@ -22,8 +22,8 @@ type freezeRow struct {
 	Actions     []action
 }
 
-// freezeRows returns the Freezes that have not ended. Freezes of all namespaces are shown, because the taints
-// of nodes wait for each of them.
+// freezeRows returns a row for each Freeze that has not ended. It includes the Freezes of all
+// namespaces, because every Freeze holds back taints of nodes.
 func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	var rows []freezeRow
 	for _, f := range view.FreezesOf(listOf[*tidekeeperv1.Freeze](s, kindFreezes), s.now) {
@@ -37,7 +37,7 @@ func freezeRows(s *snapshot, local *time.Location, b *buttons) []freezeRow {
 	return rows
 }
 
-// heldBackText counts the restarts and nodes that a Freeze holds back.
+// heldBackText states the numbers of restarts and nodes that a Freeze holds back.
 func heldBackText(h tidekeeperv1.HeldBack) string {
 	var parts []string
 	for _, part := range []struct {

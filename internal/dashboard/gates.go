@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// wordsOf describes the schedule in words, "" if there is none.
+// wordsOf describes the schedule of a ScheduledRestart in words. It returns "" without a schedule.
 func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	if ticks, _, _ := decision.ParseSchedule(&of.Spec); ticks != nil {
 		return ticks.Describe()
@@ -21,13 +21,13 @@ func wordsOf(of *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// gateReader computes the gates of ScheduledRestarts from a snapshot.
+// gateReader evaluates the gates of ScheduledRestarts with the objects of a snapshot.
 type gateReader struct {
 	snapshot *snapshot
 	settings view.Settings
 }
 
-// of returns the current gates of a ScheduledRestart, or an error if they are unknown.
+// of returns the current gates of the given ScheduledRestart, or an error if they are unknown.
 func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) {
 	s := g.snapshot
 	in := decision.Input{Restart: of, Offset: view.OffsetOf(of), Now: s.now}
@@ -64,7 +64,7 @@ func (g *gateReader) of(of *tidekeeperv1.ScheduledRestart) (*view.Gates, error) 
 	return &gates, nil
 }
 
-// closedText returns the names of the closed gates, and the reasons.
+// closedText lists the names of the closed gates, and the reasons why they are closed.
 func closedText(gates *view.Gates, err error) (names, why string) {
 	if err != nil {
 		return "not known", err.Error()

@@ -13,25 +13,26 @@ import (
 	"time"
 )
 
-// maxBody is the maximum size of the body of a request, in bytes.
+// maxBody is the maximum size of a request body.
 const maxBody = 64 << 10
 
-// bodyLimit is the time limit for a client to send a body.
+// bodyLimit is the time limit for a client to send the request body.
 const bodyLimit = 5 * time.Second
 
-// NewToken returns a secret that cannot be guessed: 32 random bytes, as text.
+// NewToken returns a secret of 32 random bytes, encoded as a string.
 func NewToken() string {
 	bytes := make([]byte, 32)
 	_, _ = rand.Read(bytes) // rand.Read never fails.
 	return base64.RawURLEncoding.EncodeToString(bytes)
 }
 
-// policy is the Content-Security-Policy of every response. Scripts and styles come from this server only, and
-// the only Trusted Types policy for HTML is the one in the script of the page.
+// policy is the Content-Security-Policy of every response. It only allows scripts and styles from
+// this server. The only Trusted Types policy that may create HTML is the policy defined by the
+// page's script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"require-trusted-types-for 'script'; trusted-types tide; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// headers are set on every response.
+// headers lists the security headers of every response.
 var headers = map[string]string{
 	"Content-Security-Policy":      policy,
 	"X-Content-Type-Options":       "nosniff",
@@ -44,13 +45,13 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// isOurHost reports whether a Host header literally names this machine. Other names that resolve to this
-// machine do not count, as an attacker may own such a name. Any port is accepted, because ssh -L may use
-// another.
+// isOurHost reports whether a Host header is localhost or a loopback address. Other names that
+// resolve to this machine are rejected, because an attacker may own the name. Any port is accepted,
+// because ssh -L may forward another port.
 func isOurHost(host string) bool {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name = host // the header has no port
+		name = host // The Host header contains no port.
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return false
 	}
@@ -60,9 +61,9 @@ func isOurHost(host string) bool {
 	return name == "127.0.0.1" || name == "localhost" || name == "[::1]"
 }
 
-// isOurOrigin reports whether a request does not come from another site. Browsers send the origin in Origin,
-// the relation to our site in Sec-Fetch-Site, or both; other clients send neither. Other sites may navigate
-// to the shell, which contains no data.
+// isOurOrigin reports whether a request does not come from another website. Browsers send the
+// header Origin, Sec-Fetch-Site, or both; other clients send neither. Other websites may only
+// navigate to the shell, the HTML document without data.
 func isOurOrigin(r *http.Request, isShell bool) bool {
 	if origin := r.Header.Values("Origin"); len(origin) > 0 && (len(origin) > 1 || origin[0] != "http://"+r.Host) {
 		return false
@@ -74,12 +75,14 @@ func isOurOrigin(r *http.Request, isShell bool) bool {
 	return isShell && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
-// isShell reports whether the response to a path is the shell, or the message that the page does not exist.
+// isShell reports whether the response to a path is the shell, or the error message for a
+// nonexistent page.
 func isShell(path string) bool {
 	return !strings.HasPrefix(path, "/-/") && !strings.HasSuffix(path, ".json")
 }
 
-// guard refuses all requests except those of our own page to this machine, before anything else is examined.
+// guard rejects requests with another Host header than this machine's, and requests from other
+// websites. It runs before every other handler.
 func guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,8 +100,8 @@ func guard(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusForbidden)
 		default:
 			if post {
-				// Close the connection if the body does not end. The recorders of tests do not support
-				// deadlines.
+				// Close the connection of a client that does not send the body in time. The
+				// response recorders in tests do not support deadlines.
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)

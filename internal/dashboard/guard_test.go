@@ -25,7 +25,7 @@ import (
 
 const testToken = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
-// newTestSite returns a site of a world, with these actions.
+// newTestSite returns a site of a cluster with the given kinds and actions.
 func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 	t.Helper()
 	world := NewWorld(kinds, func() time.Time { return noon })
@@ -41,23 +41,23 @@ func newTestSite(t *testing.T, actions Actions, kinds ...Kind) *Site {
 	}
 	o := Options{About: About{Context: "test"}, Token: testToken, Now: func() time.Time { return noon }, Local: time.UTC}
 	m := NewMember(world, cluster, o)
-	m.models.forecasts.patience = time.Hour // However slow the machine is, pages have their forecast.
+	m.models.forecasts.patience = time.Hour // Pages must wait for their forecast, even on a slow machine.
 	return NewSite(m, o)
 }
 
-// memberOf returns the cluster of a site of a single cluster.
+// memberOf returns the only cluster of a site.
 func memberOf(s *Site) *Member {
 	m, _ := s.pages.(*Member)
 	return m
 }
 
-// requestOf returns a request for a page of the site's cluster.
+// requestOf returns a request for a page about the site's cluster.
 func requestOf(t *testing.T, s *Site, of *snapshot) *request {
 	m := memberOf(s)
 	return &request{ctx: t.Context(), frame: m.frame, models: m.models, asks: m.models.lookups.questions(t.Context(), of.now), snapshot: of}
 }
 
-// send sends a request as raw clients and browsers do; host is the Host header.
+// send sends a request with the given Host and other headers.
 func send(s *Site, method, path, host string, headers map[string]string, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = host
@@ -75,10 +75,10 @@ func bearer(token string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + token}
 }
 
-// routes are all routes, with what they answer to a request that is not refused.
+// routes lists all routes of a site, and whether each requires a token.
 var routes = []struct {
 	method, path string
-	asks         bool // for the token
+	asks         bool // whether the route requires a token
 }{
 	{"GET", "/", false}, {"GET", "/pools/worker", false}, {"GET", "/capacity", false}, {"GET", "/restarts", false}, {"GET", "/pods", false},
 	{"GET", "/-/app.js", false}, {"GET", "/-/app.css", false}, {"GET", "/-/icon.svg", false},
@@ -86,8 +86,9 @@ var routes = []struct {
 	{"GET", "/nowhere", false}, {"GET", "/-/nowhere", false}, {"GET", "/debug/pprof/", false}, {"GET", "/api/v1/pods", false},
 }
 
-// A name that leads here is not ours: a page of an attacker can have one that resolves to
-// 127.0.0.1, and its scripts may then read what we answer.
+// TestForeignHostsGetNothing checks that Host headers other than localhost and loopback addresses
+// are rejected. Otherwise, an attacker's website could use a name that resolves to 127.0.0.1, and
+// its scripts could read the responses.
 func TestForeignHostsGetNothing(t *testing.T) {
 	s := newTestSite(t, nil)
 	for _, host := range []string{
@@ -110,7 +111,7 @@ func TestForeignHostsGetNothing(t *testing.T) {
 	}
 }
 
-// All that has data in it asks for the token of this run.
+// TestDataNeedsTheToken checks that every route with data requires a valid token.
 func TestDataNeedsTheToken(t *testing.T) {
 	s := newTestSite(t, nil)
 	for _, route := range routes {
@@ -133,15 +134,15 @@ func TestDataNeedsTheToken(t *testing.T) {
 	}
 }
 
-// Other sites, other ports of this machine and other documents are refused, by what browsers say
-// of each request.
+// TestForeignOriginsAreRefused checks that requests from other websites, from other ports of this
+// machine and from other documents are rejected, based on the headers that browsers send.
 func TestForeignOriginsAreRefused(t *testing.T) {
 	s := newTestSite(t, &fakeActions{})
 	navigation := map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 	for _, tc := range []struct {
 		name          string
 		headers       map[string]string
-		shell, others bool // are they answered
+		shell, others bool // whether the shell and other paths respond
 	}{
 		{"no browser", nil, true, true},
 		{"our page", map[string]string{"Origin": "http://" + ourHost, "Sec-Fetch-Site": "same-origin"}, true, true},
@@ -178,7 +179,8 @@ func merge(a map[string]string, name, value string) map[string]string {
 	return b
 }
 
-// Every answer has the headers, also those that refuse, and none allows another origin.
+// TestHeadersOfEveryAnswer checks that every response, including errors, has the security headers,
+// and that none allows another origin.
 func TestHeadersOfEveryAnswer(t *testing.T) {
 	s := newTestSite(t, nil)
 	for _, host := range []string{ourHost, "evil.test"} {
@@ -211,7 +213,8 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// What is served without the token is embedded, the same for all, and small.
+// TestShellHasNoDataAndIsSmall checks that the responses without authentication are small embedded
+// files, which are the same on every site.
 func TestShellHasNoDataAndIsSmall(t *testing.T) {
 	s := newTestSite(t, nil)
 	sizes := map[string]int{}
@@ -238,7 +241,8 @@ func TestShellHasNoDataAndIsSmall(t *testing.T) {
 	}
 }
 
-// There are no other paths: no profiler, no variables, none of the API server, and no files.
+// TestNoOtherPaths checks that no other paths are served, such as a profiler, expvar, the API
+// server or files.
 func TestNoOtherPaths(t *testing.T) {
 	s := newTestSite(t, nil)
 	for _, path := range []string{
@@ -251,8 +255,8 @@ func TestNoOtherPaths(t *testing.T) {
 	}
 }
 
-// A client that does not send the body that it has announced is hung up on, with and without the
-// token.
+// TestBodiesEnd checks that the server closes the connection of a client that does not send the
+// announced request body, with or without a token.
 func TestBodiesEnd(t *testing.T) {
 	t.Parallel()
 	s := newTestSite(t, nil)
@@ -274,7 +278,7 @@ func TestBodiesEnd(t *testing.T) {
 		conns = append(conns, conn)
 	}
 	for _, conn := range conns {
-		// The server ends the connection.
+		// The server must close the connection.
 		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Error(err)
 		}

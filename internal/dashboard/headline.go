@@ -10,16 +10,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// headlineItem is a part of the headline: a thing that needs attention, and where it is shown.
+// headlineItem is a part of the headline: a problem with its severity, and a link to its details.
 type headlineItem struct {
 	Is         view.Severity
 	Text, Href string
 }
 
-// mostNamed is how many pools the headline names.
+// mostNamed is the maximum number of pools named in the headline.
 const mostNamed = 2
 
-// addHeadline says in a line what needs attention, for people in a hurry.
+// addHeadline adds the headline, a line that summarizes the problems that need attention.
 func (d *overview) addHeadline(of links) {
 	add := func(is view.Severity, href, format string, values ...any) {
 		d.Headline = append(d.Headline, headlineItem{is, fmt.Sprintf(format, values...), href})

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The overview begins with what needs attention, each with a link; it says that nothing does only if all
-// is known.
+// TestHeadline checks that the headline links to each problem, and reports that there are no
+// problems only if all numbers are known.
 func TestHeadline(t *testing.T) {
 	fragile := func(names ...string) (rows []poolRow) {
 		for _, name := range names {
@@ -53,7 +53,8 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// The overview of a cluster has the headline above its tables.
+// TestOverviewBeginsWithTheHeadline checks that a cluster's overview shows the headline above its
+// tables.
 func TestOverviewBeginsWithTheHeadline(t *testing.T) {
 	shown := html(t, siteWith(t, brokenEveryTwoMinutes()), "/")
 	headline, missed := strings.Index(shown, `id="headline"`), strings.Index(shown, "716 ticks of shop/broken will be missed</span></a>")

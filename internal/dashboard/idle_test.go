@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// While a tab follows a page, its kinds are watched. A minute after the last tab is gone, nothing
-// is: neither a watch, nor a question about metrics, events, the manager, rights or workloads.
+// TestNothingIsAskedAfterTheLastTab checks that the kinds of a page are watched while a tab shows
+// it. A minute after the last tab was closed, there must be no watch and no other request to the
+// API server.
 func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 	var mu sync.Mutex
 	now, questions := noon, 0
@@ -62,7 +63,7 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	eventually(t, "its kinds are watched, and the API server was asked", func() bool { _, watching := f.open(); return watching == 3 && asked() > 0 && s.Streams() == 1 })
-	// However long a page takes to be built or sent.
+	// The watches must continue while a tab is open, even if building or sending a page takes long.
 	later(10 * time.Minute)
 	if n := world.EndIdle(); n != 3 {
 		t.Errorf("%d kinds are watched while a tab is open, want 3", n)
@@ -81,7 +82,7 @@ func TestNothingIsAskedAfterTheLastTab(t *testing.T) {
 	}
 }
 
-// asking returns how many questions of a kind are being asked.
+// asking returns the number of lookups in progress.
 func asking[K comparable, V any](m *memo[K, V]) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

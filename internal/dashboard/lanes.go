@@ -14,36 +14,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// laneSpan is the period that a lane shows, into the past and into the future.
+// laneSpan is the period that a lane shows before and after the current time.
 const laneSpan = 24 * time.Hour
 
-// laneAxis is the time axis of all lanes.
+// laneAxis is the common time axis of all lanes.
 type laneAxis struct {
 	From, Now, Until time.Time
 	local            *time.Location
 }
 
-// lane shows the past and future restarts of a ScheduledRestart on a time axis.
+// lane shows a ScheduledRestart's past and future restarts on a time axis.
 type lane struct {
 	Windows []span
 	Bars    []laneBar
 	Title   string
 }
 
-// span is an interval of the axis, in thousandths of the width.
+// span is an interval on the time axis, in thousandths of its width.
 type span struct{ X, Width int64 }
 
-// laneBar is a tick: a thin line while it waits, and a thick bar for the duration of its restart.
+// laneBar shows a tick on a lane, by a thin line while the tick waits and a thick bar while its
+// restart is in progress.
 type laneBar struct {
 	Wait, Take span
 	Is         string // done, failed, missed, coming or active
-	// Flag is the mark of the trigger. It is drawn above the bar for a request, below it for the age of pods,
-	// and on both sides for a change.
+	// Flag marks the trigger of the tick, by a mark above the bar for a request, below the bar for
+	// the pods' age, and on both sides for a configuration change.
 	Flag  string // request, age or change; "" for the schedule
 	Title string
 }
 
-// flags are the marks of triggers.
+// flags maps triggers to the values of laneBar.Flag.
 var flags = map[string]string{string(tidekeeperv1.TriggerRequest): "request", string(tidekeeperv1.TriggerAge): "age", string(tidekeeperv1.TriggerChange): "change"}
 
 func (a *laneAxis) x(t time.Time) int64 {
@@ -56,11 +57,11 @@ func (a *laneAxis) span(from, to time.Time, least int64) span {
 	return span{min(x, 1000-width), width}
 }
 
-// mostLaneParts is the maximum number of bars, and of windows, of a lane.
+// mostLaneParts is the maximum number of bars in a lane, and of windows.
 const mostLaneParts = 100
 
-// lane returns the lane of a ScheduledRestart with its coming ticks. A trigger other than "" limits it to
-// ticks of that trigger.
+// lane returns the lane of a ScheduledRestart. coming lists its future ticks. If trigger is not
+// empty, the lane shows only the ticks with this trigger.
 func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick, trigger string) *lane {
 	l := &lane{Windows: a.windows(r)}
 	done := 0
@@ -98,7 +99,7 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 			b.Take = a.span(t.Tick, t.Tick, 5)
 		} else {
 			if t.Start.Before(a.Now) {
-				continue // The active tick is already among the past ticks.
+				continue // The past ticks already include the restart in progress.
 			}
 			b.Wait, b.Take = a.span(t.Tick, t.Start, 0), a.span(t.Start, t.Completion, 5)
 		}
@@ -108,8 +109,8 @@ func (a *laneAxis) lane(r *tidekeeperv1.ScheduledRestart, coming []forecast.Tick
 	return l
 }
 
-// windows returns the intervals in which the windows of a ScheduledRestart are open; none if it has no
-// windows.
+// windows returns the intervals in which one of the ScheduledRestart's windows is open. It returns
+// none if there are no windows.
 func (a *laneAxis) windows(r *tidekeeperv1.ScheduledRestart) []span {
 	_, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil || len(windows) == 0 {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/largeworld"
 )
 
-// largeWorld returns the kinds of the large world.
+// largeWorld returns the kinds of a large cluster.
 func largeWorld() []Kind {
 	w := largeworld.New(noon)
 	var f fakeKind
@@ -32,8 +32,9 @@ func largeWorld() []Kind {
 	return kinds
 }
 
-// In the large world each page is small enough to be sent often, and takes no work that grows with
-// the square of the world: an allocation is the unit of work that does not depend on the machine.
+// TestLargeWorld checks that the pages of a large cluster are small enough to be sent often, and
+// that the cost of building a page does not grow quadratically with the number of objects. It
+// counts allocations, because durations depend on the machine.
 func TestLargeWorld(t *testing.T) {
 	const (
 		mostWork   = 500_000
@@ -69,7 +70,7 @@ func TestLargeWorld(t *testing.T) {
 	}
 }
 
-// mallocs returns how many objects this process has allocated.
+// mallocs returns the number of heap objects that this process has allocated so far.
 func mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -18,26 +18,27 @@ import (
 )
 
 const (
-	// likeAge is the maximum age of the copy of a workload's pod, which takes two requests to the API server.
+	// likeAge is the time for which the copy of a workload's pod is cached. Reading it takes two
+	// API requests.
 	likeAge = 30 * time.Second
-	// longestLike is the maximum length of a workload's name with its namespace. The API server accepts no
-	// longer names.
+	// longestLike is the maximum length of a workload's name with its namespace. No existing name
+	// is longer.
 	longestLike = 400
-	// mostWorkloads is the maximum number of workloads that the form suggests.
+	// mostWorkloads is the maximum number of workloads that the form suggests for selection.
 	mostWorkloads = 300
 )
 
-// podOfLike is a copy of the pods of a workload, or the reason why there is none.
+// podOfLike is a copy of a workload's pods, or the error if it could not be read.
 type podOfLike struct {
 	pod   *corev1.Pod
 	lacks string
 	err   error
 }
 
-// likeName is the name of a workload in the form: [NAMESPACE/]TYPE/NAME.
+// likeName is a workload as written in the form: [NAMESPACE/]TYPE/NAME.
 type likeName struct{ namespace, like string }
 
-// likeNameOf parses the name of a workload; namespace is the default namespace.
+// likeNameOf parses a workload as written in the form. namespace is the default namespace.
 func likeNameOf(text, namespace string) (likeName, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {
@@ -49,7 +50,7 @@ func likeNameOf(text, namespace string) (likeName, error) {
 	return likeName{namespace, strings.Join(parts, "/")}, nil
 }
 
-// askLike returns a copy of the pods of the selected workload, and sets the fields of the form to their
+// askLike returns a copy of the selected workload's pods, and sets the form's fields to its
 // requests.
 func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*corev1.Pod, []string, error) {
 	d.Fields = slices.Clone(formFields)
@@ -78,7 +79,7 @@ func (d *whatIf) askLike(namespace string, podLike func(likeName) podOfLike) (*c
 	return of.pod, command, nil
 }
 
-// workloadNames returns the names of the workloads that have pods, in the notation of the form.
+// workloadNames lists the workloads that have pods, as written in the form.
 func workloadNames(list []*corev1.Pod, a address) []string {
 	names := map[string]bool{}
 	for _, pod := range list {

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The form as a workload asks for a copy of its pods, names the same in the terminal, and asks
-// the API server once in a while.
+// TestFormAsWorkload checks that selecting a workload in the form reads a copy of its pods from the
+// API server, caches it, and shows the equivalent command.
 func TestFormAsWorkload(t *testing.T) {
 	s := newTestSite(t, nil)
 	var asked []string

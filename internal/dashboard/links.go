@@ -10,11 +10,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// links builds addresses and commands for a cluster. context is the context of the cluster, or empty on a
-// site of a single cluster.
+// links builds URLs and commands for a cluster. context is the cluster's context, or "" on a site
+// of a single cluster.
 type links struct{ context string }
 
-// page returns the address of a page, with an optional fragment.
+// page returns a page's URL. path may end with a fragment.
 func (l links) page(path string) string {
 	if l.context == "" {
 		return path
@@ -27,10 +27,10 @@ func (l links) page(path string) string {
 	return path
 }
 
-// pool returns the address of a pool.
+// pool returns the URL of a pool's page.
 func (l links) pool(name string) string { return l.page("/pools/" + url.PathEscape(name)) }
 
-// query returns a query with the context added.
+// query returns the query with the cluster's context added.
 func (l links) query(query url.Values) url.Values {
 	named := url.Values{"context": {l.context}}
 	for key, values := range query {
@@ -41,7 +41,7 @@ func (l links) query(query url.Values) url.Values {
 	return named
 }
 
-// command returns a command of the plugin as shell text.
+// command formats a plugin command for a shell, with the cluster's context.
 func (l links) command(args []string) string {
 	words := append([]string{"kubectl", "tide"}, args...)
 	if l.context != "" {
@@ -50,7 +50,7 @@ func (l links) command(args []string) string {
 	return Command(words)
 }
 
-// Command joins words to a shell command, and quotes words with special characters.
+// Command joins words into a shell command. It quotes words with special characters.
 func Command(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

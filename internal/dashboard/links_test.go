@@ -30,7 +30,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A page shows the namespace of the run, or the namespace of its own filter.
+// TestAddress checks that a page shows the site's only namespace, or else the namespace that its
+// filter selects.
 func TestAddress(t *testing.T) {
 	for _, tc := range []struct {
 		query, run  string

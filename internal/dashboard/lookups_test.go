@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// An answer is kept until it is too old, and a bounded number is kept. While a question is asked again,
-// the last answer is good for a while.
+// TestMemo checks that an answer is cached for a limited time, that the number of cached answers is
+// bounded, and that an outdated answer is returned for a while during the next lookup.
 func TestMemo(t *testing.T) {
 	asked, late := 0, make(chan struct{}, 1)
 	var held sync.Mutex
@@ -70,7 +70,8 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-// While the API server cannot be reached, the manager is shown as it was last known.
+// TestManagerWhileLost checks that pages show the manager's last known state while the API server
+// is unreachable.
 func TestManagerWhileLost(t *testing.T) {
 	asked := 0
 	l := newLookups(Cluster{Manager: func(context.Context) view.Manager { asked++; return view.Manager{Leader: "a"} }})
@@ -97,7 +98,7 @@ func TestManagerWhileLost(t *testing.T) {
 	}
 }
 
-// written is what a page's stream writes.
+// written is an http.ResponseWriter that passes on the pages that a stream sends.
 type written struct{ pages chan string }
 
 func (written) Header() http.Header              { return http.Header{} }
@@ -105,14 +106,15 @@ func (written) WriteHeader(int)                  {}
 func (written) SetWriteDeadline(time.Time) error { return nil }
 func (written) Flush()                           {}
 
-// Write is part of io.Writer.
+// Write implements io.Writer.
 func (w written) Write(data []byte) (int, error) {
 	w.pages <- string(data)
 	return len(data), nil
 }
 
-// heldSite returns the site of a cluster with a pool and a node, on the clock of the bubble, whose API
-// server holds the questions about events while a channel is open.
+// heldSite returns the site of a cluster with a pool and a node. The site uses the fake clock of
+// synctest. Its API server holds back responses to event requests until the channel returned by
+// held is closed.
 func heldSite(t *testing.T, held func() <-chan struct{}) *Site {
 	t.Helper()
 	var f fakeKind
@@ -137,7 +139,7 @@ func heldSite(t *testing.T, held func() <-chan struct{}) *Site {
 	return NewSite(NewMember(world, cluster, o), o)
 }
 
-// addNode adds a node of the pool as its watch would.
+// addNode adds a node to the pool as the node watch does.
 func addNode(s *Site, name string) {
 	w := memberOf(s).world
 	w.mu.Lock()
@@ -147,8 +149,9 @@ func addNode(s *Site, name string) {
 	w.change(nodes)
 }
 
-// While the API server holds an answer, changes of the cluster are shown as fast as ever, on the page that
-// has asked, and on others. With the answer, the page has it. Time is that of a bubble.
+// TestSlowAnswerSlowsNoUpdate checks that pages show changes of the cluster without delay while the
+// API server holds back a response, including the page that needs the response. Once the response
+// arrives, this page is updated. The test uses the fake clock of synctest.
 func TestSlowAnswerSlowsNoUpdate(t *testing.T) { synctest.Test(t, slowAnswerSlowsNoUpdate) }
 
 func slowAnswerSlowsNoUpdate(t *testing.T) {
@@ -186,7 +189,7 @@ func slowAnswerSlowsNoUpdate(t *testing.T) {
 	mu.Lock()
 	hold = make(chan struct{})
 	mu.Unlock()
-	time.Sleep(eventsAge + beat) // sleep: in a bubble; the events are asked for again, and held
+	time.Sleep(eventsAge + beat) // sleep: on the fake clock, until the events are looked up again and the response is held back
 	for _, name := range []string{"node-1", "node-2", "node-3"} {
 		addNode(s, name)
 		shows(name, 2*coalesce)
@@ -201,13 +204,14 @@ func slowAnswerSlowsNoUpdate(t *testing.T) {
 	shows("after the release", 2*coalesce)
 }
 
-// A page that is opened while the API server holds an answer waits for it, and holds up no other page.
+// TestPageWaitsForItsAnswer checks that a new page waits for a response that the API server holds
+// back, and that it does not delay other pages.
 func TestPageWaitsForItsAnswer(t *testing.T) { synctest.Test(t, pageWaitsForItsAnswer) }
 
 func pageWaitsForItsAnswer(t *testing.T) {
 	hold := make(chan struct{})
 	s := heldSite(t, func() <-chan struct{} { return hold })
-	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil { // The objects are read.
+	if _, err := s.render(t.Context(), "/capacity", url.Values{}); err != nil { // Read the objects before the measurement begins.
 		t.Fatal(err)
 	}
 	first := make(chan string, 1)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Member builds the pages of one cluster.
+// Member builds the pages about one cluster.
 type Member struct {
 	frame  *frame
 	world  *World
 	models *models
 }
 
-// NewMember returns the pages of one cluster.
+// NewMember returns a Member for one cluster.
 func NewMember(world *World, cluster Cluster, o Options) *Member {
 	m := &Member{frame: newFrame(o.About, o.Local, o.Now), world: world, models: newModels(cluster, o.Now)}
 	m.models.forecasts.made, m.models.lookups.onLate = world.tell, world.tell
@@ -41,12 +41,12 @@ func (m *Member) build(ctx context.Context, path string, query url.Values) (*pag
 	return p, r.snapshot, err
 }
 
-// mostRounds is how often a page is built for the answers of the API server: an answer can lead to
-// another question.
+// mostRounds is the maximum number of times that a page is built, because the answer to a lookup
+// can lead to another lookup.
 const mostRounds = 4
 
-// make builds a page, and builds it again with the answers that it lacks. No answer is waited for while
-// the lock of the pages is held.
+// make builds a page, and builds it again once its missing answers have arrived. It does not hold
+// the lock of the pages while it waits.
 func (m *Member) make(b builder, r *request) (*page, error) {
 	work := time.Duration(0)
 	for round := 1; ; round++ {
@@ -65,7 +65,7 @@ func (m *Member) make(b builder, r *request) (*page, error) {
 	}
 }
 
-// part returns the contribution of the cluster to a page about all clusters.
+// part returns the cluster's data for a page about all clusters.
 func (m *Member) part(ctx context.Context, b builder, query url.Values) part {
 	bounded, cancel := context.WithTimeout(ctx, fleetRead)
 	defer cancel()
@@ -86,7 +86,7 @@ func (m *Member) address(query url.Values) address {
 	return address{query, m.frame.about.Namespace}
 }
 
-// kindsOf returns the kinds that a page needs in this cluster.
+// kindsOf returns the names of the kinds that a page of this cluster needs.
 func (m *Member) kindsOf(b builder) []string {
 	kinds := slices.Clone(b.kinds)
 	if i := slices.Index(kinds, kindPods); i >= 0 && b.own && m.frame.about.Namespace != "" {
@@ -95,8 +95,8 @@ func (m *Member) kindsOf(b builder) []string {
 	return kinds
 }
 
-// read reads the objects that a page needs. If the page only needs the pods of the namespace, they become its
-// pods.
+// read reads the objects that a page needs. If the page only needs pods of the site's namespace,
+// the snapshot contains no other pods.
 func (m *Member) read(ctx context.Context, b builder) *snapshot {
 	kinds := m.kindsOf(b)
 	snapshot := m.world.read(ctx, kinds)

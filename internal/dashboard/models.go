@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// models caches computed models and lookups for the pages of a cluster until objects change. The mutex is
-// held while a page is built.
+// models caches values computed from a cluster's objects, until the objects change. The mutex is
+// held while a page is being built.
 type models struct {
 	mu      sync.Mutex
 	lookups *lookups
 	rooms   rooms
-	// forecasts has its own lock.
+	// forecasts has a separate lock, so that a long computation does not block pages.
 	forecasts *forecasts
 }
 

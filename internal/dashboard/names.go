@@ -12,19 +12,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// longestName is how many characters of a name, or of a namespace, are shown.
+// longestName is the maximum number of displayed characters of a name or namespace.
 const longestName = 40
 
-// shownName is the name of an object as pages show it.
+// shownName is the name of an object, prepared for display.
 type shownName struct {
-	// Before is the part that says where it is, such as shop/ or shop/Deployment/, and Name the rest.
+	// Before is the prefix with the namespace and kind, such as shop/ or shop/Deployment/. Name is
+	// the rest of the name.
 	Before, Name string
-	// Whole is the whole name, if a part of it is left out.
+	// Whole is the complete name if the displayed name is shortened. It is "" otherwise.
 	Whole string
 }
 
-// nameOf splits a name into its namespace and the rest, and leaves out the middle of long parts: the
-// end of a name often tells it from others.
+// nameOf splits a name into the prefix and the rest. It cuts long parts in the middle, because
+// names often differ only at the end.
 func nameOf(whole string) shownName {
 	var n shownName
 	at := strings.LastIndex(whole, "/")
@@ -38,7 +39,7 @@ func nameOf(whole string) shownName {
 	return n
 }
 
-// cutMiddle leaves out the middle of a long text.
+// cutMiddle replaces the middle of a long string by an ellipsis.
 func cutMiddle(text string) string {
 	runes := []rune(text)
 	if len(runes) <= longestName {
@@ -48,32 +49,33 @@ func cutMiddle(text string) string {
 	return string(runes[:longestName-1-end]) + "…" + string(runes[len(runes)-end:])
 }
 
-// shownTime is a time as pages show it: in words, with its exact form beside them.
+// shownTime is a time prepared for display: in words, with the exact time as a tooltip.
 type shownTime struct {
 	Text  string
-	Exact string // on the clock of the page, with its date and its zone
-	ISO   string // for programs
+	Exact string // date, time and zone, in the time zone of the page
+	ISO   string // RFC 3339, for the HTML attribute datetime
 }
 
-// timeText returns a time with the words for it.
+// timeText returns a time that is displayed as the given words.
 func timeText(t time.Time, local *time.Location, words string) shownTime {
 	return shownTime{words, t.In(local).Format("2006-01-02 15:04:05 MST"), t.UTC().Format(time.RFC3339)}
 }
 
-// moment is a time in the past or to come, with its day.
+// moment returns a past or future time that is displayed with its day.
 func moment(t, now time.Time, local *time.Location) shownTime {
 	return timeText(t, local, term.Moment(t, now, local))
 }
 
-// ago is how long ago a time was.
+// ago returns a past time that is displayed as the time passed since.
 func ago(t, now time.Time, local *time.Location) shownTime {
 	return timeText(t, local, term.Ago(t, now)+" ago")
 }
 
-// writtenTime finds the times in messages.
+// writtenTime matches RFC 3339 timestamps in messages.
 var writtenTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 
-// wordedTimes splits a message into its times, in words, and the text between them.
+// wordedTimes splits a message at its timestamps. Each returned part is a timestamp in words, or
+// the string between two timestamps.
 func wordedTimes(message string, now time.Time, local *time.Location) []shownTime {
 	var parts []shownTime
 	text := func(s string) {
@@ -95,7 +97,8 @@ func wordedTimes(message string, now time.Time, local *time.Location) []shownTim
 	return parts
 }
 
-// zoneBeside returns the time zone of a schedule if its clock is another than that of the page now.
+// zoneBeside returns a schedule's time zone if its local time currently differs from the page's. It
+// returns "" otherwise.
 func zoneBeside(zone string, now time.Time, local *time.Location) string {
 	in, err := schedule.Zone(zone)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Long names end: their middle is left out, and the whole name is beside it.
+// TestNames checks that long names are cut in the middle, and that the complete name is available
+// as well.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 100) + "-tail"
 	for whole, want := range map[string]shownName{
@@ -27,7 +28,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Times in the messages of the manager are in words, with the exact time beside them.
+// TestTimesInMessages checks that timestamps in the manager's messages are displayed in words, with
+// the exact time as a tooltip.
 func TestTimesInMessages(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -52,7 +54,8 @@ func TestTimesInMessages(t *testing.T) {
 	}
 }
 
-// The zone of a schedule is named where its clock is not that of the page.
+// TestZoneBeside checks that a schedule's time zone is shown only if its local time differs from
+// the page's.
 func TestZoneBeside(t *testing.T) {
 	for zone, want := range map[string]string{"UTC": "", "Etc/UTC": "", "Africa/Abidjan": "", "Europe/Berlin": "Europe/Berlin", "Nowhere": "Nowhere"} {
 		if got := zoneBeside(zone, noon, time.UTC); got != want {

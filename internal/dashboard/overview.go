@@ -29,65 +29,70 @@ var (
 	overviewKinds = append([]string{kindPools, kindNodes}, restartsKinds...)
 )
 
-// mainResources are the resources shown for every pool.
+// mainResources lists the resources that are shown for every pool.
 var mainResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// mostTrouble and mostSlow are the maximum numbers of rows in the tables of the overview.
+// mostTrouble and mostSlow are the maximum numbers of rows in the overview's tables of failing
+// restarts and slow pods.
 const (
 	mostTrouble = 8
 	mostSlow    = 6
-	// overviewAhead is the period of the forecast on the overview.
+	// overviewAhead is the period into the future of the overview's forecast.
 	overviewAhead = 24 * time.Hour
 )
 
-// overview is the data of the first page.
+// overview is the template data of the overview page.
 type overview struct {
 	Problems  []string
 	NoManager string
 	Filter    string
 	Sorts     []choice
 	Pools     []poolRow
-	// Others has the clusters without pools, on a page about all clusters.
+	// Others lists the clusters without pools. It is only used on a page about all clusters.
 	Others  []otherCluster
-	Several bool // the page is about several clusters
-	// NoPools, NoRoom and NoPods explain why the pools, the room in them, and the starts of pods are unknown.
+	Several bool // set on a page about all clusters
+	// NoPools, NoRoom and NoPods explain why the pools, the free capacity and the pod start-ups are
+	// unknown.
 	NoPools, NoRoom, NoPods string
-	// Partly is set if the numbers of some clusters are missing.
+	// Partly is set if the page lacks the numbers of some clusters.
 	Partly  bool
 	Pending int
-	// PendingIn has the links to the pending pods.
+	// PendingIn lists links to each cluster's pending pods.
 	PendingIn []choice
 	Strip     *strip
 	Herd      *herd
 	NoHerd    string
-	// Missed says how many ticks will be missed, and of which restarts.
+	// Missed states the number of ticks that will be missed, and the restarts that they belong to.
 	Missed string
-	// Headline says what needs attention, each with a link, and Calm that nothing does.
+	// Headline lists the problems that need attention, each with a link. Calm is set if there are
+	// no problems.
 	Headline []headlineItem
 	Calm     bool
-	// Stopped and Failing count the restarts in trouble.
+	// Stopped is the number of restarts with a bad status. Failing is the number of other restarts
+	// with failures or a bad last outcome.
 	Stopped, Failing int
-	// OldForecast explains that the forecast is outdated, or is "".
+	// OldForecast explains why the forecast is outdated. It is "" for a current forecast.
 	OldForecast string
 	NoForecast  bool
-	// Without names the kinds that the forecast could not take into account.
+	// Without names the kinds that could not be read, and that the forecast therefore does not take
+	// into account.
 	Without string
 	Trouble []restartRow
 	Slow    []startupRow
-	// NotReady is how many of the pods of the last hour are not ready yet.
+	// NotReady is the number of pods created in the last hour that are not ready yet.
 	NotReady int
 }
 
-// choice is a link that selects a value of a parameter.
+// choice is a link that sets a query parameter of the page.
 type choice struct {
 	Text, Href string
 	Chosen     bool
 }
 
-// poolRow is a row of the table of pools.
+// poolRow shows a pool.
 type poolRow struct {
 	view.Pool
-	// Context is the context of the cluster, on a page about all clusters.
+	// Context is the cluster's context. It is only set on a page about all clusters.
 	Context        string
 	Href, LossHref string
 	Levels         []levelBar
@@ -98,7 +103,7 @@ type poolRow struct {
 	Pending        string
 }
 
-// poolTable builds the rows of pools.
+// poolTable builds the rows that show pools.
 type poolTable struct {
 	now     time.Time
 	address address
@@ -107,7 +112,7 @@ type poolTable struct {
 	losses  []view.PoolLoss
 }
 
-// overviewPage builds the page of all pools and current problems.
+// overviewPage builds the overview, the page about all pools and current problems.
 func overviewPage(r *request) (*page, error) {
 	a, s, local := r.address, r.snapshot, r.local()
 	d := &overview{Problems: s.problemsOf(overviewKinds...), NoManager: r.noManager(), Filter: a.get("q"), NoPools: s.problem(kindPools), NoRoom: s.problem(capacityKinds...), NoPods: s.problem(kindPods)}
@@ -151,7 +156,7 @@ func overviewPage(r *request) (*page, error) {
 	return &page{title: "Overview", template: "overview", data: d, json: shown, command: d.command(), unknown: s.unknown(kindPools)}, nil
 }
 
-// command lists the pools that are shown.
+// command returns the command that lists the displayed pools.
 func (d *overview) command() []string {
 	command := []string{"pools"}
 	if d.Filter != "" {
@@ -159,13 +164,13 @@ func (d *overview) command() []string {
 			command = append(command, row.Name)
 		}
 		if len(d.Pools) == 0 {
-			command = append(command, d.Filter) // There is none of that name either.
+			command = append(command, d.Filter) // No pool matches. Without an argument, the command would list all pools.
 		}
 	}
 	return append(command, "-o", "wide")
 }
 
-// rows returns the rows of the pools that match the filter.
+// rows returns a row for each pool that matches the page's filter.
 func (t *poolTable) rows(pools []*tidekeeperv1.NodePool) []poolRow {
 	rows := []poolRow{}
 	for _, pool := range pools {
@@ -187,7 +192,8 @@ func (t *poolTable) rows(pools []*tidekeeperv1.NodePool) []poolRow {
 	return rows
 }
 
-// addRoom adds the room of a pool to its row.
+// addRoom adds the number of usable nodes, the largest pod that fits, and the worst loss of a node
+// to a pool's row.
 func (t *poolTable) addRoom(row *poolRow) {
 	pools := t.room.Pools
 	i := slices.IndexFunc(pools, func(p view.PoolMembers) bool { return p.Name == row.Name })

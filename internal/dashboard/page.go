@@ -9,47 +9,50 @@ import (
 	"time"
 )
 
-// Names of the kinds that pages need, as in rights.
+// Names of the watched kinds. Except KindOwnPods, they are resource names, as in access reviews.
 const (
 	kindPools = "nodepools"
 	kindNodes = "nodes"
 	kindPods  = "pods"
-	// KindOwnPods is the kind of the pods of the site's namespace: some pages need no others, and the user
-	// may not be allowed to list others.
+	// KindOwnPods names the pods of the site's namespace, for pages that need no other pods. The
+	// user may not be allowed to list all pods.
 	KindOwnPods  = "pods of the namespace"
 	kindRestarts = "scheduledrestarts"
-	// Freezes may select namespaces by label, so pages with freezes need namespaces.
+	// A Freeze can select namespaces by label, so pages with freezes also need namespaces.
 	kindFreezes    = "freezes"
 	kindNamespaces = "namespaces"
 )
 
-// page is the content of a page.
+// page is the content of a page as data for an HTML template, and as JSON data.
 type page struct {
 	title    string
 	template string
-	data     any // data for the template
-	json     any // JSON data, the same as the output of the equivalent command
+	data     any // data for the HTML template
+	json     any // JSON data, equal to the JSON output of the equivalent command
 	command  []string
-	// unknown explains why there is no JSON data; nil if there is.
+	// unknown explains why there is no JSON data. It is nil if there is.
 	unknown error
-	// work is how long it took to build the page, without waiting for others or for the API server.
+	// work is the time spent on building the page, excluding waiting for other pages or the API
+	// server.
 	work time.Duration
 }
 
-// builder builds the pages of a path.
+// builder builds the pages whose paths match a route.
 type builder struct {
 	kinds []string
-	// own is set if the page only needs the pods of the site's namespace.
+	// own is set if the page only needs pods of the site's namespace.
 	own  bool
 	page func(*request) (*page, error)
-	// ahead returns the period of the page's forecast; nil if the page has no forecast.
+	// ahead returns the period into the future of the page's forecast. It is nil if the page has no
+	// forecast.
 	ahead func(*request) time.Duration
 }
 
-// errNotFound is the error for an object that does not exist.
+// errNotFound is the error for a nonexistent object.
 var errNotFound = errors.New("there is no such object")
 
-// route returns the builder for a path, and the name at the end of the path.
+// route returns the builder of the page at a path. argument is the object name at the end of the
+// path.
 func route(path string) (b builder, argument string, found bool) {
 	switch path {
 	case "/":

@@ -22,17 +22,17 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// shell is the HTML page at every address. It contains no data.
+// shell is the HTML document at the address of every page. It contains no data.
 var shell = func() []byte {
 	text, err := assetFiles.ReadFile("assets/shell.html")
 	if err != nil {
-		panic(err) // The file is embedded, so reading it cannot fail.
+		panic(err) // The file is embedded, so reading it must not fail.
 	}
 	return text
 }()
 
-// templates escape all text from the cluster according to its context in the HTML. Each site has a copy whose
-// links lead to its cluster.
+// templates holds the HTML templates, which escape all strings from the cluster. Each site uses a
+// copy whose links lead to its cluster.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"sign":   sign,
 	"class":  func(severity any) string { return "is-" + strings.ToLower(fmt.Sprint(severity)) },
@@ -46,7 +46,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"worded": (&frame{}).worded,
 }).ParseFS(templateFiles, "templates/*.html"))
 
-// dash is how all pages show that there is nothing: the commands print a hyphen.
+// dash returns the string, or a dash if it is empty. The commands print a hyphen instead.
 func dash(text string) string {
 	if text == "-" {
 		return "–"
@@ -54,7 +54,7 @@ func dash(text string) string {
 	return text
 }
 
-// sign returns the glyph of a severity, so that severities are recognizable without colors.
+// sign returns the glyph of a severity, so that severities can be distinguished without colors.
 func sign(severity any) string {
 	switch view.Severity(fmt.Sprint(severity)) {
 	case view.Good:
@@ -68,7 +68,7 @@ func sign(severity any) string {
 	}
 }
 
-// dict builds a map, which passes several values to a template.
+// dict builds a map from alternating keys and values, to pass several values to a template.
 func dict(values ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(values); i += 2 {
@@ -79,14 +79,14 @@ func dict(values ...any) map[string]any {
 	return m
 }
 
-// pageContext is the data of every template.
+// pageContext is the data that every template receives.
 type pageContext struct {
 	D any
-	// Command is the kubectl command that prints the same data.
+	// Command is the kubectl tide command that prints the same data.
 	Command string
 }
 
-// frame has the settings that all pages of a cluster share.
+// frame holds the common settings of a cluster's pages.
 type frame struct {
 	about     About
 	local     *time.Location
@@ -101,11 +101,11 @@ func newFrame(about About, local *time.Location, now func() time.Time) *frame {
 	return f
 }
 
-// worded returns a message with its times in words, as pages have them: the manager writes them for
-// programs.
+// worded splits a message into parts with its timestamps in words, because the manager writes
+// timestamps in a machine-readable format.
 func (f *frame) worded(message string) []shownTime { return wordedTimes(message, f.now(), f.local) }
 
-// setContext adds the context to all links, on a site of several clusters.
+// setContext adds the cluster's context to all links. It is called on a site of several clusters.
 func (f *frame) setContext(name string) {
 	f.links.context = name
 	f.templates.Funcs(template.FuncMap{"pool": f.links.pool, "page": f.links.page})
@@ -118,10 +118,11 @@ func (f *frame) render(p *page) (string, error) {
 	return out.String(), err
 }
 
-// clock formats a time for pages.
+// clock formats the time of day in the page's time zone.
 func (f *frame) clock(t time.Time) string { return t.In(f.local).Format(time.TimeOnly) }
 
-// serveAsset serves script, style and icon. They contain no data, so they require no token.
+// serveAsset serves the script, the style sheet and the icon. They contain no data, and require no
+// token.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("asset")
 	kinds := map[string]string{"app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}

@@ -14,19 +14,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// request is a request for a page of a cluster, with all data that the page is built from.
+// request is a request for a page about a cluster, with the data needed to build the page.
 type request struct {
 	ctx      context.Context
 	frame    *frame
-	argument string // the last part of the path, such as the name of a pool
+	argument string // last part of the path, such as the name of a pool
 	address  address
 	snapshot *snapshot
 	models   *models
-	// asks are the questions of the page to the API server.
+	// asks collects the page's lookups in the API server.
 	asks *questions
-	// readOnly hides the buttons, on a page about all clusters.
+	// readOnly hides the buttons. It is set on a page about all clusters.
 	readOnly bool
-	// played is the forecast, on pages that have one.
+	// played is the forecast. It is only set for pages with a forecast.
 	played shownForecast
 }
 
@@ -38,7 +38,7 @@ func (r *request) room() *view.Room { return r.models.rooms.in(r.snapshot) }
 
 func (r *request) losses() []view.PoolLoss { return r.models.rooms.lossesIn(r.snapshot) }
 
-// events returns the events about an object; none if the user may not read them.
+// events returns the events about an object. It returns none if the events cannot be listed.
 func (r *request) events(ref ObjectRef) []corev1.Event {
 	return r.asks.eventsAbout(ref)
 }
@@ -48,10 +48,11 @@ func (r *request) manager() view.Manager {
 	return r.asks.manager(r.snapshot.lost == "")
 }
 
-// noManager explains that no manager runs, and since when; "" if a manager seems to run.
+// noManager returns the evidence that no manager is running, and its age. It returns "" if there is
+// no evidence.
 func (r *request) noManager() string {
 	if r.snapshot.lost != "" {
-		return "" // The page already says that all of it is outdated.
+		return "" // The page already shows that all of its data is outdated.
 	}
 	var unobserved view.Unobserved
 	for _, restart := range r.snapshot.restarts() {
@@ -60,30 +61,31 @@ func (r *request) noManager() string {
 	return view.Outdated(r.manager(), unobserved, r.now())
 }
 
-// settings returns the manager's settings.
+// settings returns the settings that the manager published, with defaults for the rest.
 func (r *request) settings() view.Settings { return view.SettingsOf(r.manager().Published) }
 
-// buttons returns the actions that the user may perform.
+// buttons returns the builder of action buttons, which checks the user's permissions.
 func (r *request) buttons() *buttons {
 	return &buttons{context: r.frame.about.Context, namespace: r.frame.about.Namespace, freezable: !r.snapshot.unserved[kindFreezes], may: func(right Right) bool {
 		return !r.readOnly && r.asks.may(right)
 	}}
 }
 
-// gates returns a reader of gates.
+// gates returns a reader that evaluates the gates of ScheduledRestarts.
 func (r *request) gates() *gateReader { return &gateReader{r.snapshot, r.settings()} }
 
-// startups returns the pod start-ups that the address selects.
+// startups returns the pod start-ups that the page's query selects.
 func (r *request) startups() *startups {
 	return &startups{now: r.now(), local: r.local(), address: r.address, pods: r.snapshot.pods(), events: r.events, links: r.frame.links}
 }
 
-// restartTable returns the table of the restarts that the address selects.
+// restartTable returns the builder for rows of the ScheduledRestarts that the page's query selects.
 func (r *request) restartTable() *restartTable {
 	return &restartTable{now: r.now(), local: r.local(), address: r.address, freezes: r.snapshot.freezes()}
 }
 
-// play computes the forecast for a period ahead, before the lock of the pages is taken.
+// play gets the forecast for a period into the future. It must be called before the lock of the
+// pages is acquired.
 func (r *request) play(ahead time.Duration) {
 	s := r.snapshot
 	if s.problem(kindRestarts) != "" {
@@ -104,7 +106,7 @@ func (r *request) play(ahead time.Duration) {
 	})
 }
 
-// settingsText describes the settings that a forecast assumes.
+// settingsText describes the assumptions of a forecast.
 func settingsText(s view.Settings) string {
 	text := fmt.Sprintf("restarts take as long as the last one, or %s", view.FormatDuration(assumedDuration))
 	if assumed := s.AssumedText(s.Assumed...); assumed != "" {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// restartTable builds the rows of ScheduledRestarts.
+// restartTable builds the rows that show ScheduledRestarts.
 type restartTable struct {
 	now     time.Time
 	local   *time.Location
@@ -23,25 +23,28 @@ type restartTable struct {
 	freezes map[string][]period.Period // by namespace
 }
 
-// restartRow is a row of the table of ScheduledRestarts.
+// restartRow shows a ScheduledRestart.
 type restartRow struct {
 	view.Restart
 	Key  string // namespace/name
 	Href string
-	// Of is the target: its kind, if it has the name of the restart.
+	// Of is the target of the restart. It is only the target's kind if the target and the restart
+	// have the same name.
 	Of string
-	// Zone is that of the schedule, if it is not that of the page.
+	// Zone is the schedule's time zone if its local time differs from the page's. It is ""
+	// otherwise.
 	Zone       string
 	Last, Next shownTime
 	Lane       *lane
 	Chosen     bool
-	// Closed has the names of the closed gates, "" if all are open. ClosedWhy has the reasons.
+	// Closed lists the names of the closed gates, or is "" if all gates are open. ClosedWhy
+	// explains why they are closed.
 	Closed, ClosedWhy string
 	object            *tidekeeperv1.ScheduledRestart
 }
 
-// rows returns the ScheduledRestarts that match the filters: those in trouble first, then by the time of the
-// next start.
+// rows returns a row for each ScheduledRestart that matches the filters. ScheduledRestarts with
+// more serious problems come first. Equally serious rows are sorted by the next start.
 func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow {
 	values := make([]tidekeeperv1.ScheduledRestart, len(list))
 	for i := range list {
@@ -80,17 +83,18 @@ func (t *restartTable) rows(list []*tidekeeperv1.ScheduledRestart) []restartRow 
 	return rows
 }
 
-// compareRestarts orders restarts in trouble first, then by the time of the next start.
+// compareRestarts orders rows by the seriousness of their problems, worst first, then by the time
+// of the next start.
 func compareRestarts(a, b restartRow) int {
 	return cmp.Or(cmp.Compare(trouble(&b), trouble(&a)), compareTimes(a.NextStart, b.NextStart))
 }
 
-// trouble ranks how urgently a restart needs attention.
+// trouble returns a number that increases with the seriousness of a row's problems.
 func trouble(row *restartRow) int {
 	return badness[row.Status.Severity] + badness[row.Outcome.Severity]
 }
 
-// compareTimes orders unknown times last.
+// compareTimes compares two times. nil comes last.
 func compareTimes(a, b *time.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -104,25 +108,25 @@ func compareTimes(a, b *time.Time) int {
 	}
 }
 
-// restartPanel is the data of the panel about a ScheduledRestart.
+// restartPanel is the data of the panel with a ScheduledRestart's details.
 type restartPanel struct {
 	restartRow
 	Close   string
-	Words   string // the schedule in words
+	Words   string // schedule in words
 	Gates   *view.Gates
 	NoGates string
 	History []historyRow
 	Actions []action
 }
 
-// historyRow is a past tick of the history.
+// historyRow shows a past tick.
 type historyRow struct {
 	Tick                        shownTime
 	Waited, Took, Median, Worst string
 	view.HistoryEntry
 }
 
-// panel returns the panel about a ScheduledRestart.
+// panel returns the panel with a ScheduledRestart's details.
 func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *restartPanel {
 	p := &restartPanel{restartRow: *row, Words: wordsOf(row.object), Close: t.address.with("restart", ""), Actions: b.restart(row.object)}
 	for _, e := range view.HistoryOf(row.object, t.now) {
@@ -143,7 +147,7 @@ func (t *restartTable) panel(row *restartRow, gates *gateReader, b *buttons) *re
 	return p
 }
 
-// rank puts the gates that are closed before those that are open.
+// rank orders closed gates before open gates.
 func rank(open bool) int {
 	if open {
 		return 1

@@ -17,19 +17,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Limits of the lists on the page.
+// Maximum lengths of the page's lists.
 const (
 	mostRestartRows = 60
 	mostMinutes     = 40
 	mostUnserved    = 8
 )
 
-// restartsData is the data of the page of restarts.
+// restartsData is the template data of the restarts page.
 type restartsData struct {
 	Problems  []string
 	NoManager string
-	// NoRestarts and NoFreezes explain why restarts and freezes are unknown. Without names the kinds that the
-	// forecast could not take into account. Partly is set if some of several clusters are not counted.
+	// NoRestarts and NoFreezes explain why restarts and freezes are unknown. Without names the
+	// kinds that could not be read and that the forecast therefore does not take into account.
+	// Partly is set if the page lacks the data of some clusters.
 	NoRestarts, NoFreezes, Without string
 	Partly                         bool
 	Zone                           string
@@ -40,30 +41,33 @@ type restartsData struct {
 	Namespace                      string
 	Strip                          *strip
 	Herd                           *herd
-	// Freezes has the Freezes that have not ended, and FreezeActions the button that creates another.
+	// Freezes lists the Freezes that have not ended. FreezeActions contains the button that creates
+	// a Freeze.
 	Freezes       []freezeRow
 	FreezeActions []action
 	Summary       forecast.Summary
-	// Missed says how many ticks will be missed, and of which restarts, and AheadText how far it looks.
+	// Missed states the number of ticks that will be missed, and the restarts that they belong to.
+	// AheadText is the period into the future of the forecast.
 	Missed, AheadText string
 	Settings          string
-	// OldForecast explains that the forecast is outdated. NoForecast is set if there is none.
+	// OldForecast explains why the forecast is outdated. NoForecast is set if there is no forecast.
 	OldForecast string
 	NoForecast  bool
 	Minutes     []minuteRow
 	MoreMin     int
 	Unserved    []unservedRow
-	// MoreUnserved is how many lines of that list are left out.
+	// MoreUnserved is the number of rows that Unserved omits.
 	MoreUnserved int
 	Rows         []restartRow
-	// AsList is the twin of the list in the terminal, "" if the outcome chooses rows.
+	// AsList is the equivalent command. It is "" if an outcome is selected, because no command
+	// filters by outcome.
 	AsList  string
 	More    int
 	Axis    *laneAxis
 	Restart *restartPanel
 }
 
-// minuteRow is a minute in which restarts start.
+// minuteRow shows a minute in which restarts start.
 type minuteRow struct {
 	Time           shownTime
 	Count, Waiting int
@@ -71,17 +75,18 @@ type minuteRow struct {
 	Greatest       bool
 }
 
-// unservedRow is ticks of restarts that are missed, skipped or fail, for the same reason.
+// unservedRow shows a group of ticks that are missed or skipped, or whose restarts fail, for the
+// same reason.
 type unservedRow struct {
-	Restarts    []choice // with links
-	More        int      // restarts
+	Restarts    []choice // names with links
+	More        int      // number of restarts that Restarts omits
 	Count       string
-	First, Last shownTime // the last is empty for a single time
+	First, Last shownTime // Last is empty if there is only one tick.
 	Outcome     view.Outcome
 	Message     string
 }
 
-// restartsPage builds the page of past and future restarts.
+// restartsPage builds the restarts page, which shows past and future restarts.
 func restartsPage(r *request) (*page, error) {
 	now, local, s := r.now(), r.local(), r.snapshot
 	d := &restartsData{
@@ -128,7 +133,7 @@ func restartsPage(r *request) (*page, error) {
 	return p, nil
 }
 
-// addLanes adds to each row its lane and its closed gates.
+// addLanes adds the lane (the chart of past and future restarts) and the closed gates to each row.
 func (d *restartsData) addLanes(f *forecast.Forecast, gates *gateReader, trigger string, now time.Time, local *time.Location) {
 	d.Axis = &laneAxis{From: now.Add(-laneSpan), Now: now, Until: now.Add(laneSpan), local: local}
 	coming := map[string][]forecast.Tick{}
@@ -143,7 +148,7 @@ func (d *restartsData) addLanes(f *forecast.Forecast, gates *gateReader, trigger
 	}
 }
 
-// addChoices adds the filters of the page, and returns the selected outcome and trigger.
+// addChoices adds the page's filters, and returns the selected outcome and trigger.
 func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger string) {
 	for _, of := range aheads {
 		d.Ahead = append(d.Ahead, choice{of.text, a.with("for", of.text), of == chosen})
@@ -158,7 +163,7 @@ func (d *restartsData) addChoices(a address, chosen ahead) (outcome, trigger str
 	return outcome, trigger
 }
 
-// addForecast adds the future restarts.
+// addForecast adds the future restarts in a forecast.
 func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]period.Period, ahead ahead, now time.Time, local *time.Location) {
 	d.Strip, d.Herd, d.Summary = stripOf(f, freezes, local), herdOf(f, local), f.Summary
 	d.Missed, d.AheadText = missedText(f), ahead.words()
@@ -180,7 +185,7 @@ func (d *restartsData) addForecast(f *forecast.Forecast, freezes map[string][]pe
 	}
 }
 
-// addMinutes adds the minutes in which restarts start.
+// addMinutes adds a row for each minute in which restarts start.
 func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 	started, greatest := f.Started, 0
 	for _, m := range f.Minutes {
@@ -201,10 +206,10 @@ func (d *restartsData) addMinutes(f *forecast.Forecast, local *time.Location) {
 	}
 }
 
-// mostNames is the maximum number of names in a cell.
+// mostNames is the maximum number of names in a table cell.
 const mostNames = 6
 
-// tickNames lists the names of the restarts of the first ticks.
+// tickNames lists the ScheduledRestarts of the first few ticks.
 func tickNames(ticks []forecast.Tick) string {
 	var names []string
 	for _, t := range ticks[:min(len(ticks), mostNames)] {

@@ -17,7 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// siteWith returns the site of a cluster with these lists, by kind; the others are empty.
+// siteWith returns the site of a cluster that contains the given lists, keyed by kind. It has no
+// objects of other kinds.
 func siteWith(t *testing.T, lists map[string]runtime.Object) *Site {
 	t.Helper()
 	objects := map[string]runtime.Object{
@@ -39,8 +40,8 @@ func siteWith(t *testing.T, lists map[string]runtime.Object) *Site {
 	return newTestSite(t, nil, kinds...)
 }
 
-// brokenEveryTwoMinutes returns a restart each two minutes of a Deployment that is not healthy, and
-// a healthy neighbour.
+// brokenEveryTwoMinutes returns an unhealthy Deployment with a restart every two minutes, and a
+// healthy Deployment.
 func brokenEveryTwoMinutes() map[string]runtime.Object {
 	broken, web := healthyWeb(), restartOfWeb()
 	broken.Name, broken.Status.ReadyReplicas, broken.Status.AvailableReplicas = "broken", 0, 0
@@ -56,7 +57,8 @@ func brokenEveryTwoMinutes() map[string]runtime.Object {
 	}
 }
 
-// A broken workload is a line, however many of its ticks are missed, with a link to its restart.
+// TestABrokenWorkloadIsOneLine checks that all missed ticks of an unhealthy workload are shown in
+// one row, with a link to the restart.
 func TestABrokenWorkloadIsOneLine(t *testing.T) {
 	shown := html(t, siteWith(t, brokenEveryTwoMinutes()), "/restarts")
 	_, rest, found := strings.Cut(shown, `<table class="unserved`)
@@ -75,14 +77,15 @@ func TestABrokenWorkloadIsOneLine(t *testing.T) {
 	if strip, list := strings.Index(after, `<figure class="strip">`), strings.Index(after, "Past and coming"); strip < 0 || list < strip {
 		t.Error("the list is not below the strip")
 	}
-	// A restart with the name of its workload has it once, and a zone that is not that of the page is named.
+	// The target's name is omitted if it equals the restart's name. The schedule's time zone is
+	// shown if it differs from the page's.
 	row, _, _ := strings.Cut(after[strings.Index(after, `<tr id="restart-shop/broken"`):], "</tr>")
 	if !strings.Contains(row, "<small><bdi>Deployment</bdi></small>") || !strings.Contains(row, "<small><bdi>Europe/Berlin</bdi></small>") {
 		t.Errorf("the row of the restart is:\n%s", row)
 	}
 }
 
-// The panel of a restart begins with the gates that are closed.
+// TestClosedGatesComeFirst checks that a restart's panel lists the closed gates first.
 func TestClosedGatesComeFirst(t *testing.T) {
 	e, err := siteWith(t, brokenEveryTwoMinutes()).render(t.Context(), "/restarts", url.Values{"restart": {"shop/broken"}})
 	if err != nil {
@@ -96,8 +99,8 @@ func TestClosedGatesComeFirst(t *testing.T) {
 	}
 }
 
-// The filter takes upper and lower case for the same, and the command below a list has the rows of the
-// page.
+// TestFilterIsThatOfTheCommand checks that the filter ignores case, and that the command below a
+// list prints the same rows as the page.
 func TestFilterIsThatOfTheCommand(t *testing.T) {
 	lists := brokenEveryTwoMinutes()
 	lists[kindPools] = &tidekeeperv1.NodePoolList{Items: []tidekeeperv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, {ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}}}

@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// rooms computes the room in the cluster, once per change of its pools, nodes or pods.
+// rooms caches the Room of the cluster, which evaluates its capacity, until pools, nodes or pods
+// change.
 type rooms struct {
 	version string
 	room    *view.Room
@@ -21,7 +22,8 @@ type rooms struct {
 	details map[string]*view.PoolDetail
 }
 
-// in returns the room in the cluster of a snapshot, nil if nodes, pods or pools cannot be read.
+// in returns the Room for the objects in a snapshot. It returns nil if nodes, pods or pools could
+// not be read.
 func (m *rooms) in(s *snapshot) *view.Room {
 	if s.problem(capacityKinds...) != "" {
 		return nil
@@ -33,7 +35,7 @@ func (m *rooms) in(s *snapshot) *view.Room {
 	return m.room
 }
 
-// lossesIn returns the losses of nodes and zones.
+// lossesIn returns the effects of losing nodes and zones.
 func (m *rooms) lossesIn(s *snapshot) []view.PoolLoss {
 	room := m.in(s)
 	if room != nil && m.losses == nil {
@@ -42,7 +44,7 @@ func (m *rooms) lossesIn(s *snapshot) []view.PoolLoss {
 	return m.losses
 }
 
-// detail returns a pool as in kubectl tide pools describe, without usage and events.
+// detail returns a pool's details as in kubectl tide pools describe, without usage and events.
 func (m *rooms) detail(s *snapshot, pool *tidekeeperv1.NodePool) (view.PoolDetail, error) {
 	room := m.in(s)
 	known := m.details[pool.Name]

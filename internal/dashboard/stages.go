@@ -9,13 +9,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Dimensions of a histogram, which has a column for each class.
+// Dimensions of a histogram. It has a column for each range of durations.
 const (
 	histogramHeight = 60
 	histogramColumn = 20
 )
 
-// stageHistogram is a histogram of the durations of a stage.
+// stageHistogram shows the distribution of a start-up stage's duration.
 type stageHistogram struct {
 	view.StageSummary
 	Number        int
@@ -26,15 +26,15 @@ type stageHistogram struct {
 	Bars          []stageBar
 }
 
-// stageBar is a column of a histogram.
+// stageBar is a histogram column.
 type stageBar struct {
 	view.StageClass
 	Label, Title        string
 	X, Y, Width, Height int
 }
 
-// stageHistogramsOf returns the histograms of the stages, on a common scale so that they can be compared;
-// none without pods.
+// stageHistogramsOf returns a histogram for each start-up stage. All have the same scale, for
+// comparison. It returns none if there are no pods.
 func stageHistogramsOf(startups []view.Startup) []stageHistogram {
 	var times view.StageTimes
 	for i := range startups {

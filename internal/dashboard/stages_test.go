@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The histograms have the numbers of the model, and every pod can be seen.
+// TestStageHistograms checks that the histograms show the numbers in the summaries, and that even a
+// single pod is visible.
 func TestStageHistograms(t *testing.T) {
 	if got := stageHistogramsOf(nil); got != nil {
 		t.Errorf("histograms of no pods: %+v", got)

@@ -16,18 +16,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostStartups is the maximum number of listed pods. mostExplained is the maximum number of pods whose events
-// are read, with one cached request each.
+// mostStartups and mostNotReady are the maximum numbers of rows for ready pods and for groups of
+// pods that are not ready. mostExplained is the maximum number of pods whose events are read, each
+// by a cached request.
 const (
 	mostStartups  = 20 // as many as the command lists
 	mostNotReady  = 12
 	mostExplained = 8
 )
 
-// startupData is the data of the page of pod start-ups.
+// startupData is the template data of the page about pod start-ups.
 type startupData struct {
 	Problems  []string
-	NoPods    string // explains why the pods are unknown
+	NoPods    string // reason why the pods are unknown, or ""
 	Filter    string
 	Namespace string
 	Since     []choice
@@ -35,29 +36,31 @@ type startupData struct {
 	Median    string
 	Worst     string
 	Stages    []stageKey
-	// Waiting are the pods that are not ready, and NotReady how many; MoreWaiting groups are left out.
+	// Waiting lists groups of pods that are not ready. NotReady is the total number of pods that
+	// are not ready. MoreWaiting is the number of groups that Waiting omits.
 	Waiting     []notReadyRow
 	NotReady    int
 	MoreWaiting int
-	// Rows are the pods that took longest to become ready.
+	// Rows lists the pods that took the longest to become ready.
 	Rows []startupRow
-	// NoCause says what a stage without a cause usually waits for.
+	// NoCause describes the usual causes of the displayed stages whose actual cause is unknown.
 	NoCause string
 	Pod     *podPanel
-	// ReadyOnly and NotReadyOnly are the twins of the two lists in the terminal.
+	// ReadyOnly and NotReadyOnly are the equivalent commands for Rows and Waiting.
 	ReadyOnly, NotReadyOnly string
-	// Histograms has the durations of each stage, and ByStage is the equivalent command.
+	// Histograms shows the distribution of each stage's duration. ByStage is the equivalent
+	// command.
 	Histograms []stageHistogram
 	ByStage    string
 }
 
-// stageKey is a stage in the legend.
+// stageKey is an entry in the legend of the stages' colors.
 type stageKey struct {
 	Number int
 	Text   string
 }
 
-// startupRow is a row of the table of start-ups.
+// startupRow shows the start-up of a pod.
 type startupRow struct {
 	view.Startup
 	Key, Href string
@@ -66,36 +69,36 @@ type startupRow struct {
 	Cause     string
 	Segments  []segment
 	Chosen    bool
-	Again     shownTime // when it became ready again
+	Again     shownTime // time at which the pod became ready again
 }
 
-// notReadyRow is pods of a workload that are not ready, for the same reason.
+// notReadyRow shows a group of pods of the same workload that are not ready for the same reason.
 type notReadyRow struct {
 	view.NotReady
-	Key, Href   string // of the pod that waits for longest
+	Key, Href   string // key and link of the pod that has been waiting the longest
 	Stage       string
 	Cause, Took string
 	Chosen      bool
 }
 
-// sinces are the periods into the past that the page can show.
+// sinces lists the periods into the past among which the user can choose.
 var sinces = []struct {
 	text string
 	time.Duration
 }{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}, {"all", 0}}
 
-// startups computes the start-ups of pods.
+// startups computes the start-ups of the pods that match the page's filters.
 type startups struct {
 	now     time.Time
 	local   *time.Location
 	address address
 	links   links
 	pods    []*corev1.Pod
-	// events reads the events about an object.
+	// events returns the events about the given object.
 	events func(ObjectRef) []corev1.Event
 }
 
-// podsPage builds the page of pod start-ups.
+// podsPage builds the page about pod start-ups.
 func podsPage(r *request) (*page, error) {
 	a, starts := r.address, r.startups()
 	d := &startupData{Problems: r.snapshot.problemsOf(podsKinds...), NoPods: r.snapshot.problem(podsKinds...), Filter: a.get("q"), Namespace: a.get("namespace")}
@@ -134,7 +137,7 @@ func podsPage(r *request) (*page, error) {
 	return &page{title: "Start-up", template: "pods", data: d, json: slowest, command: command, unknown: r.snapshot.unknown(podsKinds...)}, nil
 }
 
-// addWaiting adds the pods that are not ready, by workload and reason.
+// addWaiting adds the pods that are not ready, grouped by workload and by the reason why they wait.
 func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 	groups := view.NotReadyIn(all)
 	for i := range groups {
@@ -153,8 +156,8 @@ func (d *startupData) addWaiting(starts *startups, all []view.Startup) {
 	}
 }
 
-// noCauseText says what the stages usually wait for that are shown without a cause, "" if all have
-// theirs.
+// noCauseText describes the usual causes of the displayed stages whose actual cause is unknown. It
+// returns "" if all causes are known.
 func noCauseText(rows []startupRow) string {
 	var stages []string
 	for i := range rows {
@@ -173,8 +176,8 @@ func noCauseText(rows []startupRow) string {
 	return "Where nothing is named, neither the pod nor its events say what it waited for: " + strings.Join(stages, "; ") + "."
 }
 
-// within returns the start-ups of the pods that match the filters and were created within the given time; 0
-// means any time.
+// within returns the start-ups of the pods that match the filters and were created within the
+// period `since`; 0 means at any time. It leaves out terminated pods.
 func (u *startups) within(since time.Duration) []view.Startup {
 	list := []view.Startup{}
 	for _, pod := range u.pods {
@@ -188,15 +191,16 @@ func (u *startups) within(since time.Duration) []view.Startup {
 	return list
 }
 
-// slowest returns the rows of the pods that took longest to become ready, and how many are not.
+// slowest returns rows for the pods that took the longest to become ready, and the number of pods
+// that are not ready.
 func (u *startups) slowest(since time.Duration, top int) (rows []startupRow, notReady int) {
 	all := u.within(since)
 	ready := slices.DeleteFunc(slices.Clone(all), func(s view.Startup) bool { return !s.Ready })
 	return u.rows(view.Slowest(ready, top), 0), len(all) - len(ready)
 }
 
-// rows returns the rows of start-ups, on a common scale. Events are read for the first rows only, up to
-// explained.
+// rows returns rows for start-ups, on a common scale. It reads events only for the first few rows,
+// whose number is `explained`.
 func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	longest := int64(1)
 	for _, s := range list {
@@ -224,28 +228,28 @@ func (u *startups) rows(list []view.Startup, explained int) []startupRow {
 	return rows
 }
 
-// stageText returns the displayed name of a stage.
+// stageText returns the display name of a stage.
 func stageText(name podtimeline.StageName) string { return strings.ReplaceAll(string(name), "_", " ") }
 
-// podPanel is the data of the panel about a pod's start-up.
+// podPanel is the data of the panel with a pod's start-up.
 type podPanel struct {
 	view.Startup
 	Close   string
 	Command string
 	Took    string
 	Created shownTime
-	Again   shownTime // when it became ready again
+	Again   shownTime // time at which the pod became ready again
 	Stages  []stageRow
 }
 
-// stageRow is a stage in the waterfall.
+// stageRow shows a stage in the waterfall chart of a pod's start-up.
 type stageRow struct {
 	Text, At, Took, WaitedFor string
 	Bar                       segment
 	Done, Slowest, Estimated  bool
 }
 
-// panel returns the panel about a pod, nil if the pod does not exist.
+// panel returns the panel with a pod's start-up. It returns nil if the pod does not exist.
 func (u *startups) panel(key string) *podPanel {
 	namespace, name, _ := strings.Cut(key, "/")
 	if !u.address.shows(namespace) {

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// startedPod returns a pod that was created some minutes before noon, whose containers were ready
-// some seconds later and itself at another time; ready is 0 for a pod that is not.
+// startedPod returns a pod that was created the given number of minutes before noon. containers and
+// ready are the delays after which its containers and the pod itself became ready. If ready is 0,
+// the pod is not ready.
 func startedPod(name string, minutes int, containers, ready time.Duration) corev1.Pod {
 	created := noon.Add(-time.Duration(minutes) * time.Minute)
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(created)}}
@@ -37,7 +38,7 @@ func startedPod(name string, minutes int, containers, ready time.Duration) corev
 	return p
 }
 
-// ofReplicaSet makes a pod part of a Deployment.
+// ofReplicaSet sets the pod's owner to a ReplicaSet of the given Deployment.
 func ofReplicaSet(p corev1.Pod, deployment string) corev1.Pod {
 	yes := true
 	p.Labels = map[string]string{"pod-template-hash": "5d8f"}
@@ -45,8 +46,9 @@ func ofReplicaSet(p corev1.Pod, deployment string) corev1.Pod {
 	return p
 }
 
-// Pods that are not ready are a line for each workload and reason, and do not make the bars of the
-// others thin; a pod that only became ready again has taken until its containers were ready.
+// TestStartUpPage checks that pods that are not ready are shown in one row per workload and reason,
+// and do not affect the scale of the other bars. If a pod became ready again, its start-up ends
+// when its containers are ready.
 func TestStartUpPage(t *testing.T) {
 	pods := []corev1.Pod{startedPod("again", 50, time.Second, 40*time.Minute), startedPod("slow", 40, 16*time.Second, 16*time.Second)}
 	for i := range 3 {

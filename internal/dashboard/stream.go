@@ -15,20 +15,23 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of open streams. A browser has six connections for all tabs of a
-	// site, and some must remain for other requests.
+	// mostStreams is the maximum number of open streams. A browser opens at most six connections
+	// per site for all tabs, and some must remain for other requests.
 	mostStreams = 4
-	// coalesce is the time to wait for further changes before a page is sent.
+	// coalesce is the minimum pause between two versions of a page, in which further changes are
+	// collected.
 	coalesce = 300 * time.Millisecond
-	// longestPause is how long at most: a page that is much work is built less often.
+	// longestPause is the maximum pause between two versions of a page. The pause is proportional
+	// to the time spent on building the page.
 	longestPause = 10 * time.Second
-	// beat is the interval at which a page is sent again without changes, to update its times.
+	// beat is the interval at which a page is sent even without changes, to update the displayed
+	// times.
 	beat = 5 * time.Second
-	// writeLimit is the time limit for a client to read a version.
+	// writeLimit is the time limit for sending a version of a page to a client.
 	writeLimit = 10 * time.Second
 )
 
-// streams are the open streams, oldest first.
+// streams lists the open streams, oldest first.
 type streams struct {
 	most int
 	mu   sync.Mutex
@@ -42,7 +45,8 @@ type replaced struct{}
 // Error implements error.
 func (replaced) Error() string { return "another tab is kept up to date instead" }
 
-// add opens a stream, and closes the oldest if there are too many. The returned context ends with the stream.
+// add registers a stream. If there are too many, it closes the oldest. The returned context is
+// cancelled when the stream is closed.
 func (s *streams) add(ctx context.Context) (_ context.Context, remove func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	one := &stream{cancel}
@@ -68,7 +72,8 @@ func (s *Site) Streams() int {
 	return len(s.streams.open)
 }
 
-// serveStream sends a page, and sends it again at each change, until the client disconnects.
+// serveStream sends a page, and sends it again after each change of the objects, until the client
+// disconnects.
 func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 	path, query := strings.TrimPrefix(r.URL.Path, "/-/stream"), r.URL.Query()
 	build, _, found := route(path)
@@ -113,7 +118,7 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 		same := e.HTML == last
 		last = e.HTML
 		if same {
-			e.HTML = "" // Only the time, and whether the API server is reachable, have changed.
+			e.HTML = "" // Only the time or the reachability of the API server has changed, so omit the content.
 		}
 		if send("page", e) != nil {
 			return
@@ -122,12 +127,13 @@ func (s *Site) serveStream(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 	}
-	if _, ok := context.Cause(ctx).(replaced); ok { //nolint:errorlint // the cause is this value itself
+	if _, ok := context.Cause(ctx).(replaced); ok { //nolint:errorlint // the cause is not wrapped
 		_ = send("replaced", context.Cause(ctx).Error())
 	}
 }
 
-// await waits for the next change or beat, and at least for a pause. It returns false if the context ends.
+// await waits for the next change or beat, and then for the given pause. It returns false if ctx is
+// done.
 func await(ctx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Dimensions of a strip: its columns are 970 units wide in total, with starts above a base line and missed
-// ticks below it. Columns begin at full quarters of an hour, so the first begins before now, and there is one
-// more column at the end.
+// Dimensions of a strip. The columns have a total width of 970 units. Bars for starts extend above
+// a base line, and bars for missed ticks below it. Columns begin at full quarters of an hour, so
+// the first column begins before now, and there is an additional column at the end.
 const (
 	stripColumns = 97
 	stripWidth   = 970
@@ -27,27 +27,28 @@ const (
 	stripDown    = 22
 )
 
-// strip is a bar chart of the starts and misses of a forecast over time.
+// strip is a bar chart of a forecast: the starts, waiting restarts and missed ticks over time.
 type strip struct {
 	Columns []column
 	Hours   []hour
-	// Most is the number of starts in the highest column, and Each the duration of a column.
+	// Most is the largest number of starts or waiting restarts in a column. Each is the period that
+	// a column covers.
 	Most  int
 	Each  string
 	Title string
-	// Freezes has the periods in which a freeze is in force, in units.
+	// Freezes lists the periods of Freezes, in units of the strip.
 	Freezes []freezeSpan
-	// Clocks describes changes of daylight saving time.
+	// Clocks describes the daylight saving time changes within the strip.
 	Clocks []string
 }
 
-// freezeSpan is a period of a freeze on the strip.
+// freezeSpan is a Freeze's period on the strip chart, in the strip's units.
 type freezeSpan struct {
 	X, Width int64
 	Text     string
 }
 
-// addFreezes adds the freezes of all namespaces, without duplicates.
+// addFreezes adds the periods of all namespaces' Freezes, without duplicates.
 func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.Forecast, local *time.Location) {
 	seen := map[string]bool{}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
@@ -66,30 +67,30 @@ func (s *strip) addFreezes(byNamespace map[string][]period.Period, f *forecast.F
 	}
 }
 
-// column is a column of the strip: the starts and misses in its period.
+// column shows the starts and the missed ticks in a period.
 type column struct {
 	X, Width         int
-	Started, Waiting int // heights above the base line, in units
-	Missed           int // height below the base line
+	Started, Waiting int // heights above the base line in units
+	Missed           int // height below the base line in units
 	Title            string
 	Starts, Waits    int
-	// Miss is how many restarts miss or skip ticks, and MissedTicks how many ticks: of a workload that
-	// is never restarted there may be many.
+	// Miss is the number of restarts that miss or skip ticks. MissedTicks is the number of missed
+	// or skipped ticks, which can be large for a workload that is never restarted.
 	Miss, MissedTicks    int
 	StartedY, WaitY, Top int
 }
 
-// hour is a label below the strip, with a vertical line.
+// hour is a time label below the strip chart, with a vertical line.
 type hour struct {
 	X    int64
 	Text string
 }
 
-// Percent returns the position of the label, and Anchor its alignment, so that labels at the ends are not cut
-// off.
+// Percent returns the horizontal position of the label as a percentage.
 func (h hour) Percent() string { return fmt.Sprintf("%.1f%%", 100*float64(h.X)/stripWidth) }
 
-// Anchor returns the alignment of the label, see [hour.Percent].
+// Anchor returns the horizontal alignment of the label. Labels near the ends of the strip are
+// aligned so that they are not cut off.
 func (h hour) Anchor() string {
 	const edge = stripWidth * 4 / 100
 	switch {
@@ -101,7 +102,8 @@ func (h hour) Anchor() string {
 	return "middle"
 }
 
-// hoursOf returns about eight labels: full hours, and dates if the strip is long.
+// hoursOf returns about eight labels. They are full hours, or dates if the strip covers several
+// days.
 func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	step, format := 3, ""
 	switch span := f.Until.Sub(f.From); {
@@ -125,19 +127,19 @@ func hoursOf(f *forecast.Forecast, local *time.Location) []hour {
 	return hours
 }
 
-// unitOf returns the position of a time on the strip.
+// unitOf returns the horizontal position of a time, in units of the strip.
 func unitOf(f *forecast.Forecast, t time.Time) int64 {
 	from, each := columnsOf(f)
 	return min(stripWidth, max(0, int64(stripWidth*t.Sub(from).Seconds()/(stripColumns*each).Seconds())))
 }
 
-// columnsOf returns the beginning of the first column, and the duration of each column.
+// columnsOf returns the beginning of the first column, and the period that each column covers.
 func columnsOf(f *forecast.Forecast) (from time.Time, each time.Duration) {
 	each = f.Until.Sub(f.From) / (stripColumns - 1)
 	return f.From.Truncate(min(each, time.Hour)), each
 }
 
-// stripOf returns the strip of a forecast.
+// stripOf returns the strip of a forecast, with the periods of the given Freezes.
 func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *time.Location) *strip {
 	span := f.Until.Sub(f.From)
 	from, each := columnsOf(f)
@@ -173,7 +175,7 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 		s.Most = max(s.Most, s.Columns[i].Starts, s.Columns[i].Waits)
 		missed = max(missed, s.Columns[i].Miss)
 	}
-	missed = max(missed, s.Most) // Below the line the scale is the same as above it.
+	missed = max(missed, s.Most) // The bars below and above the base line have the same scale.
 	starts, misses := 0, 0
 	for i := range s.Columns {
 		c := &s.Columns[i]
@@ -193,8 +195,9 @@ func stripOf(f *forecast.Forecast, freezes map[string][]period.Period, local *ti
 	return s
 }
 
-// clockChanges describes the changes of daylight saving time within a period. All columns of a strip have the
-// same duration: an hour that occurs twice has its columns twice, and a skipped hour has none.
+// clockChanges describes the daylight saving time changes within a period. All columns of a strip
+// have the same duration, so a repeated hour has columns for both occurrences, and a skipped hour
+// has none.
 func clockChanges(from, until time.Time, local *time.Location) []string {
 	var list []string
 	for at := from; ; {
@@ -215,7 +218,8 @@ func clockChanges(from, until time.Time, local *time.Location) []string {
 	}
 }
 
-// height returns the height for a number: 0 for 0, and at least a visible minimum for other numbers.
+// height returns the height of a bar for n, such that `most` has the full height of `units`. It
+// returns 0 for 0, and at least a visible minimum otherwise.
 func height(n, most, units int) int {
 	if n == 0 {
 		return 0
@@ -223,17 +227,17 @@ func height(n, most, units int) int {
 	return max(3, n*units/most)
 }
 
-// herd is the minute in which the most restarts start.
+// herd is the minute with the most starts in a forecast.
 type herd struct {
 	Time  string
 	Count int
 	Names string
-	// Missed says how many ticks will be missed until the end of the forecast, and of which restarts; ""
-	// for none.
+	// Missed states the number of ticks that will be missed within the forecast, and the restarts
+	// that they belong to. It is "" if there are none.
 	Missed string
 }
 
-// herdOf returns the busiest minute of a forecast, nil if no restart starts.
+// herdOf returns the busiest minute of a forecast, or nil if no restart starts.
 func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	h := &herd{Missed: missedText(f)}
 	var at time.Time
@@ -256,7 +260,8 @@ func herdOf(f *forecast.Forecast, local *time.Location) *herd {
 	return h
 }
 
-// missedText says how many ticks will be missed, and of which restarts; "" for none.
+// missedText states the number of ticks that will be missed, and the restarts that they belong to.
+// It returns "" if there are none.
 func missedText(f *forecast.Forecast) string {
 	if f.Summary.Missed == 0 {
 		return ""

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// A strip has all ticks of a forecast, also those of its last minute.
+// TestStripHasAllTicks checks that the columns of a strip include all ticks of the forecast, even
+// those in its last minute.
 func TestStripHasAllTicks(t *testing.T) {
 	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour)}
 	starts := 0
@@ -39,8 +40,8 @@ func TestStripHasAllTicks(t *testing.T) {
 	}
 }
 
-// Below its line a strip has the same scale as above: a restart that misses all its ticks is a thin
-// line, and not as high as the herd of the night.
+// TestStripOfABrokenWorkload checks that bars above and below the base line have the same scale. A
+// single restart that misses all of its ticks must be a low bar, not as high as the busiest minute.
 func TestStripOfABrokenWorkload(t *testing.T) {
 	f := &forecast.Forecast{From: noon, Until: noon.Add(24 * time.Hour), Minutes: []forecast.Minute{{Time: noon.Add(time.Hour), Started: 40}}}
 	for i := range 24 * 60 {
@@ -60,8 +61,9 @@ func TestStripOfABrokenWorkload(t *testing.T) {
 	}
 }
 
-// In a night in which the clocks change, columns stay as long as they are: an hour that comes
-// twice is drawn twice, with its zone, one that is left out is not, and the change is named.
+// TestStripInANightOfAnotherClock checks a strip across a daylight saving time change, which the
+// strip must name. All columns have the same duration. A repeated hour has labels for both
+// occurrences, with their zones, and a skipped hour has none.
 func TestStripInANightOfAnotherClock(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -72,7 +74,7 @@ func TestStripInANightOfAnotherClock(t *testing.T) {
 		from   string
 		hours  string
 		clocks []string
-		// at is how the columns of a local time are named.
+		// at is the local time in the titles of some columns. want lists these titles.
 		at   string
 		want []string
 	}{
@@ -115,8 +117,8 @@ func TestStripInANightOfAnotherClock(t *testing.T) {
 	}
 }
 
-// The labels of a strip are full hours of the clock, at their place in it: what starts then is
-// right of the line.
+// TestStripHours checks that the labels are full hours at the correct position, and that an hour's
+// starts are to the right of its line.
 func TestStripHours(t *testing.T) {
 	from := noon.Add(-27*time.Minute + 7*time.Second)
 	for days, want := range map[int]string{
@@ -142,7 +144,8 @@ func TestStripHours(t *testing.T) {
 	}
 }
 
-// A lane has what waited and what took how long, by its trigger.
+// TestLane checks that a lane shows for how long each tick waited and its restart took, and that it
+// filters ticks by trigger.
 func TestLane(t *testing.T) {
 	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
 	record := func(trigger tidekeeperv1.Trigger, tick, start, end float64, outcome tidekeeperv1.Outcome) tidekeeperv1.RestartRecord {

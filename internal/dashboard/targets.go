@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// copies returns copies of the restarts, as a forecast modifies them.
+// copies returns copies of the ScheduledRestarts, because a forecast modifies its input.
 func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRestart {
 	copied := make([]*tidekeeperv1.ScheduledRestart, len(list))
 	for i, r := range list {
@@ -20,8 +20,8 @@ func copies(list []*tidekeeperv1.ScheduledRestart) []*tidekeeperv1.ScheduledRest
 	return copied
 }
 
-// targets returns the state of the target workloads. Workloads that the user may not read are left out, and
-// assumed to be healthy.
+// targets returns the state of each target workload. It omits workloads that the user is not
+// allowed to read. A forecast assumes that they are healthy.
 func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	targets := map[forecast.TargetKey]forecast.Target{}
 	for _, restart := range s.restarts() {
@@ -50,8 +50,8 @@ func (s *snapshot) targets() map[forecast.TargetKey]forecast.Target {
 	return targets
 }
 
-// addPodAges adds the creation time of the oldest pod in namespaces where a ScheduledRestart limits the age
-// of pods.
+// addPodAges adds the creation time of each workload's oldest pod in the namespaces with a
+// ScheduledRestart that limits the pods' age.
 func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 	limited := map[string]bool{}
 	for _, restart := range s.restarts() {
@@ -71,7 +71,7 @@ func (s *snapshot) addPodAges(targets map[forecast.TargetKey]forecast.Target) {
 	}
 }
 
-// targetOf returns the state of the target of a restart, nil if it does not exist.
+// targetOf returns the state of a restart's target workload, or nil if the workload does not exist.
 func (s *snapshot) targetOf(kind *workload.Kind, of *tidekeeperv1.ScheduledRestart) (*workload.State, error) {
 	for _, o := range s.objects[kind.Resource] {
 		if object, ok := o.(workload.Object); ok && object.GetNamespace() == of.Namespace && object.GetName() == of.Spec.TargetRef.Name {

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// unknownError is the error for numbers that cannot be computed because objects could not be read.
+// unknownError is the error for numbers that cannot be computed because some objects could not be
+// read.
 type unknownError struct {
 	why string
-	// forbidden is set if the user may not read the objects.
+	// forbidden is set if the user is not allowed to list the objects.
 	forbidden bool
 }
 
 func (e *unknownError) Error() string { return "not known: " + e.why }
 
-// status returns the HTTP status of the error.
+// status returns the HTTP status code for the error.
 func (e *unknownError) status() int {
 	if e.forbidden {
 		return http.StatusForbidden
@@ -26,8 +27,8 @@ func (e *unknownError) status() int {
 	return http.StatusServiceUnavailable
 }
 
-// unknown returns an error if any of the kinds could not be read. It names the command that checks for a
-// missing right.
+// unknown returns an error if any of the kinds could not be read. If the user lacks a permission,
+// the error includes the command to check it.
 func (s *snapshot) unknown(kinds ...string) error {
 	for _, kind := range kinds {
 		if why := s.problems[kind]; why != "" {
@@ -37,8 +38,8 @@ func (s *snapshot) unknown(kinds ...string) error {
 	return nil
 }
 
-// check returns the end of a sentence that names the command to check for a missing right; "" if no right is
-// missing.
+// check returns the end of a sentence, with the command to check a missing permission. It returns
+// "" if no permission is missing.
 func (s *snapshot) check(kind string) string {
 	if s.checks[kind] == "" {
 		return ""
@@ -46,16 +47,16 @@ func (s *snapshot) check(kind string) string {
 	return ", as " + s.checks[kind] + " shows"
 }
 
-// forecastKinds returns the kinds that a forecast depends on. Pods count only if a ScheduledRestart limits
-// their age, and namespaces only if there are freezes that may select them.
+// forecastKinds returns the kinds that the forecast depends on. It includes pods only if a
+// ScheduledRestart limits their age, and namespaces only if there are Freezes that may select them.
 func (s *snapshot) forecastKinds() []string {
 	return slices.DeleteFunc(slices.Clone(restartsKinds), func(kind string) bool {
 		return kind == kindPods && !s.limitsPodAge() || kind == kindNamespaces && len(s.objects[kindFreezes]) == 0
 	})
 }
 
-// forecastWithout names the kinds that a forecast could not take into account: freezes, namespaces, and
-// workloads, which are assumed to be healthy.
+// forecastWithout names the kinds that could not be read and that the forecast therefore does not
+// take into account: freezes, namespaces, and workloads, which are assumed to be healthy.
 func (s *snapshot) forecastWithout() string {
 	names := slices.DeleteFunc(s.forecastKinds(), func(kind string) bool { return kind == kindRestarts || s.problems[kind] == "" })
 	slices.Sort(names)

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// siteOf returns the site of a cluster with a restart and a Freeze, to a user who reads all kinds but
-// some.
+// siteOf returns the site of a cluster with a restart and a Deployment. Reading the kinds for which
+// refused returns true fails with the error `unread`.
 func siteOf(t *testing.T, unread error, refused func(kind string) bool) *Site {
 	t.Helper()
 	lists := map[string]struct{ object, list runtime.Object }{
@@ -54,14 +54,14 @@ func forbidden() error {
 	return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 }
 
-// zeros are the sentences about a cluster that has nothing.
+// zeros lists sentences that the pages of an empty cluster contain.
 var zeros = []string{
 	"There are no node pools", "No pod is pending", "Nothing will be missed", "No restart will start", ">None.<", "No pod was created", "No node to lose",
 	"0 restarts will start", "No scheduled restart", "None. A freeze", "No pod matches",
 }
 
-// A number that may not be read is said to be unknown in each section of each page, with the command
-// that shows the missing right; as data it is refused.
+// TestUnknownIsNotZero checks that every section of every page reports numbers as unknown if the
+// user lacks a permission, with the command to check the permission. The JSON data is an error.
 func TestUnknownIsNotZero(t *testing.T) {
 	s := siteOf(t, forbidden(), func(string) bool { return true })
 	for path, sections := range map[string]int{"/": 5, "/capacity": 3, "/restarts": 3, "/pods": 1} {
@@ -91,7 +91,8 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// A user who may read everything gets the sentences about nothing.
+// TestKnownIsZero checks that a user with all permissions sees the sentences about an empty
+// cluster.
 func TestKnownIsZero(t *testing.T) {
 	s := siteOf(t, nil, func(string) bool { return false })
 	for path, want := range map[string]string{
@@ -103,7 +104,8 @@ func TestKnownIsZero(t *testing.T) {
 	}
 }
 
-// A forecast without freezes or workloads promises nothing, and names what it is made without.
+// TestForecastWithoutFreezes checks that a forecast names the kinds that could not be read, Freezes
+// or workloads, and then does not claim that no ticks will be missed.
 func TestForecastWithoutFreezes(t *testing.T) {
 	s := siteOf(t, forbidden(), func(kind string) bool { return kind == kindFreezes || kind == "deployments" })
 	for _, path := range []string{"/", "/restarts"} {
@@ -114,7 +116,8 @@ func TestForecastWithoutFreezes(t *testing.T) {
 	}
 }
 
-// A kind that is not served is no missing right.
+// TestUnservedIsUnavailable checks that a kind that the cluster does not serve is not reported as a
+// missing permission.
 func TestUnservedIsUnavailable(t *testing.T) {
 	s := siteOf(t, apierrors.NewNotFound(schema.GroupResource{}, ""), func(kind string) bool { return kind == kindRestarts })
 	w := send(s, "GET", "/restarts.json", ourHost, bearer(testToken), "")
@@ -123,7 +126,8 @@ func TestUnservedIsUnavailable(t *testing.T) {
 	}
 }
 
-// The page of several clusters promises nothing of the clusters that it does not know.
+// TestFleetIsNotZero checks that a page about several clusters makes no claims about the clusters
+// that could not be read.
 func TestFleetIsNotZero(t *testing.T) {
 	blind, seeing := memberOf(siteOf(t, forbidden(), func(kind string) bool { return kind != kindNodes })), memberOf(siteOf(t, nil, func(string) bool { return false }))
 	blind.frame.about.Context, seeing.frame.about.Context = "blind", "seeing"
@@ -140,7 +144,8 @@ func TestFleetIsNotZero(t *testing.T) {
 	}
 }
 
-// A manager without leader election that has ended is noticed by a tick that is overdue.
+// TestOverdueTickShowsThatNoManagerRuns checks that an overdue tick is reported as evidence that no
+// manager is running, even if the manager ran without leader election.
 func TestOverdueTickShowsThatNoManagerRuns(t *testing.T) {
 	due := metav1.NewTime(noon.Add(-time.Hour))
 	for _, tc := range []struct {

@@ -28,14 +28,15 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fakeKind is a kind with a list, and watches that end with the context.
+// fakeKind is a kind with a fixed list of objects. Its watches report no events and end with their
+// context.
 type fakeKind struct {
 	mu       sync.Mutex
 	lists    int
 	watching int
 }
 
-// open returns how often the kind was listed, and how many watches are open.
+// open returns the number of list requests so far, and the number of open watches.
 func (f *fakeKind) open() (lists, watching int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,10 +70,10 @@ func (f *fakeKind) kind(name string, object runtime.Object, list runtime.Object,
 	}
 }
 
-// unsupported is a source without streaming lists.
+// unsupported is a source that does not support streaming lists.
 type unsupported struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported tells the reflector to list.
+// IsWatchListSemanticsUnSupported makes the reflector send a list request before it watches.
 func (unsupported) IsWatchListSemanticsUnSupported() bool { return true }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -85,8 +86,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	})
 }
 
-// One list and one watch for each kind, however many pages need it, and none a minute after the
-// last.
+// TestWatchesEndWithTheLastViewer checks that each kind is listed and watched only once, regardless
+// of the number of pages. The watches end within a minute after the last page was closed.
 func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	now := noon
 	var clock sync.Mutex
@@ -108,7 +109,7 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 		t.Errorf("pods were listed %d times, and no page needs them", lists)
 	}
 	later(idleLimit - time.Second)
-	first, second := w.hold([]string{"nodes"}), w.hold([]string{"nodes"}) // open pages
+	first, second := w.hold([]string{"nodes"}), w.hold([]string{"nodes"}) // two open pages
 	first()
 	later(10 * idleLimit)
 	if w.EndIdle() != 1 {
@@ -129,8 +130,9 @@ func TestWatchesEndWithTheLastViewer(t *testing.T) {
 	}
 }
 
-// What was refused, or is not served, is asked for again after a while, but not in an outage:
-// each page would wait for the answer.
+// TestRefusalsAreAskedForAgain checks that a kind that was refused or is not served is requested
+// again after some time, except during an outage, when each page would have to wait for the
+// response.
 func TestRefusalsAreAskedForAgain(t *testing.T) {
 	for _, lost := range []string{"", "connection refused"} {
 		var f fakeKind
@@ -147,7 +149,8 @@ func TestRefusalsAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// What may not be listed is said in its place, and is not 0; the rest is shown.
+// TestWithoutTheRightToListPods checks that a page reports the missing permission to list pods
+// instead of showing 0 pods, and still shows the rest.
 func TestWithoutTheRightToListPods(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", fmt.Errorf("no"))
 	pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
@@ -174,7 +177,8 @@ func TestWithoutTheRightToListPods(t *testing.T) {
 	}
 }
 
-// Names and messages are text, whatever is in them.
+// TestHostileTextIsText checks that names and messages from the cluster are displayed verbatim,
+// even if they contain markup.
 func TestHostileTextIsText(t *testing.T) {
 	for _, text := range []string{`<img src=x onerror=alert(1)>`, `"><script>alert(1)</script>`, "\u202egpj.exe", strings.Repeat("a", 253), `javascript:alert(1)`, "{{.}}", "'-alert(1)-'"} {
 		pool := tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: text}}

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// aPod returns a ready pod of the Deployment web, changed.
+// aPod returns a ready pod of the Deployment web, modified by the given functions.
 func aPod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +48,8 @@ func deletedAt(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: at} }
 }
 
-// aBudget returns a budget for the pods of web, 2 of whose 3 pods must be healthy.
+// aBudget returns a PodDisruptionBudget for the Deployment web that requires 2 of 3 pods to be
+// healthy.
 func aBudget(name string, healthy, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -204,7 +205,8 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// Refusals of pods that are alike are one blocker, whatever their names.
+// TestRefusals checks that rejected evictions of pods of the same workload are grouped, even though
+// their messages contain different pod names.
 func TestRefusals(t *testing.T) {
 	got := Refusals([]Refusal{{aPod("b"), `pods "b" is held`}, {aPod("a"), `pods "a" is held`}, {aPod("c"), "timeout"}})
 	want := []Blocker{

@@ -16,17 +16,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// budgets are the PodDisruptionBudgets of each namespace, with their selectors.
+// budgets maps each namespace to its PodDisruptionBudgets.
 type budgets map[string][]selecting
 
-// selecting is a budget with its selector.
+// selecting is a PodDisruptionBudget together with its parsed selector.
 type selecting struct {
 	*policyv1.PodDisruptionBudget
 	selector labels.Selector
 }
 
-// budgetsOf returns the budgets by namespace. A budget whose selector is invalid applies to no pod; an empty
-// selector selects all pods of the namespace.
+// budgetsOf groups PodDisruptionBudgets by namespace. PodDisruptionBudgets with an invalid selector
+// are left out. An empty selector selects all pods of the namespace.
 func budgetsOf(list []policyv1.PodDisruptionBudget) budgets {
 	all := budgets{}
 	for i := range list {
@@ -38,11 +38,11 @@ func budgetsOf(list []policyv1.PodDisruptionBudget) budgets {
 	return all
 }
 
-// refusal returns the blocker of a pod that a PodDisruptionBudget does not let go now; nil if there is none.
-// The rules are those of the Eviction API in the API server.
+// refusal returns the blocker of a pod whose eviction the PodDisruptionBudgets currently do not
+// allow, or nil if they allow it. It follows the rules of the Eviction API.
 func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	if pod.Status.Phase == corev1.PodPending {
-		return nil // evicted without a look at budgets
+		return nil // the API server evicts pending pods regardless of PodDisruptionBudgets
 	}
 	var of []*policyv1.PodDisruptionBudget
 	for _, budget := range b[pod.Namespace] {
@@ -67,7 +67,8 @@ func (b budgets) refusal(pod *corev1.Pod) *Blocker {
 	}
 }
 
-// refusalBy returns the blocker of a pod by its only budget; nil if the budget lets it go.
+// refusalBy returns the blocker of a pod that is selected by a single PodDisruptionBudget, or nil
+// if the PodDisruptionBudget allows the eviction.
 func refusalBy(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) *Blocker {
 	s := &budget.Status
 	if !pods.IsConditionTrue(pod, corev1.PodReady) {

@@ -12,15 +12,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Volumes has the PersistentVolumes of claims, and the nodes that could use them.
+// Volumes holds the PersistentVolumes bound to claims, and the nodes that may be able to use them.
 type Volumes struct {
-	// Of has the PersistentVolume of each bound claim, by namespace and name of the claim.
+	// Of maps the namespace and name of each bound claim to the claim's PersistentVolume.
 	Of map[[2]string]*corev1.PersistentVolume
-	// Nodes are all nodes of the cluster.
+	// Nodes lists all nodes of the cluster.
 	Nodes []*corev1.Node
 }
 
-// blockers returns a blocker for each volume of a pod that no other node can use.
+// blockers returns a blocker for each of the pod's PersistentVolumes that no other node can use.
 func (v *Volumes) blockers(node *corev1.Node, pod *corev1.Pod) (all []Blocker) {
 	for i := range pod.Spec.Volumes {
 		claim := pod.Spec.Volumes[i].PersistentVolumeClaim
@@ -40,7 +40,8 @@ func (v *Volumes) blockers(node *corev1.Node, pod *corev1.Pod) (all []Blocker) {
 	return all
 }
 
-// usableElsewhere reports whether a node that takes new pods, other than the given one, can use the volume.
+// usableElsewhere reports whether the volume can be used on any other node that is ready and
+// schedulable.
 func (v *Volumes) usableElsewhere(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	for _, other := range v.Nodes {
 		if other.Name == node.Name || other.Spec.Unschedulable || !nodes.IsReady(other) {

@@ -9,31 +9,32 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound the number of requests to the API server that the users of a namespace can
-// cause.
+// Limits bound the number of API requests that the users of a namespace can cause.
 type Limits struct {
-	// PerSecond is the number of requests that a namespace gets each second, and Burst the
-	// maximum number of unused requests that it keeps.
+	// PerSecond is the average number of API requests that a namespace may send per second. Burst
+	// is the maximum number of unused requests that a namespace can accumulate.
 	PerSecond float64
 	Burst     int
 }
 
-// Use is the use of shared resources by a namespace.
+// Use is the amount of the manager's shared resources that a namespace has used.
 type Use struct {
-	// Requests is the number of requests sent to the API server.
+	// Requests is the number of requests that were sent to the API server.
 	Requests float64
-	// WorkerSeconds is the time that workers have spent on the namespace, in seconds.
+	// WorkerSeconds is the time that workers have spent on reconciling objects of the namespace, in
+	// seconds.
 	WorkerSeconds float64
-	// Deferred is the number of reconciles that were deferred because the namespace had used up
-	// its requests.
+	// Deferred is the number of reconciles that were deferred because the namespace had exhausted
+	// its API request limit.
 	Deferred float64
 }
 
-// account is the account of a namespace.
+// account tracks the API request limit and the recent resource use of a namespace.
 type account struct {
 	requests *rate.Limiter
 	recent   window
-	// told is the time of the last event that says that the requests are used up.
+	// told is the time of the last event that reported that the namespace had exhausted its API
+	// request limit.
 	told time.Time
 }
 
@@ -41,14 +42,14 @@ func newAccount(l Limits) *account {
 	return &account{requests: rate.NewLimiter(rate.Limit(l.PerSecond), l.Burst)}
 }
 
-// charge records a sent request, even if the namespace could not afford it, since a running
-// reconcile is not interrupted.
+// charge counts an API request that was sent. The balance of requests may become negative, since a
+// running reconcile is not interrupted.
 func (a *account) charge(now time.Time) {
 	a.requests.ReserveN(now, 1)
 	a.recent.at(now).Requests++
 }
 
-// wait returns the time until the namespace may send a request; 0 if it may send one now.
+// wait returns the time until the namespace may begin another reconcile; 0 if it may begin one now.
 func (a *account) wait(now time.Time) time.Duration {
 	missing := 1 - a.requests.TokensAt(now)
 	if missing < rounding {
@@ -57,49 +58,52 @@ func (a *account) wait(now time.Time) time.Duration {
 	return time.Duration(missing/float64(a.requests.Limit())*float64(time.Second)) + 1
 }
 
-// rounding is the part of a token that may be missing, in floating point numbers, when the time for a
-// whole token has passed.
+// rounding is the tolerated deficit of the balance, as a fraction of a request. After the time for
+// a complete request has passed, floating point errors can leave the balance slightly below 1.
 const rounding = 1e-6
 
-// toldFor is the time during which no second event says that a namespace has used up its requests.
+// toldFor is the minimum time between two events that report that a namespace has exhausted its API
+// request limit.
 const toldFor = 10 * time.Minute
 
-// isTold reports whether there is a recent event that says that the requests are used up.
+// isTold reports whether an event was recorded within the last toldFor because the namespace had
+// exhausted its API request limit.
 func (a *account) isTold(now time.Time) bool {
 	return !a.told.IsZero() && !now.Before(a.told) && now.Sub(a.told) < toldFor
 }
 
-// isIdle reports whether the account can be closed without losing information.
+// isIdle reports whether the account can be dropped without losing information.
 func (a *account) isIdle(now time.Time) bool {
 	return a.requests.TokensAt(now) >= float64(a.requests.Burst()) && a.recent.sum(now) == Use{} && !a.isTold(now)
 }
 
-// windowMinutes is the number of minutes that the metrics cover: the current minute, which has
-// just begun, and the minutes before it.
+// windowMinutes is the number of minutes that the usage metrics cover, including the current,
+// incomplete minute.
 const windowMinutes = 5
 
-// window adds up the use in the last minutes.
+// window is a ring buffer that records the resource use in each of the last windowMinutes minutes.
 type window struct {
 	minutes [windowMinutes]Use
-	// last is the minute of the last use, counted since 1970.
+	// last is the latest minute in the window, as minutes since 1970.
 	last int64
 }
 
-// at returns the use in the minute of the given time, for updates.
+// at returns a pointer to the use in the minute of the given time, for the caller to update.
 func (w *window) at(now time.Time) *Use {
 	minute := now.Unix() / 60
 	if minute < w.last-1 {
 		*w = window{last: minute} // The clock was set back.
 	}
 	for w.last < minute {
-		// After a pause of many minutes, all of them are cleared.
+		// After a pause that is longer than the window, only the window's own minutes need to be
+		// cleared.
 		w.last = max(w.last+1, minute-windowMinutes+1)
 		w.minutes[w.last%windowMinutes] = Use{}
 	}
 	return &w.minutes[w.last%windowMinutes]
 }
 
-// sum returns the use in the last minutes.
+// sum returns the total use during the window.
 func (w *window) sum(now time.Time) Use {
 	w.at(now)
 	var sum Use

@@ -20,26 +20,27 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Controller describes a controller of namespaced objects.
+// Controller configures a controller of namespaced objects for [Complete].
 type Controller[R comparable] struct {
-	// Options are controller-runtime's options.
+	// Options are passed to controller-runtime.
 	Options controller.TypedOptions[R]
-	// NamespaceOf returns the namespace of a request.
+	// NamespaceOf returns the namespace of a reconcile request.
 	NamespaceOf func(R) string
-	// ObjectOf returns an object with the kind, the namespace and the name of the object that a request
-	// is about.
+	// ObjectOf returns an empty object with the kind, namespace and name of the object to be
+	// reconciled for a request.
 	ObjectOf func(R) client.Object
-	// Deferred, if not nil, is called when a reconcile is deferred. It sends no requests, and
-	// releases resources that namespaces share, which must not stay reserved during the wait.
+	// Deferred, if not nil, is called when a reconcile is deferred. It must release resources that
+	// namespaces share, so that they are not reserved during the wait, and must not send API
+	// requests.
 	Deferred func(context.Context, R)
 }
 
-// OfRequest returns the namespace of a request of the common type.
+// OfRequest returns the namespace of a [reconcile.Request]. Most controllers use it as NamespaceOf.
 func OfRequest(r reconcile.Request) string { return r.Namespace }
 
-// Complete builds a controller whose workers and requests to the API server are shared fairly
-// among namespaces. Controllers of namespaced objects must be built with it, and not with the
-// builder itself.
+// Complete builds a controller that shares its workers and API requests fairly among namespaces.
+// Controllers of namespaced objects must be built with Complete instead of the builder's own
+// method.
 func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Controller[R], inner reconcile.TypedReconciler[R]) error {
 	shared, ok := mgr.(interface{ Shares() *Shares })
 	if !ok {
@@ -57,7 +58,8 @@ func Complete[R comparable](mgr ctrl.Manager, b *builder.TypedBuilder[R], c Cont
 	})
 }
 
-// Reconciler calls another reconciler, and charges the namespace of each request.
+// Reconciler calls an inner reconciler, and charges its API requests and running time to the
+// namespace of the reconciled object.
 type Reconciler[R comparable] struct {
 	inner    reconcile.TypedReconciler[R]
 	shares   *Shares
@@ -66,8 +68,8 @@ type Reconciler[R comparable] struct {
 	of       Controller[R]
 }
 
-// Reconcile implements [reconcile.TypedReconciler]. A namespace that has used up its requests
-// waits in the queue, and not in a worker.
+// Reconcile implements [reconcile.TypedReconciler]. If the namespace has exhausted its API request
+// limit, the reconcile request is queued again without occupying a worker.
 func (r *Reconciler[R]) Reconcile(ctx context.Context, request R) (ctrl.Result, error) {
 	namespace := r.of.NamespaceOf(request)
 	if wait := r.shares.wait(namespace); wait > 0 {
@@ -83,15 +85,15 @@ func (r *Reconciler[R]) Reconcile(ctx context.Context, request R) (ctrl.Result, 
 	return r.inner.Reconcile(With(ctx, namespace), request)
 }
 
-// tell records an event about a deferred object, unless a recent event about an object of the namespace
-// says the same: an event for each object would itself be more requests than the namespace has.
+// tell records an event about a deferred object, unless an event was recently recorded in the same
+// namespace. An event per object would itself exceed the namespace's API request limit.
 func (r *Reconciler[R]) tell(ctx context.Context, namespace string, request R) {
 	if r.shares.isTold(namespace) {
 		return
 	}
 	o := r.of.ObjectOf(request)
 	if err := r.cache.Get(ctx, client.ObjectKeyFromObject(o), o, client.UnsafeDisableDeepCopy); err != nil || !r.shares.tell(namespace) {
-		return // An event about another object of the namespace already says so.
+		return // Another worker has just recorded the event, or the object was deleted.
 	}
 	r.recorder.Eventf(o, nil, corev1.EventTypeWarning, tidekeeperv1.EventRequestsUsedUp, "Reconcile",
 		"the objects of this namespace have used up their requests to the API server (%g per second, %d at once), and are served as the clock gives some back: fewer changes, or fewer objects that fail, help",

@@ -1,20 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fairness divides two resources of the manager among namespaces: the time of its
-// workers, and the requests to the API server that users of a namespace can cause. No namespace
-// can use more than its share while others wait, however many objects it has and however often
-// these change or fail. Used requests come back with time alone.
+// Package fairness divides two resources of the manager among namespaces: the time of its workers,
+// and the API requests that users of a namespace can cause. While other namespaces wait, no
+// namespace can use more than its share, regardless of the number of its objects, their changes and
+// their failures. A namespace can send a limited number of API requests per second.
 //
-// A controller of namespaced objects is built with [Complete], and needs nothing else: the
-// requests of a reconcile are charged to its namespace by way of the reconcile's context,
-// whichever client sends them.
+// A controller of namespaced objects only needs to be built with [Complete]: API requests are
+// charged to the namespace in the reconcile's context, regardless of the client that sends them.
 //
-//	turns.go       the order in which namespaces get workers: pure
-//	queue.go       the queue of a controller, in that order
-//	account.go     the use and the limits of a namespace: pure
+//	turns.go       the order in which namespaces get workers; no clock or goroutines
+//	queue.go       the controller's work queue, in that order
+//	account.go     the resource use and the limits of a namespace; no clock or goroutines
 //	shares.go      the accounts of all namespaces
-//	requests.go    charges requests of reconciles, and events
+//	requests.go    charges API requests and events to namespaces
 //	controller.go  builds controllers
-//	metrics.go     the metrics of use by namespace
+//	metrics.go     the metrics of resource use by namespace
 package fairness

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Rows is the maximum number of namespaces with a series of their own in a metric. The number
-// of namespaces is up to users, and a metric must not grow with it.
+// Rows is the maximum number of namespaces with their own series in a metric, since the number of
+// series must not grow with the number of namespaces that users create.
 const Rows = 20
 
-// gauges are the metrics of use by namespace.
+// gauges lists the metrics of resource use by namespace.
 var gauges = []struct {
 	desc  *prometheus.Desc
 	value func(Use) float64
@@ -31,7 +31,8 @@ func describe(name, used string) *prometheus.Desc {
 		used, windowMinutes, Rows), []string{"namespace"}, nil)
 }
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers the metrics of this package without values, so that docs/reference can
+// list them.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	return registry.Register(&Shares{})
 }
@@ -57,8 +58,8 @@ func (s *Shares) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// Collect sends a gauge with the label namespace for the [Rows] namespaces with the highest
-// values, and the sum of the others for the empty namespace.
+// Collect sends one gauge for each of the [Rows] namespaces with the highest values, labeled with
+// the namespace, and one gauge with an empty label for the sum of all other namespaces.
 func Collect(metrics chan<- prometheus.Metric, desc *prometheus.Desc, values map[string]float64) {
 	type row struct {
 		namespace string

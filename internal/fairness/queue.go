@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Queue is the queue of a controller, in the order of turns. Otherwise it works like
-// client-go's: a request is in the queue once, is processed by at most one worker at a time,
-// and can be added after a delay or rate-limited.
+// Queue is the work queue of a controller. It hands out requests in the order of [turns]. Otherwise
+// it works like client-go's queues: a request is in the queue at most once, is processed by at most
+// one worker at a time, and can be added with a delay or a rate limit.
 //
-// It implements [priorityqueue.PriorityQueue].
+// Queue implements [priorityqueue.PriorityQueue].
 type Queue[R comparable] struct {
 	workqueue.TypedRateLimitingInterface[R]
 	turns *turns[R]
 }
 
-// newQueue returns a queue for a number of workers.
+// newQueue returns a queue for the given number of workers.
 func newQueue[R comparable](name string, workers int, limiter workqueue.TypedRateLimiter[R], namespaceOf func(R) string) *Queue[R] {
 	t := newTurns(workers, namespaceOf)
 	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[R]{Name: name, Queue: t})
@@ -61,8 +61,8 @@ func (q *Queue[R]) Get() (r R, shutdown bool) {
 	return r, shutdown
 }
 
-// GetWithPriority implements [priorityqueue.PriorityQueue]. Requests that still wait when the
-// queue is shut down are left to the next leader.
+// GetWithPriority implements [priorityqueue.PriorityQueue]. After a shutdown it returns no more
+// requests, so that the next leader processes the waiting requests.
 func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	if r, shutdown = q.TypedRateLimitingInterface.Get(); shutdown {
 		return r, 0, true
@@ -74,10 +74,11 @@ func (q *Queue[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	return r, q.turns.priority(r), false
 }
 
-// Done implements [workqueue.TypedInterface]. The calling worker then asks for the next
-// request, which may be from a namespace that could not get a worker until now.
+// Done implements [workqueue.TypedInterface]. It frees a worker for requests that wait because
+// their namespace uses too many workers: the calling worker gets the next request afterwards.
 func (q *Queue[R]) Done(r R) {
-	// end comes first, because Done pushes a request again at once if it was added meanwhile.
+	// end must be called first, because Done pushes the request again if it was added during
+	// processing.
 	q.turns.end(r)
 	q.TypedRateLimitingInterface.Done(r)
 }

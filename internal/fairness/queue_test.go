@@ -18,7 +18,8 @@ func testQueue(workers int) *Queue[string] {
 	return newQueue("", workers, workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Hour), of)
 }
 
-// The queue hands requests out by turns, also those that come after a delay, with their priority.
+// TestQueue checks that the queue hands out all requests in turns and with their priority,
+// including requests that were added with a delay.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue(1)
@@ -31,7 +32,7 @@ func TestQueue(t *testing.T) {
 		q.AddAfter("b/0", time.Minute)
 		q.AddWithOpts(priorityqueue.AddOpts{After: time.Minute, Priority: new(-100)}, "c/0")
 		q.AddRateLimited("d/0")
-		time.Sleep(2 * time.Minute) // sleep: by the clock of the bubble
+		time.Sleep(2 * time.Minute) // sleep: uses the clock of the synctest bubble
 		var got []string
 		for range 6 {
 			r, priority, _ := q.GetWithPriority()
@@ -47,7 +48,8 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// A request that is added while a worker has it comes again, and is not handed out twice.
+// TestQueueOfOneThatRuns checks that a request that is added during its processing is handed out
+// again only after Done was called for it.
 func TestQueueOfOneThatRuns(t *testing.T) {
 	q := testQueue(2)
 	defer q.ShutDown()
@@ -63,8 +65,8 @@ func TestQueueOfOneThatRuns(t *testing.T) {
 	}
 }
 
-// Workers that a namespace leaves free get the requests of another one at once, and their own when
-// some are done.
+// TestQueueWakesWorkers checks that idle workers immediately get requests of a second namespace,
+// and that they get more requests of the first namespace once some of its requests are done.
 func TestQueueWakesWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue(4)

@@ -14,14 +14,14 @@ import (
 
 type namespaceKey struct{}
 
-// With returns a context whose requests to the API server are charged to a namespace.
+// With returns a context whose API requests are charged to the given namespace.
 func With(ctx context.Context, namespace string) context.Context {
 	return context.WithValue(ctx, namespaceKey{}, namespace)
 }
 
-// Transport charges each request that is sent on behalf of a namespace, including retries by a
-// client. It delays no request: a namespace that has used up its requests waits before its next
-// reconcile.
+// Transport charges each API request to the namespace in the request's context, including a
+// client's retries. It delays no request; instead, the next reconcile is deferred if the namespace
+// has exhausted its API request limit.
 func (s *Shares) Transport(next http.RoundTripper) http.RoundTripper { return &transport{next, s} }
 
 type transport struct {
@@ -40,8 +40,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements [k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper].
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// Recorder charges each event to the namespace of the object that it is about, because
-// client-go sends events later, without the context of a reconcile.
+// Recorder charges each event to the namespace of the object that it regards. client-go sends
+// events later, without the context of the reconcile, so [Shares.Transport] cannot charge them.
 func (s *Shares) Recorder(inner events.EventRecorder) events.EventRecorder {
 	return &recorder{inner, s}
 }

@@ -10,37 +10,37 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minSweep is the minimum of sweepAt.
+// minSweep is the lower bound of [Shares.sweepAt].
 const minSweep = 100
 
-// Shares has an account for each namespace with any use in the last minutes.
+// Shares holds an account for each namespace that has recently sent API requests or used workers.
 type Shares struct {
 	limits Limits
 	clock  clock.PassiveClock
 
 	mu       sync.Mutex
 	accounts map[string]*account
-	// sweepAt is the number of accounts at which idle accounts are closed.
+	// sweepAt is the number of accounts at which the accounts of idle namespaces are dropped.
 	sweepAt int
 }
 
-// New returns shares without any use.
+// New returns Shares without any accounts.
 func New(l Limits, c clock.PassiveClock) *Shares {
 	return &Shares{limits: l, clock: c, accounts: map[string]*account{}, sweepAt: minSweep}
 }
 
-// charge charges a namespace with a request.
+// charge adds an API request to the use of a namespace.
 func (s *Shares) charge(namespace string) {
 	s.on(namespace, func(a *account, now time.Time) { a.charge(now) })
 }
 
-// work charges a namespace with the time of a worker.
+// work adds the given worker time to the use of a namespace.
 func (s *Shares) work(namespace string, spent time.Duration) {
 	s.on(namespace, func(a *account, now time.Time) { a.recent.at(now).WorkerSeconds += spent.Seconds() })
 }
 
-// wait returns the time for which a reconcile is deferred because the namespace has used up its
-// requests; 0 if it has not.
+// wait returns the time by which a reconcile must be deferred because its namespace has exhausted
+// its API request limit, and counts the deferral. It is 0 if the reconcile may begin now.
 func (s *Shares) wait(namespace string) (wait time.Duration) {
 	s.on(namespace, func(a *account, now time.Time) {
 		if wait = a.wait(now); wait > 0 {
@@ -50,14 +50,16 @@ func (s *Shares) wait(namespace string) (wait time.Duration) {
 	return wait
 }
 
-// isTold reports whether there is a recent event that says that a namespace has used up its requests.
+// isTold reports whether an event was recently recorded because the namespace had exhausted its API
+// request limit.
 func (s *Shares) isTold(namespace string) (told bool) {
 	s.on(namespace, func(a *account, now time.Time) { told = a.isTold(now) })
 	return told
 }
 
-// tell reports whether an event is to say that a namespace has used up its requests: to one caller within
-// toldFor, however many of its objects wait.
+// tell reports whether the caller should record an event because the namespace has exhausted its
+// API request limit. It returns true to a single caller within toldFor, regardless of the number of
+// deferred objects.
 func (s *Shares) tell(namespace string) (tell bool) {
 	s.on(namespace, func(a *account, now time.Time) {
 		if tell = !a.isTold(now); tell {
@@ -67,7 +69,7 @@ func (s *Shares) tell(namespace string) (tell bool) {
 	return tell
 }
 
-// on calls do with the account of a namespace.
+// on calls do with the account of a namespace and the current time, while holding the lock.
 func (s *Shares) on(namespace string, do func(*account, time.Time)) {
 	now := s.clock.Now()
 	s.mu.Lock()
@@ -81,7 +83,7 @@ func (s *Shares) on(namespace string, do func(*account, time.Time)) {
 	do(a, now)
 }
 
-// sweep closes the accounts of idle namespaces if there are many.
+// sweep drops the accounts of idle namespaces once there are sweepAt accounts.
 func (s *Shares) sweep(now time.Time) {
 	if len(s.accounts) < s.sweepAt {
 		return
@@ -94,7 +96,7 @@ func (s *Shares) sweep(now time.Time) {
 	s.sweepAt = max(minSweep, 2*len(s.accounts))
 }
 
-// used returns the use by each namespace in the last minutes.
+// used returns the resource use in the last windowMinutes minutes, by namespace.
 func (s *Shares) used() map[string]Use {
 	now := s.clock.Now()
 	s.mu.Lock()

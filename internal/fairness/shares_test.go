@@ -30,8 +30,8 @@ func testShares(l Limits) (*Shares, *clocktesting.FakePassiveClock) {
 	return New(l, c), c
 }
 
-// A namespace that has used up its requests waits for the clock, and for nothing else; others do
-// not wait.
+// TestShareIsGivenBack checks that a namespace that has exhausted its API request limit has to wait
+// until enough time has passed, and that other namespaces do not wait.
 func TestShareIsGivenBack(t *testing.T) {
 	s, c := testShares(Limits{PerSecond: 2, Burst: 10})
 	for range 20 {
@@ -51,8 +51,9 @@ func TestShareIsGivenBack(t *testing.T) {
 	}
 }
 
-// Whatever a namespace does, of its reconciles that send a number of requests each no more begin
-// than its share allows, and all of them do as time passes.
+// TestShareIsKept checks for random sequences of reconciles that a namespace sends no more API
+// requests than its limits allow, apart from the reconcile in progress, and that a deferred
+// reconcile may begin after its wait.
 func TestShareIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Limits{PerSecond: float64(rapid.IntRange(1, 50).Draw(t, "rate")), Burst: rapid.IntRange(1, 100).Draw(t, "burst")}
@@ -87,7 +88,7 @@ func TestShareIsKept(t *testing.T) {
 	})
 }
 
-// Accounts of namespaces that are idle are closed, and the others are not.
+// TestAccountsAreClosed checks that only the accounts of idle namespaces are dropped.
 func TestAccountsAreClosed(t *testing.T) {
 	s, c := testShares(Limits{PerSecond: 1, Burst: 100})
 	for range 100_000 {
@@ -120,8 +121,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Requests are charged to the namespace of the reconcile that sends them, events to that of their
-// object, and what the manager does for itself to none.
+// TestWhoIsCharged checks that API requests are charged to the namespace of the reconcile that
+// sends them, that events are charged to the namespace of their object, and that the manager's
+// other requests are charged to no namespace.
 func TestWhoIsCharged(t *testing.T) {
 	s, _ := testShares(Limits{PerSecond: 1, Burst: 1})
 	sent := 0
@@ -131,7 +133,7 @@ func TestWhoIsCharged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := transport.RoundTrip(request); err == nil { //nolint:bodyclose // There is no response.
+		if _, err := transport.RoundTrip(request); err == nil { //nolint:bodyclose // The transport returns an error instead of a response.
 			t.Error("the error of the request is lost")
 		}
 	}
@@ -149,8 +151,8 @@ func TestWhoIsCharged(t *testing.T) {
 	}
 }
 
-// A reconcile whose namespace has used up its requests is put off without a worker, and what it
-// shares is given back meanwhile; those of other namespaces run.
+// TestReconciler checks that a reconcile is deferred and Deferred is called if the namespace has
+// exhausted its API request limit, and that reconciles of other namespaces still run.
 func TestReconciler(t *testing.T) {
 	s, c := testShares(Limits{PerSecond: 1, Burst: 10})
 	var ran, deferred []string
@@ -160,7 +162,7 @@ func TestReconciler(t *testing.T) {
 			ran = append(ran, request)
 			for range 20 {
 				_, _ = s.Transport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, http.ErrHandlerTimeout })).
-					RoundTrip((&http.Request{}).WithContext(ctx)) //nolint:bodyclose // There is no response.
+					RoundTrip((&http.Request{}).WithContext(ctx)) //nolint:bodyclose // The transport returns an error instead of a response.
 			}
 			c.SetTime(c.Now().Add(2 * time.Second))
 			return ctrl.Result{}, nil
@@ -191,7 +193,8 @@ func TestReconciler(t *testing.T) {
 	}
 }
 
-// The metrics name the namespaces that use most, and no more of them.
+// TestMetrics checks that each metric has a series only for the Rows namespaces with the highest
+// use, and one series for the sum of the other namespaces.
 func TestMetrics(t *testing.T) {
 	s, _ := testShares(Limits{PerSecond: 1, Burst: 1000})
 	for i := range Rows + 5 {

@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// newTeller returns a reconciler of ConfigMaps with many of them in two namespaces, and its events.
+// newTeller returns a reconciler of 20 ConfigMaps in each of two namespaces, and the recorder of
+// its events.
 func newTeller(s *Shares) (*Reconciler[reconcile.Request], *events.FakeRecorder) {
 	cache := fake.NewClientBuilder()
 	for i := range 20 {
@@ -40,9 +41,9 @@ func newTeller(s *Shares) (*Reconciler[reconcile.Request], *events.FakeRecorder)
 	}, recorder
 }
 
-// There is one event in ten minutes about the objects of a namespace that are deferred, however many there are
-// and however often; none about those of a namespace that are not; and an object that is gone takes
-// the event from no other.
+// TestDeferredNamespaceHasAnEvent checks that a namespace with deferred reconciles gets one event
+// in ten minutes, regardless of the number of its objects, and even if the first deferred object no
+// longer exists. No event may be recorded in other namespaces.
 func TestDeferredNamespaceHasAnEvent(t *testing.T) {
 	s, clock := testShares(Limits{PerSecond: 2, Burst: 10})
 	r, recorder := newTeller(s)

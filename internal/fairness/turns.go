@@ -8,46 +8,48 @@ import (
 	"sync"
 )
 
-// turns is the order in which workers get requests: namespaces take turns in rounds, with a
-// single request each per round. Within a round the namespace with the request of the highest
-// priority comes first, and within a namespace the request of the highest priority, then the
-// oldest. So the only request of a namespace waits for at most two requests of each other
-// namespace, whatever their number and priorities.
+// turns determines the order in which workers get reconcile requests. Namespaces take turns in
+// rounds, with a single request each per round. Within a round, the namespace with the
+// highest-priority request comes first; within a namespace, requests are ordered by priority, then
+// by age. The only request of a namespace therefore waits for at most two requests of each other
+// namespace, regardless of their number and priorities.
 //
-// In addition, no namespace gets more workers than it leaves free, since all of its requests
-// may be slow. Of 64 workers the first namespace may use 32, a second 16 beside it, and a sixth
-// still gets one.
+// In addition, a namespace gets another worker only while it uses fewer workers than are free,
+// since all of its requests may be slow. Of 64 workers, the first namespace may use 32 and a second
+// namespace another 16; a sixth namespace still gets one.
 //
-// It implements [k8s.io/client-go/util/workqueue.Queue].
+// turns implements [k8s.io/client-go/util/workqueue.Queue].
 type turns[R comparable] struct {
 	namespaceOf func(R) string
 	workers     int
 
 	mu sync.Mutex
-	// spaces are the namespaces with waiting or running requests, and the namespaces that have
-	// had their turn in this round.
+	// spaces maps each namespace to its state. It holds the namespaces that have waiting or running
+	// requests, or have had their turn in this round.
 	spaces map[string]*space[R]
-	// order is a heap of the namespaces with waiting requests; the first is next.
+	// order is a heap of the namespaces with waiting requests. The first namespace has the next
+	// turn.
 	order   spaces[R]
 	waiting map[R]*entry[R]
-	// running has the priorities of the requests that are being processed.
+	// running maps each request that a worker is processing to its priority.
 	running map[R]int
-	// wanted has the priorities of requests that are about to be pushed or touched.
+	// wanted maps each request that is about to be pushed or touched to its priority.
 	wanted map[R]int
-	// round is the round of the last turn, and pushed counts all requests.
+	// round is the number of the round of the last turn. pushed counts the calls of Push; its value
+	// at a call is the request's position by age.
 	round, pushed uint64
 }
 
-// space is a namespace.
+// space is the scheduling state of a namespace.
 type space[R comparable] struct {
-	// round is the first round in which the namespace has a turn.
+	// round is the earliest round in which the namespace can have its next turn.
 	round   uint64
 	waiting entries[R]
 	running int
 	index   int
 }
 
-// entry is a waiting request.
+// entry is a waiting request, as an element of its namespace's heap.
 type entry[R comparable] struct {
 	request  R
 	priority int
@@ -62,8 +64,8 @@ func newTurns[R comparable](workers int, namespaceOf func(R) string) *turns[R] {
 	}
 }
 
-// want sets the priority of a request that is pushed or touched next; the highest of several
-// counts.
+// want sets the priority of a request before it is pushed or touched. If it is called several
+// times, the highest priority wins.
 func (t *turns[R]) want(r R, priority int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +74,7 @@ func (t *turns[R]) want(r R, priority int) {
 	}
 }
 
-// Push adds a request.
+// Push adds a request with the priority that was set by want.
 func (t *turns[R]) Push(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,12 +88,12 @@ func (t *turns[R]) Push(r R) {
 		heap.Fix(&t.order, s.index)
 		return
 	}
-	// A namespace without requests has not saved up turns.
+	// A namespace cannot accumulate turns from rounds in which it had no requests.
 	s.round = max(s.round, t.round)
 	heap.Push(&t.order, s)
 }
 
-// Touch raises the priority of a waiting request to its wanted priority.
+// Touch raises the priority of a waiting request to the priority that was set by want.
 func (t *turns[R]) Touch(r R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +109,8 @@ func (t *turns[R]) Touch(r R) {
 	heap.Fix(&t.order, s.index)
 }
 
-// Len returns the number of waiting requests; 0 if no worker may take any of them now.
+// Len returns the number of waiting requests. It returns 0 if none of their namespaces may use
+// another worker now.
 func (t *turns[R]) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,11 +122,11 @@ func (t *turns[R]) Len() int {
 	return 0
 }
 
-// Pop gives the next request to a worker. The caller has checked that Len is not 0.
+// Pop removes and returns the next request. It must not be called while Len returns 0.
 func (t *turns[R]) Pop() R {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Namespaces that use too many workers keep their turns.
+	// Skip namespaces that already use too many workers, but let them keep their turns.
 	var passed []*space[R]
 	for len(t.order) > 1 && !t.mayRun(t.order[0]) {
 		passed = append(passed, heap.Pop(&t.order).(*space[R]))
@@ -145,7 +148,7 @@ func (t *turns[R]) Pop() R {
 		heap.Push(&t.order, p)
 	}
 	if len(t.order) == 0 {
-		t.round++ // All namespaces have had their turns.
+		t.round++ // All waiting requests were handed out, which ends the round.
 	}
 	if t.round > before {
 		for namespace := range t.spaces {
@@ -155,7 +158,7 @@ func (t *turns[R]) Pop() R {
 	return e.request
 }
 
-// priority returns the priority of a request that is being processed.
+// priority returns the priority of a request that a worker is processing.
 func (t *turns[R]) priority(r R) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,10 +178,11 @@ func (t *turns[R]) end(r R) {
 	t.tidy(namespace)
 }
 
-// mayRun reports whether a namespace may use another worker.
+// mayRun reports whether a namespace may use another worker: it must use fewer workers than are
+// free.
 func (t *turns[R]) mayRun(s *space[R]) bool { return s.running < t.workers-len(t.running) }
 
-// space returns the state of a request's namespace, and creates it if needed.
+// space returns the state of a request's namespace. It creates the state if necessary.
 func (t *turns[R]) space(r R) *space[R] {
 	namespace := t.namespaceOf(r)
 	if t.spaces[namespace] == nil {
@@ -187,7 +191,7 @@ func (t *turns[R]) space(r R) *space[R] {
 	return t.spaces[namespace]
 }
 
-// tidy drops the state of a namespace without waiting and running requests that has not had a
+// tidy drops the state of a namespace that has no waiting or running requests and has not had its
 // turn in this round.
 func (t *turns[R]) tidy(namespace string) {
 	if s := t.spaces[namespace]; len(s.waiting) == 0 && s.running == 0 && s.round <= t.round {
@@ -195,13 +199,13 @@ func (t *turns[R]) tidy(namespace string) {
 	}
 }
 
-// comesBefore reports whether a request comes before another request of the same namespace, or
-// of a namespace with a turn in the same round.
+// comesBefore reports whether e must be processed before other. Both must belong to the same
+// namespace, or to namespaces with a turn in the same round.
 func (e *entry[R]) comesBefore(other *entry[R]) bool {
 	return e.priority > other.priority || e.priority == other.priority && e.number < other.number
 }
 
-// entries is a heap of the waiting requests of a namespace.
+// entries is a heap of a namespace's waiting requests, with the most urgent request first.
 type entries[R comparable] []*entry[R]
 
 func (h entries[R]) Len() int           { return len(h) }
@@ -221,7 +225,8 @@ func (h *entries[R]) Push(x any) {
 // Pop implements [heap.Interface].
 func (h *entries[R]) Pop() any { return cutLast(h) }
 
-// spaces is a heap of namespaces with waiting requests.
+// spaces is a heap of the namespaces with waiting requests, ordered by round, then by the most
+// urgent request of each namespace.
 type spaces[R comparable] []*space[R]
 
 func (h spaces[R]) Len() int { return len(h) }

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// of returns the namespace of a request of these tests, such as a/1.
+// of returns the namespace of a test request, which is the part before the slash, as in a/1.
 func of(request string) string {
 	namespace, _, _ := strings.Cut(request, "/")
 	return namespace
@@ -25,7 +25,7 @@ func (t *turns[R]) add(r R, priority int) {
 	t.Push(r)
 }
 
-// popAll returns the requests in the order in which one worker gets them.
+// popAll returns all requests in the order in which a single worker would get them.
 func popAll(t *turns[string]) (all []string) {
 	for t.Len() > 0 {
 		r := t.Pop()
@@ -82,7 +82,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// However many requests of a namespace wait, others find workers.
+// TestWorkersOfANamespace checks that a namespace cannot use all workers, regardless of the number
+// of its requests.
 func TestWorkersOfANamespace(t *testing.T) {
 	q := newTurns(64, of)
 	got := map[string]int{}
@@ -103,9 +104,9 @@ func TestWorkersOfANamespace(t *testing.T) {
 	}
 }
 
-// Over any sequence of arrivals and ends: a namespace that asks for little waits for at most two
-// requests of each other namespace, and none is lost, handed out twice, or given to a namespace
-// that uses more workers than are free.
+// TestTurnsAreFair checks for random sequences of added and finished requests that the only request
+// of a namespace waits for at most two requests of each other namespace. No request may be lost,
+// handed out twice, or handed out while its namespace uses as many workers as are free.
 func TestTurnsAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newTurns(rapid.IntRange(1, 6).Draw(t, "workers"), of)
@@ -118,8 +119,8 @@ func TestTurnsAreFair(t *testing.T) {
 			}
 			return n
 		}
-		// passed has, for each namespace whose only request waits, how many of each other one came
-		// before it.
+		// passed maps each namespace with a single waiting request to the number of requests that
+		// were handed out for each other namespace in the meantime.
 		passed := map[string]map[string]int{}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -186,14 +187,14 @@ func TestTurnsAreFair(t *testing.T) {
 		if got := len(popAll(q)); got != len(waiting) {
 			t.Fatalf("%d of %d that wait come", got, len(waiting))
 		}
-		// But for those that have had their turn in this round.
+		// Only the state of namespaces that have had their turn in this round may be kept.
 		if len(q.spaces) > 4 || len(q.waiting)+len(q.running)+len(q.wanted) > 0 {
 			t.Fatalf("%d namespaces and the priorities %v are kept", len(q.spaces), q.wanted)
 		}
 	})
 }
 
-// Namespaces that have nothing to do any more are forgotten.
+// TestTurnsForgetNamespaces checks that turns drops the state of namespaces without requests.
 func TestTurnsForgetNamespaces(t *testing.T) {
 	q := newTurns(4, of)
 	for i := range 10_000 {

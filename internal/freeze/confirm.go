@@ -17,28 +17,29 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// ConfirmedFor is the time for which a Freeze in force is taken from the cache before the API
-// server is asked whether it still exists, because the event of its deletion may have been
-// lost.
+// ConfirmedFor is the time for which a cached Freeze in force is trusted without checking the API
+// server. The check finds Freezes whose deletion event was lost.
 const ConfirmedFor = time.Minute
 
-// confirmed is the API server's last answer about the cached Freezes.
+// confirmed holds the result of the last check whether the cached Freezes still exist on the API
+// server.
 type confirmed struct {
 	mu sync.Mutex
 	at time.Time
-	// there are the Freezes that existed at that time, and gone the Freezes that only the cache
-	// has.
+	// there holds the UIDs of the Freezes that existed at the time of the check; gone holds the
+	// UIDs of the Freezes that were in the cache but no longer existed.
 	there, gone sets.Set[types.UID]
 }
 
-// ask reports whether the API server has to be asked about a cached Freeze.
+// ask reports whether the API server must be queried for the existence of a cached Freeze.
 func (c *confirmed) ask(f *tidekeeperv1.Freeze, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return period.Of(f).Contains(now) && !c.gone.Has(f.UID) && (!c.there.Has(f.UID) || now.Sub(c.at).Abs() >= ConfirmedFor)
 }
 
-// note stores the API server's answer about Freezes that the cache had before the request.
+// note records the result of a check. cached is the content of the cache before the API server was
+// queried; live is the API server's response.
 func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,8 +54,9 @@ func (c *confirmed) note(cached, live []tidekeeperv1.Freeze, at time.Time) {
 	}
 }
 
-// confirm returns the cached Freezes without Freezes that were deleted more than [ConfirmedFor]
-// ago. While the API server is unreachable, all stay in force.
+// confirm returns the cached Freezes without the Freezes that were deleted from the API server.
+// While a Freeze is in force, the API server is queried once per [ConfirmedFor]. While it is
+// unreachable, confirm returns all cached Freezes.
 func (r *Reader) confirm(ctx context.Context, cached []tidekeeperv1.Freeze) []tidekeeperv1.Freeze {
 	now := r.clock.Now()
 	if slices.ContainsFunc(cached, func(f tidekeeperv1.Freeze) bool { return r.confirmed.ask(&f, now) }) {

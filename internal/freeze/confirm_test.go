@@ -16,7 +16,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// fixed has these freezes, and counts how often they are listed.
+// fixed is a reader that always returns the same Freezes and counts the list calls.
 type fixed struct {
 	client.Reader
 	items []tidekeeperv1.Freeze
@@ -30,8 +30,8 @@ func (f *fixed) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return f.err
 }
 
-// A freeze that was deleted, and of which the cache was never told, holds for a minute at most;
-// one that exists is confirmed once a minute.
+// TestConfirmed checks that a Freeze that was deleted but is still cached stays in force for at
+// most a minute, and that an existing Freeze is confirmed once a minute.
 func TestConfirmed(t *testing.T) {
 	named := func(uid types.UID, hours int) tidekeeperv1.Freeze {
 		f := *freezeUntil(hours)
@@ -79,11 +79,11 @@ func TestConfirmed(t *testing.T) {
 	c.SetTime(noon.Add(9 * time.Minute))
 	holds("it is not asked about again", 1)
 
-	// Another one, also of the same name, holds at once.
+	// A new Freeze must be in force immediately, even if another Freeze was just deleted.
 	cache.items = append(cache.items, named("b", 1))
 	server.items = []tidekeeperv1.Freeze{named("b", 1)}
 	holds("another one", 2, "b")
-	// One that has ended, or is not yet in force, is not asked about.
+	// An expired Freeze causes no request to the API server.
 	ended := named("c", 0)
 	cache.items, server.items = []tidekeeperv1.Freeze{ended}, nil
 	c.SetTime(noon.Add(30 * time.Minute))

@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 )
 
-// reconciler maintains the status of Freezes. The effect of a freeze does not depend on its
-// status: the other controllers read the spec themselves.
+// reconciler maintains the status of Freezes. Freezes take effect independently of their status,
+// because the other controllers read the spec.
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
@@ -31,17 +31,18 @@ type reconciler struct {
 	wakeups  *wakeup.Wakeups[reconcile.Request]
 	metrics  *metrics
 	clock    clock.PassiveClock
-	// countsRestarts and countsNodes are true if ScheduledRestarts and NodePools are watched.
+	// countsRestarts is true if the manager watches ScheduledRestarts. countsNodes is true if it
+	// watches NodePools.
 	countsRestarts, countsNodes bool
 
 	mu sync.Mutex
-	// known has the last seen version of each Freeze.
+	// known maps the name of each Freeze to its last seen version.
 	known map[string]lastSeen
 }
 
 type lastSeen struct {
 	freeze *tidekeeperv1.Freeze
-	// written is the time of this process' last write of the status.
+	// written is the time at which this process last wrote the status of the Freeze.
 	written time.Time
 }
 
@@ -71,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		f.Status = status
 		if err := r.client.Status().Patch(ctx, f, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			if apierrors.IsNotFound(err) {
-				// The cache does not show the deletion yet.
+				// The Freeze was deleted, but is still in the cache.
 				r.deleted(request)
 				return ctrl.Result{}, nil
 			}
@@ -90,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// see remembers a Freeze, and returns the previously remembered version.
+// see stores a Freeze as its last seen version, and returns the previously seen version.
 func (r *reconciler) see(f *tidekeeperv1.Freeze) lastSeen {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +109,8 @@ func (r *reconciler) wrote(f *tidekeeperv1.Freeze, now time.Time) {
 	r.known[f.Name] = lastSeen{f.DeepCopy(), now}
 }
 
-// deleted forgets a Freeze, and records that it has ended.
+// deleted drops the state of a deleted Freeze, and records an event if the Freeze was still in
+// force.
 func (r *reconciler) deleted(request ctrl.Request) {
 	r.mu.Lock()
 	seen, known := r.known[request.Name]
@@ -121,7 +123,7 @@ func (r *reconciler) deleted(request ctrl.Request) {
 	}
 }
 
-// report records an event if the freeze has begun or ended.
+// report records an event if the status change means that the freeze has begun or ended.
 func (r *reconciler) report(before, after *tidekeeperv1.Freeze) {
 	was, is := isInForce(&before.Status), isInForce(&after.Status)
 	switch {
@@ -133,7 +135,8 @@ func (r *reconciler) report(before, after *tidekeeperv1.Freeze) {
 	}
 }
 
-// heldBackText describes the restarts and nodes that a freeze has held back, and their future.
+// heldBackText formats the counts of restarts, ticks and nodes that a freeze has held back, for the
+// message of an event.
 func heldBackText(held *tidekeeperv1.HeldBack) string {
 	return fmt.Sprintf("restarts that waited and now start as the budget allows: %d; ticks missed: %d; nodes that waited for a NoExecute taint: %d",
 		held.Restarts, held.MissedTicks, held.Nodes)

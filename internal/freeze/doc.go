@@ -5,13 +5,13 @@
 // and maintains the status of each Freeze. The package period decides which freezes are in
 // force.
 //
-//	definition.go  declares the controller to the manager
-//	setup.go       its watches
-//	controller.go  one reconcile
-//	status.go      the status of a Freeze
-//	heldback.go    counts the restarts and nodes that are held back
+//	definition.go  declares the controller "freeze" to the manager
+//	setup.go       the watches of the controller
+//	controller.go  the reconciler
+//	status.go      computes the status of a Freeze
+//	heldback.go    counts the restarts and nodes that a Freeze holds back
 //	reader.go      reads the freezes in force, for other controllers
-//	live.go        reads them from the API server, shared by concurrent callers
-//	confirm.go     asks the API server whether cached freezes still exist
-//	metrics.go     its metrics
+//	live.go        reads Freezes from the API server, shared by concurrent callers
+//	confirm.go     checks on the API server whether cached Freezes still exist
+//	metrics.go     the metrics of Freezes
 package freeze

@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// heldBack counts the restarts and nodes that a freeze in force holds back. An index limits it
-// to ScheduledRestarts that some freeze holds back, or has held back.
+// heldBack counts the restarts and nodes that a freeze in force holds back. It uses an index to
+// list only ScheduledRestarts that any freeze holds back or has held back.
 func (r *reconciler) heldBack(ctx context.Context, f *tidekeeperv1.Freeze) (tidekeeperv1.HeldBack, error) {
 	var held tidekeeperv1.HeldBack
 	if r.countsRestarts {
@@ -54,7 +54,7 @@ func (r *reconciler) heldBack(ctx context.Context, f *tidekeeperv1.Freeze) (tide
 	return held, nil
 }
 
-// selects reports whether a freeze selects a namespace.
+// selects reports whether a freeze applies to the given namespace.
 func (r *reconciler) selects(ctx context.Context, f *tidekeeperv1.Freeze, namespace string) (bool, error) {
 	labels := map[string]string{corev1.LabelMetadataName: namespace}
 	object := &corev1.Namespace{}
@@ -67,7 +67,8 @@ func (r *reconciler) selects(ctx context.Context, f *tidekeeperv1.Freeze, namesp
 	return period.Selects(f, labels), nil
 }
 
-// addHeldBack adds the due restart and the missed ticks of a ScheduledRestart to the counts.
+// addHeldBack adds to held the due restart and the missed ticks of a ScheduledRestart that were
+// held back by the freeze with the period p.
 func addHeldBack(held *tidekeeperv1.HeldBack, restart *tidekeeperv1.ScheduledRestart, p period.Period) {
 	if ready := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil && ready.Reason == tidekeeperv1.ReasonFrozen {
 		held.Restarts++

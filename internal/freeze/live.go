@@ -16,17 +16,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/sharedread"
 )
 
-// SharedFor is the time for which a list from the API server is shared, so that a thousand
-// restarts that are due together need a single list.
+// SharedFor is the time for which callers share a list of Freezes from the API server, so that a
+// thousand restarts with the same due time cause a single list call.
 const SharedFor = sharedread.For
 
-// shared is the last list of freezes from the API server.
+// shared holds the last list of Freezes from the API server, for concurrent callers.
 type shared struct {
 	reads sharedread.Reads[struct{}, []tidekeeperv1.Freeze]
 }
 
-// list returns the freezes as the API server had them at notBefore or later, and not longer
-// than SharedFor ago.
+// list returns the Freezes from a list call to the API server that began at notBefore or later, and
+// at most [SharedFor] ago.
 func (s *shared) list(ctx context.Context, reader client.Reader, notBefore time.Time, c clock.PassiveClock) ([]tidekeeperv1.Freeze, error) {
 	return s.reads.Get(ctx, struct{}{}, c.Now(), notBefore, func(ctx context.Context) ([]tidekeeperv1.Freeze, error) {
 		list := &tidekeeperv1.FreezeList{}

@@ -20,7 +20,8 @@ import (
 
 var noon = time.Date(2026, time.December, 23, 12, 0, 0, 0, time.UTC)
 
-// server counts how often its freezes are listed.
+// server is a reader that counts its list calls, and returns a different number of Freezes each
+// time.
 type server struct {
 	client.Reader
 	lists atomic.Int32
@@ -36,7 +37,7 @@ func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	if s.err != nil {
 		return s.err
 	}
-	// The freezes change all the time.
+	// The nth list call returns n Freezes, so that callers can tell the lists apart.
 	list.(*tidekeeperv1.FreezeList).Items = make([]tidekeeperv1.Freeze, n)
 	return nil
 }
@@ -70,7 +71,7 @@ func TestSharedList(t *testing.T) {
 	ask("an error is not shared with what comes later", noon, 6)
 }
 
-// A thousand restarts that are due at once ask once.
+// TestSharedListOfMany checks that a thousand concurrent callers share a single list call.
 func TestSharedListOfMany(t *testing.T) {
 	s, from := &shared{}, &server{block: make(chan struct{})}
 	var all sync.WaitGroup

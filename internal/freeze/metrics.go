@@ -11,7 +11,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// metrics counts freezes by the reason of their condition InForce.
+// metrics counts Freezes by the reason of their condition InForce.
 type metrics struct {
 	gauge *prometheus.GaugeVec
 
@@ -19,7 +19,8 @@ type metrics struct {
 	phases map[string]string
 }
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers the metrics of this package without values, so that docs/reference can
+// list them.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry)
 	return err
@@ -39,8 +40,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, registry.Register(m.gauge)
 }
 
-// set counts a Freeze under a phase, and no longer under its previous phase. The phase "" is
-// for a deleted Freeze.
+// set counts the named Freeze under the given phase instead of its previous phase. For a deleted
+// Freeze, the phase is "".
 func (m *metrics) set(name, phase string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

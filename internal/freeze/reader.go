@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Reader provides freezes to controllers. If the controller "freeze" does not run there are
-// none, because Freezes are not watched.
+// Reader provides Freezes to other controllers. If the controller "freeze" is not enabled, Freezes
+// are not watched and the reader returns none.
 type Reader struct {
 	cache, apiReader client.Reader
 	clock            clock.PassiveClock
@@ -30,7 +30,7 @@ type Reader struct {
 	confirmed        confirmed
 }
 
-// NewReader returns a reader for a controller of the manager.
+// NewReader returns a reader for a controller of the given manager.
 func NewReader(mgr ctrl.Manager, c clock.PassiveClock) *Reader {
 	return &Reader{
 		cache: mgr.GetCache(), apiReader: mgr.GetAPIReader(), clock: c,
@@ -38,18 +38,18 @@ func NewReader(mgr ctrl.Manager, c clock.PassiveClock) *Reader {
 	}
 }
 
-// Watched reports whether any controller of a manager watches a kind, before or after its cache
-// has started.
+// Watched reports whether any controller of the manager watches the kind of the given list. It can
+// be called before and after the cache has started.
 func Watched(reader client.Reader, list client.ObjectList) bool {
 	notCached := (*cache.ErrResourceNotCached)(nil)
 	return !errors.As(reader.List(context.Background(), list, client.Limit(1)), &notCached)
 }
 
-// Watched reports whether freezes are watched.
+// Watched reports whether any controller of the manager watches Freezes.
 func (r *Reader) Watched() bool { return r.watched }
 
-// In returns the periods of the freezes from the cache that select a namespace and have not
-// ended. A freeze in force was confirmed by the API server at most a minute ago.
+// In returns the periods of the cached Freezes that select a namespace and have not ended. Unless
+// the API server is unreachable, it has confirmed each Freeze in force within the last minute.
 func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil || len(list.Items) == 0 {
@@ -58,8 +58,8 @@ func (r *Reader) In(ctx context.Context, namespace string) ([]period.Period, err
 	return r.in(ctx, r.cache, list.Items, namespace)
 }
 
-// LiveIn is In with freezes from the API server, read at notBefore or later, and at most a
-// second ago.
+// LiveIn is like In, but lists the Freezes from the API server. The list began at notBefore or
+// later, and is at most a second old.
 func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Time) ([]period.Period, error) {
 	if !r.watched {
 		return nil, nil
@@ -71,8 +71,8 @@ func (r *Reader) LiveIn(ctx context.Context, namespace string, notBefore time.Ti
 	return r.in(ctx, r.apiReader, items, namespace)
 }
 
-// Anywhere returns the freeze in force that ends last, in any namespace, from the cache; nil if
-// there is none.
+// Anywhere returns the period of the cached Freeze that ends last among the Freezes in force in any
+// namespace. It is nil if no Freeze is in force.
 func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	list, err := r.cached(ctx)
 	if err != nil {
@@ -81,13 +81,14 @@ func (r *Reader) Anywhere(ctx context.Context) (*period.Period, error) {
 	return period.InForce(periodsOf(list.Items), r.clock.Now()), nil
 }
 
-// LiveAnywhere is Anywhere with freezes that the API server returns now.
+// LiveAnywhere is like Anywhere, but uses a list from the API server that begins no earlier than
+// the call.
 func (r *Reader) LiveAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, r.clock.Now())
 }
 
-// RecentlyAnywhere is Anywhere with freezes that the API server returned less than [SharedFor]
-// ago, so that a thousand concurrent callers need a single read.
+// RecentlyAnywhere is like Anywhere, but uses a list from the API server that is at most
+// [SharedFor] old, so that a thousand concurrent callers cause a single list call.
 func (r *Reader) RecentlyAnywhere(ctx context.Context) (*period.Period, error) {
 	return r.liveAnywhere(ctx, time.Time{})
 }
@@ -124,8 +125,8 @@ func (r *Reader) cached(ctx context.Context) (*tidekeeperv1.FreezeList, error) {
 	return list, nil
 }
 
-// in returns the periods of the freezes that select a namespace. The namespace is read only if
-// a selector depends on its labels.
+// in returns the periods of the Freezes that select a namespace and have not ended. It reads the
+// Namespace object only if a Freeze selects namespaces by their labels.
 func (r *Reader) in(ctx context.Context, reader client.Reader, freezes []tidekeeperv1.Freeze, namespace string) ([]period.Period, error) {
 	now := r.clock.Now()
 	labels := map[string]string{corev1.LabelMetadataName: namespace}

@@ -24,8 +24,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/wakeup"
 )
 
-// countDelay is the time for which a change of the counts waits for further changes before the
-// freeze is reconciled.
+// countDelay is the delay between a change of a Freeze's held-back objects and the reconcile of the
+// Freeze, so that one reconcile covers many changes.
 const countDelay = time.Second
 
 // SetupWithManager adds the controller "freeze" to the manager.
@@ -69,8 +69,8 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	return nil
 }
 
-// recount returns a handler that queues the freezes in force if the given part of an object has
-// changed.
+// recount returns a handler that enqueues the Freezes in force when an update changes the value
+// that part returns for an object, or when an object with held-back restarts or nodes is deleted.
 func (r *reconciler) recount(part func(client.Object) any) handler.EventHandler {
 	enqueue := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		list := &tidekeeperv1.FreezeList{}

@@ -19,13 +19,15 @@ import (
 // heldBack have changed.
 const countInterval = 10 * time.Second
 
-// newStatus returns the status that a Freeze should have at a time, with these counts.
+// newStatus returns the desired status of a Freeze at the time now. held counts the objects that
+// the Freeze currently holds back.
 func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time) tidekeeperv1.FreezeStatus {
 	p := period.Of(f)
 	status := *f.Status.DeepCopy()
 	status.ObservedGeneration = f.Generation
 	if p.Contains(now) {
-		// Ticks that have left the histories were counted before.
+		// Missed ticks may have been dropped from the histories of their ScheduledRestarts since
+		// they were counted, so the count must not decrease.
 		held.MissedTicks = max(held.MissedTicks, status.HeldBack.MissedTicks)
 		status.HeldBack = held
 	}
@@ -42,7 +44,7 @@ func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time
 		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, tidekeeperv1.ReasonInvalidSelector, message)
 	} else {
 		set(tidekeeperv1.ConditionReady, metav1.ConditionTrue, phase, message)
-		// kstatus wants Stalled only while it is True.
+		// By the convention of kstatus, the condition Stalled exists only while it is True.
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionStalled)
 	}
 	inForce := metav1.ConditionFalse
@@ -53,8 +55,8 @@ func newStatus(f *tidekeeperv1.Freeze, held tidekeeperv1.HeldBack, now time.Time
 	return status
 }
 
-// phaseOf returns the phase of a freeze as a reason and a message: Pending, InForce or Ended.
-// The message does not change while the phase is the same.
+// phaseOf returns the phase of a freeze (Pending, InForce or Ended) as a condition reason, with a
+// message that does not change during the phase.
 func phaseOf(p period.Period, now time.Time) (reason, message string) {
 	from, until := p.From.UTC().Format(time.RFC3339), p.Until.UTC().Format(time.RFC3339)
 	switch {
@@ -67,7 +69,7 @@ func phaseOf(p period.Period, now time.Time) (reason, message string) {
 	}
 }
 
-// nextChange returns the time of the next change of phase; zero means never.
+// nextChange returns the time of the next phase change of a freeze; zero if there is none.
 func nextChange(p period.Period, now time.Time) time.Time {
 	switch {
 	case !p.HasBegun(now) && now.Before(p.Until):
@@ -79,8 +81,8 @@ func nextChange(p period.Period, now time.Time) time.Time {
 	}
 }
 
-// whenToWrite returns the time at which to write a status, which may be now; zero if the status
-// has not changed.
+// whenToWrite returns the time at which the status "after" should be written, which may be now. It
+// is zero if the status equals "before". last is the time of the previous write.
 func whenToWrite(before, after *tidekeeperv1.FreezeStatus, last, now time.Time) time.Time {
 	if equality.Semantic.DeepEqual(before, after) {
 		return time.Time{}
@@ -93,7 +95,7 @@ func whenToWrite(before, after *tidekeeperv1.FreezeStatus, last, now time.Time) 
 	return now
 }
 
-// isInForce reports whether the condition InForce of a status is True.
+// isInForce reports whether the status has the condition InForce=True.
 func isInForce(status *tidekeeperv1.FreezeStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, tidekeeperv1.ConditionInForce)
 }

@@ -21,7 +21,8 @@ func TestStatus(t *testing.T) {
 		name   string
 		change func(*tidekeeperv1.Freeze)
 		at     time.Duration
-		// ready and inForce are the reasons of the conditions, with their status.
+		// ready and inForce are the expected conditions Ready and InForce, each in the form
+		// status/reason.
 		ready, inForce string
 		held           tidekeeperv1.HeldBack
 		next           time.Duration
@@ -74,7 +75,7 @@ func TestStatus(t *testing.T) {
 			if next := nextChange(period.Of(f), now); !next.Equal(want) {
 				t.Errorf("the next change is at %s, want %s", next, want)
 			}
-			// Nothing is written if nothing has changed.
+			// An unchanged status must not be written again.
 			f.Status = status
 			again := newStatus(f, tidekeeperv1.HeldBack{Restarts: 3, MissedTicks: 2}, now.Add(time.Minute))
 			if at := whenToWrite(&f.Status, &again, time.Time{}, now.Add(time.Minute)); !at.IsZero() {
@@ -84,7 +85,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What only counts is written every ten seconds, and all else at once.
+// TestWhenToWrite checks that a status that differs only in counts is written at most every ten
+// seconds, and that any other change is written immediately.
 func TestWhenToWrite(t *testing.T) {
 	f := freezeUntil(4)
 	before := newStatus(f, tidekeeperv1.HeldBack{Restarts: 1}, noon)

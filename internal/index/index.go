@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index defines the indexes on the shared cache: index.go the type of an index, and
-// pods.go, nodes.go and restarts.go the indexes of each kind.
+// Package index defines the indexes on the manager's shared cache. The type Index is in index.go;
+// the indexes of each kind are in pods.go, nodes.go and restarts.go.
 //
-// A controller lists the indexes that it needs in its definition, and uses an index with
+// A controller lists the indexes that it needs in its definition. It queries an index with
 // client.MatchingFields:
 //
 //	c.List(ctx, &pods, client.MatchingFields{index.PodController: string(replicaSet.UID)})
@@ -17,14 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Index finds objects of a kind in the cache by a value computed from them.
+// Index declares an index on a kind's objects in the cache, by values that are computed from each
+// object.
 type Index struct {
-	// Field is the name of the index for lists.
+	// Field is the index's name, for client.MatchingFields.
 	Field string
-	// Object is an object of the indexed kind.
+	// Object is an empty object of the indexed kind.
 	Object client.Object
-	// Values returns the values under which an object is found. An object without values takes
-	// no memory in the index.
+	// Values returns an object's values in the index. An object without values takes no memory in
+	// the index.
 	Values client.IndexerFunc
 }
 

@@ -10,10 +10,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// NodeNotReady finds the nodes that are not Ready, under "true". Ready nodes are not indexed.
+// NodeNotReady is the name of the index of nodes that are not Ready. Its only value is "true";
+// Ready nodes are not indexed.
 const NodeNotReady = "status.notReady"
 
-// NodesNotReady returns the index [NodeNotReady].
+// NodesNotReady returns the index [NodeNotReady], for a controller's definition.
 func NodesNotReady() Index {
 	return Index{Field: NodeNotReady, Object: &corev1.Node{}, Values: nodeNotReady}
 }

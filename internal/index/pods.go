@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// PodController finds pods by the UID of the object that controls them, such as a ReplicaSet.
+// PodController is the name of the index of pods by the UID of the object that controls them, such
+// as a ReplicaSet.
 const PodController = "metadata.controller"
 
 // PodsByController returns the index [PodController].
@@ -27,24 +28,24 @@ func podController(object client.Object) []string {
 	return []string{string(owner.UID)}
 }
 
-// PodRestart finds the Ready pods of a workload that a given restart created; [RestartKey]
-// returns its values. Pods that no restart created are not indexed.
+// PodRestart is the name of the index of a workload's Ready pods by the restart that created them.
+// [RestartKey] returns its values. Other pods are not indexed.
 const PodRestart = "metadata.restart"
 
-// RestartKey returns the value of the index [PodRestart] for a workload and the time of its
-// last restart, from its pod template.
+// RestartKey returns the value in the index [PodRestart] for a workload's pods that were created by
+// the restart at restartedAt, the time in the workload's pod template.
 func RestartKey(kind, name, restartedAt string) string {
 	return kind + "/" + name + "@" + restartedAt
 }
 
-// PodsByRestart returns the index [PodRestart]. restartedAt returns the restart that created a
-// pod; "" if there was none or the pod is not Ready.
+// PodsByRestart returns the index [PodRestart]. The given function returns the time of the restart
+// that created a pod. It returns "" if the pod was not created by a restart or is not Ready.
 func PodsByRestart(restartedAt func(*corev1.Pod) string) Index {
 	return Index{Field: PodRestart, Object: &corev1.Pod{}, Values: PodRestartOf(restartedAt)}
 }
 
-// PodRestartOf returns the function that computes the values of a pod in the index
-// [PodRestart], for pods that are not read from the cache.
+// PodRestartOf returns the function that computes a pod's values in the index [PodRestart], for
+// callers that do not read pods from the cache.
 func PodRestartOf(restartedAt func(*corev1.Pod) string) client.IndexerFunc {
 	return func(object client.Object) []string {
 		pod, ok := object.(*corev1.Pod)

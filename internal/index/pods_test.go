@@ -13,8 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// The new pods of a restart are found by their workload. Two workloads of one namespace
-// may restart at the same tick, and the name of one may be a prefix of the other's.
+// TestPodRestart checks that the pods created by a restart are indexed under their own workload
+// only: two workloads in a namespace may restart at the same tick, and the name of one workload may
+// be a prefix of the other name.
 func TestPodRestart(t *testing.T) {
 	const tick = "2026-06-10T03:00:00Z"
 	owner := func(kind, name string, controls bool) metav1.OwnerReference {

@@ -12,11 +12,12 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RestartTarget finds ScheduledRestarts by the workload in their spec, or by the workload that
-// they are restarting; [TargetKey] returns its values.
+// RestartTarget is the name of the index of ScheduledRestarts by their target workload: the target
+// in the spec and, during a restart, the workload that is being restarted. [TargetKey] returns its
+// values.
 const RestartTarget = "spec.targetRef"
 
-// TargetKey returns the value of the index [RestartTarget] for a workload.
+// TargetKey returns the value in the index [RestartTarget] for a workload.
 func TargetKey(ref tidekeeperv1.TargetRef) string {
 	return ref.GetAPIVersion() + "/" + ref.Kind + "/" + ref.Name
 }
@@ -33,17 +34,17 @@ func restartTarget(object client.Object) []string {
 	}
 	keys := []string{TargetKey(restart.Spec.TargetRef)}
 	if active := restart.Status.Active; active != nil && active.TargetRef != nil && !active.TargetRef.Equal(restart.Spec.TargetRef) {
-		// The spec was edited during the restart.
+		// The target in the spec was changed during the restart.
 		keys = append(keys, TargetKey(*active.TargetRef))
 	}
 	return keys
 }
 
-// RestartWaits finds the ScheduledRestarts with a due tick that waits, by the reason of the
-// condition Ready.
+// RestartWaits is the name of the index of ScheduledRestarts whose due tick waits, by the reason of
+// their condition Ready.
 const RestartWaits = "status.waits"
 
-// RestartsByWait returns the index RestartWaits.
+// RestartsByWait returns the index [RestartWaits].
 func RestartsByWait() Index {
 	return Index{Field: RestartWaits, Object: &tidekeeperv1.ScheduledRestart{}, Values: func(object client.Object) []string {
 		restart, ok := object.(*tidekeeperv1.ScheduledRestart)
@@ -57,14 +58,14 @@ func RestartsByWait() Index {
 	}}
 }
 
-// RestartHeldBack finds the ScheduledRestarts that a Freeze holds back, or that have missed a
-// tick because of a Freeze according to their history. Its only value is IsHeldBack.
+// RestartHeldBack is the name of the index of ScheduledRestarts that a Freeze holds back, or whose
+// history shows a tick that was missed because of a Freeze. IsHeldBack is its only value.
 const (
 	RestartHeldBack = "status.heldBack"
 	IsHeldBack      = "true"
 )
 
-// RestartsHeldBack returns the index RestartHeldBack.
+// RestartsHeldBack returns the index [RestartHeldBack].
 func RestartsHeldBack() Index {
 	return Index{Field: RestartHeldBack, Object: &tidekeeperv1.ScheduledRestart{}, Values: func(object client.Object) []string {
 		restart, ok := object.(*tidekeeperv1.ScheduledRestart)

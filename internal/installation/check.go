@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// Check checks, with the credentials in the options, that a manager can work, and waits up to
-// the timeout for a leader: until the lease of the leader election, in
-// opts.LeaderElectNamespace, is held and fresh. It writes its findings to out. An error names
-// the problem and the solution.
+// Check checks, with the credentials in opts, that a manager can work in the cluster. It then waits
+// up to the timeout for a leader, which it recognizes by a recently renewed lease in
+// opts.LeaderElectNamespace. It writes its findings to out. Its errors name the problem and the
+// solution.
 func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -45,8 +45,8 @@ func Check(ctx context.Context, opts *manager.Options, timeout time.Duration, ou
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
-		// The parent context, not the poll's: if the timeout cancelled a request, that error
-		// would be reported instead of the missing leader.
+		// The request uses the parent context: if the poll's timeout cancelled the request, its
+		// error would replace the more useful error that there is no leader.
 		held, err := clients.CoordinationV1().Leases(opts.LeaderElectNamespace).Get(ctx, lease.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):

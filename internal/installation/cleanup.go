@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// Cleanup deletes all node pools, with the credentials in the options, and waits up to the
-// timeout until a manager has removed their settings from the nodes and the pools no longer
-// exist. It writes its progress to out. It does nothing if the kind is not installed.
+// Cleanup deletes all node pools with the credentials in opts. It then waits, up to the timeout,
+// until the pools no longer exist, which requires a running manager to remove their settings from
+// the nodes. It writes its progress to out. It does nothing if the kind NodePool is not installed.
 func Cleanup(ctx context.Context, opts *manager.Options, timeout time.Duration, out io.Writer) error {
 	cfg, err := opts.RESTConfig()
 	if err != nil {
@@ -42,14 +42,14 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 	reported, reached := "", false
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
-		// The parent context, not the poll's: if the timeout cancelled a request, that error
-		// would be reported instead of the remaining pools.
+		// The request uses the parent context: if the poll's timeout cancelled the request, its
+		// error would replace the list of the remaining pools.
 		var left []string
 		left, last = deletePools(ctx, c)
 		if last != nil && !reached {
 			return false, last
 		}
-		// After the first success, errors are retried.
+		// Before the first success, an error ends the poll. Afterwards errors are retried.
 		reached = true
 		if last == nil && len(left) == 0 {
 			fmt.Fprintln(out, "There are no node pools.")
@@ -71,8 +71,8 @@ func cleanup(ctx context.Context, c client.Client, timeout time.Duration, out io
 		timeout, reported)
 }
 
-// deletePools deletes the node pools that are not being deleted yet, and returns the names of
-// all existing pools.
+// deletePools deletes all node pools that are not being deleted already. It returns the names of
+// all pools that still exist.
 func deletePools(ctx context.Context, c client.Client) (left []string, err error) {
 	pools := &tidekeeperv1.NodePoolList{}
 	if err := c.List(ctx, pools); meta.IsNoMatchError(err) {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installation implements the commands that an installation runs beside the manager:
-// check.go checks that a manager can work and is active, for helm test, and cleanup.go deletes
-// the node pools before helm uninstall removes the manager.
+// Package installation implements the commands that an installation runs in addition to the
+// manager. For helm test, check.go checks that a manager can work and that a manager leads. Before
+// helm uninstall removes the manager, cleanup.go deletes the node pools.
 package installation

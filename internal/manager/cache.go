@@ -28,19 +28,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// cacheOptions returns the options of the shared cache: the kinds that the chosen controllers
-// watch, in the namespaces in which they watch them. The cache holds every pod of the cluster,
-// so the fields that it keeps of a pod determine the memory use of the manager. A controller
-// that reads a dropped field reads zero: keep the field, and add it to the test of the
-// transform if it must stay. Fields of pods and nodes must also be listed in keptPodFields or
-// nodeFields, or they are not even decoded.
+// cacheOptions returns the options of the shared cache, which holds the kinds that the chosen
+// controllers watch, in the namespaces in which they watch them. The cache holds every pod of the
+// cluster, so the pod fields that it keeps determine the manager's memory use. A controller that
+// reads a dropped field gets its zero value. To keep another field, add it to the kind's transform
+// and to the transform's test; a field of a pod or node must also be listed in keptPodFields or
+// nodeFields, because it is not decoded otherwise.
 func cacheOptions(watches []watchedKind) cache.Options {
 	options := cache.Options{
-		// A read of a kind that no chosen controller watches is a bug. Without this option, the
-		// read would silently start an informer for the kind.
+		// Reading a kind that no chosen controller watches is a bug. Without this option, the read
+		// would silently start an informer for the kind.
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            transformByDefault,
-		// Pods dominate memory use. newCache also makes their decoding cheaper.
+		// Pods take most of the memory, so they are stored as records. newCache replaces this
+		// function to make the decoding of pods cheaper, too.
 		NewInformer: podcache.NewInformer,
 		ByObject:    map[client.Object]cache.ByObject{},
 	}
@@ -52,9 +53,10 @@ func cacheOptions(watches []watchedKind) cache.Options {
 	return options
 }
 
-// newCache returns a function that creates the cache with inner. Unless pods are limited to
-// namespaces, only the kept fields of pods and nodes are decoded, with Listing and Verify of
-// content. byWorkload gives access to the pods by workload.
+// newCache returns a constructor for the shared cache, which it builds with inner. Unless pods are
+// limited to some namespaces, only the kept fields of pods and nodes are decoded; the fields
+// Listing and Verify of content have an effect only then. byWorkload can query the pods of the
+// constructed cache by workload.
 func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.Content, byWorkload *podcache.Workloads, registry prometheus.Registerer) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		limited := slices.ContainsFunc(watches, func(w watchedKind) bool {
@@ -75,7 +77,8 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.
 	}
 }
 
-// optionalKinds returns the kinds that the cluster need not serve, with their cache options.
+// optionalKinds returns the watched kinds whose CRDs may be missing in the cluster, with their
+// cache options.
 func optionalKinds(watches []watchedKind) []optional.Kind {
 	var kinds []optional.Kind
 	for _, w := range watches {
@@ -97,7 +100,7 @@ func cacheConfig(w watchedKind) cache.ByObject {
 	return config
 }
 
-// transformOf returns the transform of a kind, or nil for the default.
+// transformOf returns a kind's transform, or nil if transformByDefault applies.
 func transformOf(object client.Object) toolscache.TransformFunc {
 	switch object.(type) {
 	case *corev1.Pod:
@@ -119,9 +122,10 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 	return nil
 }
 
-// transformByDefault drops metadata.managedFields, which no controller reads, and of an object in a
-// namespace, whose size is up to tenants, all other metadata that slimMetadata drops: a kind of which
-// controllers read more has a transform of its own.
+// transformByDefault is the transform of all kinds without a transform of their own. It drops
+// metadata.managedFields, which no controller reads. Tenants control the size of namespaced
+// objects, so it also reduces the other metadata of these objects with slimMetadata. If a
+// controller reads more metadata of a kind, that kind needs its own transform.
 func transformByDefault(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
@@ -133,15 +137,15 @@ func transformByDefault(in any) (any, error) {
 	return in, nil
 }
 
-// nodeFields are the fields that transformNode reads. No other field of a node is decoded.
+// nodeFields lists the fields that transformNode reads. All other fields of a node are not decoded.
 var nodeFields = []string{
 	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.deletionTimestamp",
 	"metadata.labels", "metadata.annotations", "spec.taints", "spec.unschedulable",
 	"status.capacity", "status.allocatable", "status.conditions.type", "status.conditions.status",
 }
 
-// transformNode keeps the fields of a node that pools need: its labels, annotations and taints,
-// its capacity and allocatable resources, and whether it is ready and schedulable.
+// transformNode keeps the fields that node pools need: a node's labels, annotations and taints, its
+// capacity and allocatable resources, and whether it is Ready and schedulable.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -167,11 +171,11 @@ func transformNode(in any) (any, error) {
 	return slim, nil
 }
 
-// transformWorkload returns a function that drops the pod template of a workload, except the
-// time of its last restart and the names of the ConfigMaps and Secrets that it uses, and the
-// metadata that no controller reads. The number of pods, the update strategy and the status of
-// the rollout remain. An update of the whole object would lose the dropped fields, so these
-// kinds must only be patched.
+// transformWorkload returns the transform of a kind of workload. It drops the metadata that no
+// controller reads. Of the pod template, it keeps only the time of the last restart and the names
+// of the ConfigMaps and Secrets that the pods use. It keeps the number of pods, the update strategy
+// and the rollout's status. These kinds must only be patched, because an update with a cached
+// object would remove the dropped fields from the cluster.
 func transformWorkload(kind *workload.Kind) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		object, ok := in.(client.Object)
@@ -197,9 +201,9 @@ func transformNamespace(in any) (any, error) {
 	}}, nil
 }
 
-// transformReplicaSet drops the pod template of a ReplicaSet, except the time of its last restart,
-// and the metadata that no controller reads. The selector is reduced to the fact that it requires
-// the label of the pod count.
+// transformReplicaSet drops the metadata that no controller reads. Of the pod template, it keeps
+// only the time of the last restart. It also drops the conditions, and reduces the selector to
+// whether it requires the label pod-count.
 func transformReplicaSet(in any) (any, error) {
 	set, ok := in.(*appsv1.ReplicaSet)
 	if !ok {
@@ -212,7 +216,7 @@ func transformReplicaSet(in any) (any, error) {
 	return set, nil
 }
 
-// transformRestart drops the metadata of a ScheduledRestart that no controller reads.
+// transformRestart drops the ScheduledRestart metadata that no controller reads.
 func transformRestart(in any) (any, error) {
 	restart, ok := in.(*tidekeeperv1.ScheduledRestart)
 	if !ok {
@@ -222,12 +226,12 @@ func transformRestart(in any) (any, error) {
 	return restart, nil
 }
 
-// transformConfig replaces a ConfigMap or Secret by a record with hashes of its content. The
-// record is not an object of the kind, so that no code can read content from the cache.
+// transformConfig replaces a ConfigMap or Secret by a record with hashes of its content. The record
+// has a different Go type, so that no code can read a Secret's content from the cache.
 func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
 
-// keptAnnotations are the annotations that controllers read from workloads, their pod templates
-// and ScheduledRestarts; keptLabels are the labels.
+// keptAnnotations and keptLabels are the annotation and label keys that controllers read from
+// workloads, pod templates and ScheduledRestarts.
 var (
 	keptAnnotations = sets.New(
 		tidekeeperv1.OptInAnnotation, tidekeeperv1.OptInScheduleAnnotation, tidekeeperv1.OptInTimeZoneAnnotation, tidekeeperv1.OptInMaxPodAgeAnnotation,
@@ -235,16 +239,17 @@ var (
 		tidekeeperv1.RestartedAtAnnotation,
 	)
 	keptLabels = sets.New(podcount.Label)
-	// keptPodLabels are the labels that identify the workload of a pod.
+	// keptPodLabels is the set of labels that identify a pod's workload.
 	keptPodLabels = sets.New(pods.TemplateHashLabels()...)
 )
 
-// longestKept is the maximum number of bytes kept of an annotation's value. Every valid value
-// is shorter.
+// longestKept is the maximum number of bytes kept of an annotation or label value. All valid values
+// are shorter.
 const longestKept = 4096
 
-// slimMetadata drops the metadata that no controller reads. Otherwise tenants could fill the
-// cache: an object may have 256 KiB of annotations and more than a megabyte of labels.
+// slimMetadata drops the metadata that no controller reads. If it were cached, tenants could fill
+// the manager's memory: an object may have 256 KiB of annotations and more than a megabyte of
+// labels.
 func slimMetadata(object metav1.Object) {
 	object.SetManagedFields(nil)
 	object.SetFinalizers(nil)
@@ -253,8 +258,8 @@ func slimMetadata(object metav1.Object) {
 	object.SetLabels(slimMap(object.GetLabels(), keptLabels))
 }
 
-// slimMap returns the entries of a map with these keys, with values of a bounded length. The
-// copies let the memory of the decoded object be freed.
+// slimMap returns a copy of the map's entries with the given keys, and limits the length of their
+// values. The values are copied so that the decoded object's memory can be freed.
 func slimMap(in map[string]string, keys sets.Set[string]) map[string]string {
 	var out map[string]string
 	for key := range keys {

@@ -19,8 +19,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// hugeMetadata fills the metadata of an object with a number of elements, or that number of times ten
-// bytes.
+// hugeMetadata fills an object's metadata with lists of n elements and strings of 10*n bytes.
 func hugeMetadata(o metav1.Object, n int) {
 	all := map[string]string{
 		tidekeeperv1.OptInScheduleAnnotation: long(n), tidekeeperv1.RestartNowAnnotation: long(n),
@@ -59,8 +58,8 @@ func hugeTemplate(n int) corev1.PodTemplateSpec {
 	return pod
 }
 
-// hugeWorkloads make objects of each kind of workload with as much as a number says of each part that is
-// of any length.
+// hugeWorkloads maps each kind to a function that returns a huge object: each field without a size
+// limit has n elements or 10*n bytes.
 var hugeWorkloads = map[string]func(n int) client.Object{
 	"Deployment": func(n int) client.Object {
 		return &appsv1.Deployment{
@@ -116,8 +115,9 @@ var hugeWorkloads = map[string]func(n int) client.Object{
 	},
 }
 
-// However large users make a workload or a ScheduledRestart, the cache keeps a bounded part of it. Of
-// a ScheduledRestart, the CRD bounds the rest.
+// TestTransformIsBounded checks that the cached part of a workload or ScheduledRestart is bounded,
+// regardless of the object's size. The spec and status of a ScheduledRestart are bounded by its
+// CRD.
 func TestTransformIsBounded(t *testing.T) {
 	const most = 32 << 10
 	for name, huge := range hugeWorkloads {
@@ -137,8 +137,9 @@ func TestTransformIsBounded(t *testing.T) {
 	}
 }
 
-// Of a kind without a transform of its own, the metadata is bounded if tenants write its objects, and
-// complete if administrators do.
+// TestDefaultTransformIsBounded checks that transformByDefault bounds the metadata of namespaced
+// objects, which tenants write. It must keep the metadata of cluster-scoped objects, which
+// administrators write.
 func TestDefaultTransformIsBounded(t *testing.T) {
 	for namespace, want := range map[string]int{"": 1000 + 4, "shop": 4} {
 		budget := &policyv1.PodDisruptionBudget{}
@@ -156,7 +157,7 @@ func TestDefaultTransformIsBounded(t *testing.T) {
 	}
 }
 
-// sizeInMemory adds up what a value refers to.
+// sizeInMemory returns the number of bytes reachable from a value.
 func sizeInMemory(v reflect.Value) (bytes int) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// startCache starts a cache, and returns what stops it.
+// startCache starts a cache and returns a function that stops it.
 func startCache(t *testing.T, store cache.Cache) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -30,8 +30,8 @@ func startCache(t *testing.T, store cache.Cache) (stop func()) {
 	}
 }
 
-// A read of a kind that no controller watches does not have the cache list and
-// watch it: it is an error, and the API server gets no request.
+// TestReadOfAKindThatIsNotWatched checks that reading a kind that no controller watches is an
+// error, and sends no request to the API server.
 func TestReadOfAKindThatIsNotWatched(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the API server was asked for %s %s", r.Method, r.URL.Path)

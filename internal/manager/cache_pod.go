@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// keptPodFields declares the fields that transformPod reads. No other field of a pod is decoded,
-// so a field that transformPod begins to read must be added here. A property test removes each
-// entry in turn.
+// keptPodFields returns the fields that transformPod reads. All other fields of a pod are not
+// decoded, so a field that transformPod newly reads must be added here. A test checks that no field
+// can be removed.
 func keptPodFields() podcache.KeptPodFields {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
@@ -54,18 +54,17 @@ func keptPodFields() podcache.KeptPodFields {
 	}
 }
 
-// transformPod keeps the fields of a pod that controllers need: its node, its placement
-// constraints and tolerations, its controller, its requests, and a summary of its startup,
-// within the bounds of cache_pod_bounds.go. Within these bounds, PodRequests of
-// k8s.io/component-helpers returns the same for the result as for the whole pod, with any
-// options.
+// transformPod keeps the pod fields that controllers need, within the bounds of
+// cache_pod_bounds.go: the node, the placement constraints and tolerations, the controlling owner,
+// the requests, and a summary of the startup. Within these bounds, PodRequests of
+// k8s.io/component-helpers returns the same result for the transformed pod as for the complete pod,
+// with any options.
 func transformPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("%T in the cache of pods", in)
 	}
-	// A new object instead of changes in place, so that fields of a later API version are
-	// dropped, too.
+	// The transformed pod is a new object, so that fields of a later API version are dropped, too.
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:              pod.Name,
@@ -99,20 +98,21 @@ func transformPod(in any) (any, error) {
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodResizePending {
-			// The reason of the first such condition says whether the resize is infeasible.
+			// The reason of the first PodResizePending condition shows whether the resize is
+			// infeasible.
 			slim.Status.Conditions = []corev1.PodCondition{{
 				Type: condition.Type, Status: condition.Status, Reason: text.Cut(condition.Reason, longestReason),
 			}}
 			break
 		}
 	}
-	// The startup of the pod, as one condition instead of many fields.
+	// A single condition summarizes the pod's startup and replaces many fields.
 	if summary := podtimeline.Summarize(pod); summary != nil {
 		slim.Status.Conditions = append(slim.Status.Conditions, *summary)
 	}
-	// A container's status matters only while the container is resized, when its resources
-	// differ from the spec. Otherwise, nearly always, it would only double the memory. An
-	// infeasible resize makes the spec irrelevant, so that only the status is kept.
+	// A container's status matters only during a resize, when its resources differ from the spec.
+	// In nearly all other cases, keeping it would only double the memory. After an infeasible
+	// resize, the resources in the spec do not count, so all statuses are kept.
 	if resourcehelper.IsPodResizeInfeasible(pod) {
 		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses, nil)
 		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses, nil)
@@ -124,9 +124,9 @@ func transformPod(in any) (any, error) {
 	return slim, nil
 }
 
-// slimOwners keeps the owner that controls the pod, which takes about 190 bytes per pod. Not
-// every controller reads the owner, but the cached fields do not depend on the running
-// controllers.
+// slimOwners keeps only the owner that controls the pod, which takes about 190 bytes per pod. The
+// owner is kept even if no running controller reads it, because the cached fields do not depend on
+// the running controllers.
 func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	for _, o := range owners {
 		if o.Controller != nil && *o.Controller {
@@ -139,11 +139,11 @@ func slimOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return nil
 }
 
-// slimPlacement keeps the node selector and the required node affinity, which decide whether a
-// pod could run on another node. They are dropped for pods of a DaemonSet, which never move,
-// since each has an affinity of its own. A selector that is too long, with which tenants could
-// fill the memory, becomes an affinity that no node matches, so that the pod does not seem to
-// fit everywhere.
+// slimPlacement keeps the node selector and the required node affinity, which determine whether a
+// pod could run on another node. It drops them for pods of a DaemonSet, because such pods never
+// move and each has a different affinity. Tenants could fill the memory with long selectors, so a
+// selector above its bound is replaced by an affinity that no node matches; without an affinity,
+// the pod would seem to fit on every node.
 func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
 	if neverMoves(pod) {
 		return nil, nil
@@ -163,7 +163,7 @@ func slimPlacement(pod *corev1.Pod) (map[string]string, *corev1.Affinity) {
 	}
 }
 
-// neverMoves reports whether a pod belongs to a DaemonSet.
+// neverMoves reports whether a DaemonSet controls the pod.
 func neverMoves(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
@@ -184,8 +184,8 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 	return slim
 }
 
-// slimStatuses returns the resources in the statuses, without statuses that only repeat the
-// container of the same name in the spec.
+// slimStatuses returns the container statuses, reduced to their resources. It omits a status whose
+// resources are the same as those of the container with the same name in spec.
 func slimStatuses(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
 	var slim []corev1.ContainerStatus
 	for _, s := range statuses {

@@ -14,33 +14,33 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Bounds of the fields that the cache keeps of a pod. Tenants fill these fields as they like,
-// and a pod of 1.5 MB would take several times as much memory here, since the Go type of an
-// element may be a hundred times larger than its encoding. A value above its bound is replaced
-// by a value that is less favourable to the pod, so that the pod seems to be affected by more
-// changes than it is.
+// Bounds of the cached fields of a pod. Tenants control these fields. Without bounds, a pod of 1.5
+// MB could take several times as much memory here, because an element of a Go type may be a hundred
+// times larger than its encoding. A value above its bound is replaced by a value that is less
+// favorable to the pod, so that the pod seems to be affected by more changes than it really is.
 const (
-	// longestPlacement is the maximum size of a node selector and a required node affinity, in
-	// bytes, and mostPlacement the maximum number of their terms, expressions and values.
+	// longestPlacement is the maximum total size in bytes of the node selector and the required
+	// node affinity. mostPlacement is the maximum total number of their terms, expressions and
+	// values.
 	longestPlacement = 4096
 	mostPlacement    = 1024
-	// longestTolerations is the maximum size of the tolerations, in bytes, and mostTolerations
+	// longestTolerations is the maximum total size of the tolerations in bytes. mostTolerations is
 	// their maximum number.
 	longestTolerations = 4096
 	mostTolerations    = 64
-	// mostContainers is the maximum number of containers, and mostRequests the maximum number
-	// of requests of all containers, that are kept separately. Beyond that, only their sum is
-	// kept.
+	// mostContainers is the maximum number of containers that are kept individually. mostRequests
+	// is the maximum total number of their requests. If either is exceeded, only the sum of the
+	// requests is kept.
 	mostContainers = 32
 	mostRequests   = 128
-	// mostResources is the maximum number of resources in that sum.
+	// mostResources is the maximum number of resource names in the sum of the requests.
 	mostResources = 64
-	// longestReason is the maximum length of the reason of a condition, in bytes.
+	// longestReason is the maximum length in bytes of a condition's reason.
 	longestReason = 64
 )
 
-// An owner reference may have fields of any length. These are the maximum lengths in a real
-// object.
+// Maximum lengths of an owner reference's fields. Only a tenant that writes an owner reference by
+// hand can exceed them.
 const (
 	longestVersion = 253 + len("/") + 63
 	longestKind    = 63
@@ -48,7 +48,7 @@ const (
 	longestUID     = 128
 )
 
-// boundTolerations returns the tolerations, or nil if they exceed the bounds: a pod without
+// boundTolerations returns the given tolerations, or nil if they exceed the bounds. A pod without
 // tolerations seems to be affected by every taint.
 func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
 	if len(tolerations) > mostTolerations {
@@ -64,8 +64,8 @@ func boundTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
 	return tolerations
 }
 
-// placementSize returns the size of a node selector and a required node affinity, in bytes, and
-// the number of their elements.
+// placementSize returns the total size in bytes of a node selector and a required node affinity,
+// and their total number of elements.
 func placementSize(selector map[string]string, required *corev1.NodeSelector) (bytes, elements int) {
 	for key, value := range selector {
 		bytes += len(key) + len(value)
@@ -86,16 +86,16 @@ func placementSize(selector map[string]string, required *corev1.NodeSelector) (b
 	return bytes + required.Size(), elements
 }
 
-// nowhere is an affinity that no node matches.
+// nowhere returns an affinity that no node matches.
 func nowhere() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
 }
 
-// boundRequests merges the containers of a pod with too many containers or requests into a
-// single container with the sum of the requests, computed as the pools do. Of too many
-// resources, Kubernetes' own are kept first: of the others only resources that a node offers
-// count, and no node offers that many. Such a pod gets an affinity that no node matches, so
-// that it does not seem to fit elsewhere.
+// boundRequests replaces the containers of a pod with too many containers or requests by a single
+// container with the sum of the requests, computed in the same way as in node pools. If the sum has
+// too many resources, Kubernetes' own resources are kept first: another resource counts only if a
+// node offers it, and no node offers that many. A pod with dropped resources gets an affinity that
+// no node matches, so that it does not seem to fit on other nodes.
 func boundRequests(pod *corev1.Pod) {
 	if !tooManyRequests(pod) {
 		return
@@ -115,8 +115,8 @@ func boundRequests(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
 }
 
-// ownFirst orders the names of resources: names without a domain, which are Kubernetes' own,
-// come first.
+// ownFirst compares resource names. It orders Kubernetes' own resources, whose names have no
+// domain, before all others.
 func ownFirst(a, b corev1.ResourceName) int {
 	inDomain := func(name corev1.ResourceName) int { return min(1, strings.Count(string(name), "/")) }
 	return cmp.Or(inDomain(a)-inDomain(b), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// hugeFields fill each field that the cache keeps of a pod, and that may be of any size, with a
-// number of elements, or that number of times ten bytes.
+// hugeFields lists each cached pod field whose size is not limited, with a function that fills the
+// field with n elements or 10*n bytes.
 var hugeFields = []struct {
 	name string
 	fill func(*corev1.Pod, int)
@@ -94,7 +94,7 @@ func hugeContainers(containers, requests int) []corev1.Container {
 	return all
 }
 
-// readyPod is a pod with what the fields are added to.
+// readyPod returns a small Ready pod to which tests add a huge field.
 func readyPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -104,7 +104,7 @@ func readyPod() *corev1.Pod {
 	return pod
 }
 
-// memoryOf returns about how much memory a pod takes.
+// memoryOf returns a pod's approximate memory in bytes.
 func memoryOf(pod *corev1.Pod) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -113,8 +113,8 @@ func memoryOf(pod *corev1.Pod) int {
 	return int(after.TotalAlloc-before.TotalAlloc) + pod.Size()
 }
 
-// Whichever fields users fill as far as an object may be long, the cache keeps a bounded number of
-// bytes of their pod.
+// TestTransformPodIsBounded checks that the cached part of a pod is bounded, regardless of the
+// field that a user fills up to the maximum size of an object.
 func TestTransformPodIsBounded(t *testing.T) {
 	all := readyPod()
 	for _, huge := range hugeFields {
@@ -124,7 +124,8 @@ func TestTransformPodIsBounded(t *testing.T) {
 		if size := memoryOf(transformed(t, pod)); size > 64<<10 {
 			t.Errorf("%s: the cache keeps %d bytes of a pod", huge.name, size)
 		}
-		// Below all bounds that count elements, and most of those of bytes.
+		// 30 elements are below all bounds on the number of elements, and below most bounds on the
+		// number of bytes.
 		pod = readyPod()
 		huge.fill(pod, 30)
 		if size := memoryOf(transformed(t, pod)); size > 128<<10 {
@@ -136,8 +137,9 @@ func TestTransformPodIsBounded(t *testing.T) {
 	}
 }
 
-// What is above a bound makes a pod look no better: it tolerates nothing, what it requests of a
-// node is counted in full, and it seems to fit on no other node.
+// TestTransformPodBoundsToTheSafeSide checks that a field above its bound never makes a pod look
+// more favorable: the pod tolerates no taints, its CPU and memory requests are counted completely,
+// and it seems to fit on no other node if its resources or placement constraints are incomplete.
 func TestTransformPodBoundsToTheSafeSide(t *testing.T) {
 	for _, huge := range hugeFields {
 		pod := readyPod()

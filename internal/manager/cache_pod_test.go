@@ -20,9 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// The utilization is computed from what the cache keeps, so what the cache
-// throws away must not change what a pod requests: whatever the pod is, and
-// whichever of the helper's options the node pools use.
+// TestTransformPodKeepsRequests checks that the transform does not change any pod's requests, with
+// any options of component-helpers, because the utilization of node pools is computed from cached
+// pods.
 func TestTransformPodKeepsRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)
@@ -42,7 +42,7 @@ func TestTransformPodKeepsRequests(t *testing.T) {
 			t.Fatalf("requests of the pod and of what the cache keeps of it differ (-pod +cache):\n%s", diff)
 		}
 
-		// An object may pass a transform twice.
+		// An object from the cache may pass through the transform again.
 		if diff := cmp.Diff(slim, transformed(t, slim.DeepCopy())); diff != "" {
 			t.Fatalf("a second pass changes the object (-first +second):\n%s", diff)
 		}
@@ -134,8 +134,8 @@ func TestTransformPod(t *testing.T) {
 	}
 }
 
-// Of a pod that never moves, and of one with a selector of any length, the cache does not keep
-// where it may be; the latter must not look as if it could be anywhere.
+// TestTransformPodBoundsItsPlacement checks that the cache drops the placement constraints of a
+// DaemonSet's pods, and that an affinity above its bound does not make a pod fit on every node.
 func TestTransformPodBoundsItsPlacement(t *testing.T) {
 	selector := map[string]string{"disk": "fast"}
 	daemon := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: selector}}

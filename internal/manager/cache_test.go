@@ -58,7 +58,7 @@ func TestTransformNode(t *testing.T) {
 }
 
 func TestTransformWorkload(t *testing.T) {
-	// What is dropped is in what the API server sends only, all else must stay.
+	// If sent is true, the result also contains the fields that the transform drops.
 	metadata := func(sent bool) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{
 			Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "2", Generation: 3,
@@ -158,7 +158,8 @@ func TestTransformWorkload(t *testing.T) {
 	}
 }
 
-// Users who may create a ScheduledRestart decide how much metadata it has.
+// TestTransformRestart checks that the cache keeps only the ScheduledRestart metadata that
+// controllers read, because users control the rest.
 func TestTransformRestart(t *testing.T) {
 	restart := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{
@@ -266,8 +267,8 @@ func drawContainers(t *rapid.T, prefix string) ([]corev1.Container, []corev1.Con
 			continue
 		}
 		s := corev1.ContainerStatus{Name: c.Name, Image: "image"}
-		// A status that repeats the spec is the common case, which random
-		// numbers would not hit.
+		// Independently drawn resources would rarely be equal, although a status usually repeats
+		// the resources in the spec.
 		drawOrRepeat := func(label string) corev1.ResourceList {
 			if rapid.Bool().Draw(t, label+" repeats the spec") {
 				return c.Resources.Requests.DeepCopy()

@@ -12,14 +12,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// certificateAge is the time for which the metrics endpoint serves a certificate before it
-// reads the files again. A kubelet takes up to a minute to put a renewed Secret into a volume.
+// certificateAge is the time for which a certificate is served before its files are read again. It
+// adds little to the delay of a renewal, because the kubelet takes up to a minute to update a
+// Secret in a volume.
 const certificateAge = 10 * time.Second
 
-// certificate is the certificate of the metrics endpoint. Its files are read again when a
-// client connects, without a watch: the certificate watcher of controller-runtime needs an
-// inotify instance, of which a node has 128 per user, and the manager would exit where other
-// pods use all of them.
+// certificate is the certificate of the metrics endpoint. Its files are read again when a client
+// connects, instead of being watched. controller-runtime's certificate watcher needs an inotify
+// instance. If other pods have exhausted the node's limit of 128 instances per user, the manager
+// would exit.
 type certificate struct {
 	cert, key string
 	now       func() time.Time
@@ -29,15 +30,15 @@ type certificate struct {
 	readAt time.Time
 }
 
-// readCertificate returns the certificate of two PEM files, or an error if they are not a valid
-// pair.
+// readCertificate reads a certificate and its key from two PEM files. It returns an error if they
+// are not a valid pair.
 func readCertificate(cert, key string, now func() time.Time) (*certificate, error) {
 	c := &certificate{cert: cert, key: key, now: now}
 	return c, c.read()
 }
 
-// get implements tls.Config.GetCertificate. While the files are not a valid pair, for example
-// because only one of them has been renewed, the last valid pair is served.
+// get implements tls.Config.GetCertificate. If the files are not a valid pair, for example because
+// only one file has been renewed yet, it returns the last valid pair.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +50,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// read sets the pair from the files if they are valid, and the time of reading in any case.
+// read sets readAt. It also sets pair if the files are a valid pair.
 func (c *certificate) read() error {
 	c.readAt = c.now()
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)

@@ -13,8 +13,9 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// The files are read again after certificateAge and not before, a pair that does not match is
-// not served, and a clock that is set back stops nothing.
+// TestCertificateIsReadAgain checks that the files are read again after certificateAge but not
+// earlier, that a mismatched pair is not served, and that a certificate is still served after the
+// clock has been set back.
 func TestCertificateIsReadAgain(t *testing.T) {
 	cert, key := filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
 	write := func(content []byte, file string) {

@@ -22,8 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart"
 )
 
-// controllers returns the controllers of this binary, each with its options at their
-// defaults.
+// controllers returns the definitions of this binary's controllers, each with its default options.
 func controllers() []controller.Definition {
 	return []controller.Definition{
 		nodepool.Controller(),
@@ -35,8 +34,8 @@ func controllers() []controller.Definition {
 	}
 }
 
-// RegisterMetrics registers the metrics of the manager and of all controllers without values,
-// for docs/reference.
+// RegisterMetrics registers the metrics of the manager and of all controllers without values, to
+// generate docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	if err := readback.RegisterMetrics(registry); err != nil {
 		return fmt.Errorf("register the metrics of the client: %w", err)
@@ -58,11 +57,11 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	return nil
 }
 
-// chooseControllers returns the controllers that the selectors choose, in the order of known. A
-// selector is "*" (all controllers that are on by default), a name, or a name with the prefix
-// "-" (not that controller). Of several selectors for the same controller the first counts, and
-// it takes precedence over "*". The syntax is kube-controller-manager's. An unknown name and an
-// empty choice are errors.
+// chooseControllers returns the known controllers that the selectors choose, in their original
+// order. A selector is "*" for all controllers that are on by default, a controller's name, or a
+// name with the prefix "-" to exclude that controller. A name takes precedence over "*", and the
+// first of several selectors for a controller counts. kube-controller-manager has the same syntax.
+// An unknown name or an empty result is an error.
 func chooseControllers(selectors []string, known []controller.Definition) ([]controller.Definition, error) {
 	names := namesOf(known)
 	star := false
@@ -99,8 +98,8 @@ func chooseControllers(selectors []string, known []controller.Definition) ([]con
 	return result, nil
 }
 
-// chooseWatches returns the controllers with those of their optional watches that the names choose. A name
-// that is unknown, or of a watch that none of the controllers has, is an error.
+// chooseWatches returns the chosen controllers without the optional watches that are not in names.
+// It returns an error for an unknown name, and for an optional watch that no chosen controller has.
 func chooseWatches(names []string, chosen, known []controller.Definition) ([]controller.Definition, error) {
 	for _, name := range names {
 		has := func(c controller.Definition) bool {
@@ -125,7 +124,7 @@ func chooseWatches(names []string, chosen, known []controller.Definition) ([]con
 	return chosen, nil
 }
 
-// optionalWatches returns the names of the optional watches of the controllers.
+// optionalWatches returns the names of the controllers' optional watches.
 func optionalWatches(controllers []controller.Definition) (names []string) {
 	for _, c := range controllers {
 		for _, w := range c.OptionalWatches {
@@ -143,7 +142,7 @@ func namesOf(controllers []controller.Definition) []string {
 	return names
 }
 
-// namespacedNames returns the names of the controllers that --namespaces limits.
+// namespacedNames returns the names of the controllers that --namespaces can limit.
 func namespacedNames(controllers []controller.Definition) []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(controllers), func(c controller.Definition) bool { return !c.Namespaced }))
 }

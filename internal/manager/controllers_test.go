@@ -106,8 +106,9 @@ func TestOptionalWatches(t *testing.T) {
 	}
 }
 
-// Each definition is complete: what the controller watches it may list and watch,
-// each index is on a kind that it reads, and each right has its reason.
+// TestDefinitions checks that each definition is complete: a controller has the rights to list and
+// watch the kinds that it watches, each index is on a kind that the controller reads, and each
+// right has a reason.
 func TestDefinitions(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -159,7 +160,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// allows reports whether the rules of a controller allow a verb on a kind.
+// allows reports whether a controller's rules allow a verb on an object's kind.
 func allows(t *testing.T, c controller.Definition, object client.Object, verb string) bool {
 	t.Helper()
 	scheme, err := newScheme()

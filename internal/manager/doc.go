@@ -1,24 +1,25 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager builds the Tidekeeper manager and runs it. [Run] is the whole way
-// from [Options] to a manager that has stopped:
+// Package manager builds and runs the Tidekeeper manager. [Run] takes [Options], and returns after
+// the manager has stopped. Its steps are:
 //
 //	Options.Validate → selection → RESTConfig → preflight → newManager → Start
 //
-//	options.go         the options of the manager; options_groups.go their flags
-//	controllers.go     the list of the controllers, and the choice by --controllers
+//	options.go         the manager's options; their flags are in options_groups.go
+//	controllers.go     the list of all controllers, and the choice by --controllers
 //	selection.go       the watches and indexes that the chosen controllers share
 //	kubeconfig.go      the connection to the API server
-//	preflight          the requirements on the cluster, checked before a manager starts
-//	certificate.go     the certificate of the metrics endpoint, read again without inotify
-//	manager.go         scheme, client, probes, metrics
-//	election.go        the lock of the leader election, which publishes settings
-//	cache.go           the fields that the shared cache keeps of each object; cache_pod.go of a pod,
-//	                   cache_pod_bounds.go their bounds
-//	rights.go          the rights of the manager itself
+//	preflight          checks the manager's requirements on the cluster before it starts
+//	certificate.go     the metrics endpoint's certificate, which is reloaded without inotify
+//	manager.go         the manager with its scheme, client, probes and metrics
+//	election.go        the leader election lock, which publishes the holder's settings
+//	cache.go           the fields that the shared cache keeps of each object
+//	cache_pod.go       the fields that the shared cache keeps of a pod
+//	cache_pod_bounds.go  the bounds of a pod's cached fields
+//	rights.go          the manager's own API rights
 //	logging.go         the format and destination of logs
-//	memory.go          bounds the memory of the initial lists, and returns it to the operating system
+//	memory.go          limits memory during the initial lists, and returns it afterwards
 //
 // To add a controller, see docs/add-a-controller.md.
 package manager

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
-// newLock returns the lock of the leader election: the lease, with labels that publish the settings of
-// its holder. The lock that controller-runtime would make has an identity that only controller-runtime knows, so
-// that labels could not name their publisher.
+// newLock returns the leader election lock: the lease, with labels that publish the holder's
+// settings. It replaces controller-runtime's lock, whose identity is not accessible, so that the
+// labels could not name the manager that published them.
 func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*resourcelock.LeaseLock, error) {
 	namespace, err := leaseNamespace(opts)
 	if err != nil {
@@ -32,7 +32,7 @@ func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*reso
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	cfg = rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
-	// A single request that hangs must leave time for another before the lease is lost.
+	// The timeout of a single request leaves time for a second request before the lease is lost.
 	cfg.Timeout = max(time.Second, opts.RenewDeadline/2)
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
@@ -47,8 +47,8 @@ func newLock(cfg *rest.Config, opts *Options, settings map[string]string) (*reso
 	}, nil
 }
 
-// leaseNamespace returns the namespace of the lease: from the options, else the pod's own. It is empty
-// if leader election is off.
+// leaseNamespace returns the lease's namespace: the namespace in the options or, if that is empty,
+// the pod's namespace. It returns "" if leader election is off.
 func leaseNamespace(opts *Options) (string, error) {
 	if !opts.LeaderElect || opts.LeaderElectNamespace != "" {
 		return opts.LeaderElectNamespace, nil

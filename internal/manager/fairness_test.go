@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/event"
 )
 
-// addedManager keeps what controllers add to it.
+// addedManager is a manager that records the runnables that controllers add.
 type addedManager struct {
 	ctrl.Manager
 	added []manager.Runnable
@@ -37,8 +37,9 @@ func (m *addedManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// unfair returns what of a controller is not shared fairly among namespaces, "" if all is. The
-// fields are those that controller-runtime gives its controllers, of any type of request.
+// unfair describes the part of a controller that is not from the package fairness, which shares the
+// work fairly among namespaces. It returns "" if there is none. It reads the fields Do and NewQueue
+// of controller-runtime's controller by reflection, because the controller's type parameter varies.
 func unfair(c any) string {
 	fields := reflect.ValueOf(c).Elem()
 	if do := fmt.Sprintf("%T", fields.FieldByName("Do").Interface()); !strings.HasPrefix(do, "*fairness.Reconciler[") {
@@ -53,7 +54,8 @@ func unfair(c any) string {
 	return ""
 }
 
-// Every controller of namespaced objects is built by the package fairness.
+// TestNamespacesShareEveryController checks that every controller of namespaced objects is built by
+// the package fairness.
 func TestNamespacesShareEveryController(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {

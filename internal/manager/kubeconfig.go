@@ -17,23 +17,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// RESTConfig returns the configuration of the connection to the API server: from the file in
-// --kubeconfig, else from the files in KUBECONFIG, else from ~/.kube/config, else from the
-// service account of the pod. An error names the source that is wrong.
+// RESTConfig returns the configuration of the connection to the API server. It uses the first of
+// these sources that is set or exists: the file in --kubeconfig, the files in KUBECONFIG,
+// ~/.kube/config, and the pod's service account. Its errors name the invalid source.
 func (o *Options) RESTConfig() (*rest.Config, error) {
 	cfg, err := findConfig(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	// A negative QPS means no limit: the API server knows its load better than a client does,
-	// and its priority and fairness tells the client when to wait.
+	// A negative QPS disables the client-side limit. The API server knows its own load better: its
+	// priority and fairness makes clients wait when necessary.
 	cfg.QPS, cfg.Burst = -1, 0
 	if o.KubeAPIQPS > 0 {
 		cfg.QPS, cfg.Burst = float32(o.KubeAPIQPS), o.KubeAPIBurst
 	}
-	// The network to the API server is fast, and compression would cost CPU time of the API
-	// server.
+	// The network to the API server is fast, whereas compression would cost the API server CPU
+	// time.
 	cfg.DisableCompression = true
 	cfg.UserAgent = "tidekeeper/" + version.String()
 	return cfg, nil
@@ -45,8 +45,8 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 
 	switch {
 	case kubeconfig != "":
-		// clientcmd ignores the other sources if this file is set, but its errors for a
-		// directory or an empty file are not clear.
+		// With an explicit path, clientcmd ignores all other sources. The path is checked here
+		// because clientcmd's errors for a directory or an empty file are unclear.
 		rules.ExplicitPath = kubeconfig
 		if err := checkReadable(kubeconfig); err != nil {
 			return nil, fmt.Errorf("--%s=%s: %w", FlagKubeconfig, kubeconfig, err)
@@ -54,7 +54,7 @@ func findConfig(kubeconfig string) (*rest.Config, error) {
 		return configFromFiles(rules, fmt.Sprintf("--%s=%s", FlagKubeconfig, kubeconfig))
 
 	case env != "":
-		// A list of files, of which some may be missing, but not all.
+		// KUBECONFIG is a list of files. At least one of them must exist.
 		source := clientcmd.RecommendedConfigPathEnvVar + "=" + env
 		var firstErr error
 		for _, file := range filepath.SplitList(env) {
@@ -98,7 +98,7 @@ func configFromFiles(rules *clientcmd.ClientConfigLoadingRules, source string) (
 	return cfg, nil
 }
 
-// checkReadable returns nil if path is a readable file. The error does not name the path,
+// checkReadable returns nil if path is a readable file. The error does not contain the path,
 // because the caller's message does.
 func checkReadable(path string) error {
 	info, err := os.Stat(path)

@@ -22,23 +22,23 @@ const (
 	logFormatText = "text"
 )
 
-// The names of log levels, in flags and in the log itself. The verbosity V(n) of logr is the
-// slog level -n.
+// Names of the log levels, in flags and in the log. logr's verbosity V(n) is the slog level -n.
 const (
 	logLevelError = "error"
 	logLevelInfo  = "info"
 	logLevelDebug = "debug"
 	logLevelTrace = "trace"
 
-	// logLevelMost is the highest verbosity that client-go uses.
+	// logLevelMost is the highest verbosity, at which client-go writes most messages.
 	logLevelMost = 9
 )
 
-// logValueLimit is the maximum number of bytes logged of a text or an error, which is enough
-// for a stack trace.
+// logValueLimit is the maximum length in bytes of a logged string or error. Stack traces are
+// shorter.
 const logValueLimit = 8 << 10
 
-// parseLogLevel returns the lowest slog level that is logged.
+// parseLogLevel parses the value of the log level flag. It returns the lowest slog level that is
+// logged.
 func parseLogLevel(s string) (slog.Level, error) {
 	switch s {
 	case logLevelError:
@@ -58,8 +58,7 @@ func parseLogLevel(s string) (slog.Level, error) {
 	return slog.LevelInfo - slog.Level(n), nil
 }
 
-// newLogHandler returns a handler that writes to w at the level and in the format of
-// the options.
+// newLogHandler returns a handler that writes to w at the options' level and in their format.
 func newLogHandler(w io.Writer, opts *Options) (slog.Handler, error) {
 	level, err := parseLogLevel(opts.LogLevel)
 	if err != nil {
@@ -71,7 +70,7 @@ func newLogHandler(w io.Writer, opts *Options) (slog.Handler, error) {
 			if l, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey {
 				a.Value = slog.StringValue(logLevelName(l))
 			}
-			// An error of the API server may repeat the whole object that it refused.
+			// An error from the API server may contain the complete rejected object.
 			if err, ok := a.Value.Any().(error); ok && len(err.Error()) > logValueLimit {
 				a.Value = slog.StringValue(err.Error())
 			}
@@ -100,8 +99,8 @@ func logLevelName(level slog.Level) string {
 	}
 }
 
-// setLogger makes all components of this process log to w: controllers through the logger in
-// their context, controller-runtime through its global logger, client-go through klog.
+// setLogger makes all components of this process log to w: controllers through the logger in their
+// context, controller-runtime through its global logger, and client-go through klog.
 func setLogger(w io.Writer, opts *Options) error {
 	handler, err := newLogHandler(w, opts)
 	if err != nil {
@@ -112,7 +111,7 @@ func setLogger(w io.Writer, opts *Options) error {
 		return err
 	}
 
-	// klog checks its own flag before it calls the logger.
+	// klog checks its own verbosity flag before it calls the logger, so the flag must be set, too.
 	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(klogFlags)
 	if err := klogFlags.Set("v", strconv.Itoa(max(0, -int(level)))); err != nil {

@@ -51,7 +51,7 @@ func TestLogText(t *testing.T) {
 	}
 }
 
-// Very long texts are cut in the log.
+// TestLongTextsAreCut checks that very long strings and errors are truncated in the log.
 func TestLongTextsAreCut(t *testing.T) {
 	var out bytes.Buffer
 	handler, err := newLogHandler(&out, NewOptions())
@@ -65,7 +65,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// logged returns what is written of one entry at each of several levels.
+// logged returns the log output for one entry at each of several levels.
 func logged(t *testing.T, level, format string) string {
 	t.Helper()
 	opts := NewOptions()

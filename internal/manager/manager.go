@@ -39,17 +39,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// namespaceFile exists in every pod that has a service account.
+// namespaceFile contains the namespace of the pod. It exists in every pod with a service account.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Run runs the manager until ctx is cancelled, and returns nil after an orderly stop. Each line
-// of an error names a problem and its solution, for the person who started the manager.
+// Run runs the manager until ctx is cancelled. It returns nil after an orderly stop. Each line of
+// its error names a problem and the solution, for the administrator who started the manager.
 func Run(ctx context.Context, opts *Options) error {
 	return RunWithClock(ctx, opts, clock.RealClock{})
 }
 
-// RunWithClock is [Run] with a clock other than the machine's, for tests of clocks that are set
-// or that differ.
+// RunWithClock is [Run] with a clock other than the machine's. Tests use it to set the time, or to
+// run several managers with different clocks.
 func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	if err := opts.Validate(); err != nil {
 		return err
@@ -80,8 +80,8 @@ func RunWithClock(ctx context.Context, opts *Options, c clock.Clock) error {
 	return nil
 }
 
-// New returns the manager that [Run] would start, for tests that inspect its parts. A process
-// can have only one, because names of controllers and metrics are unique.
+// New returns the manager that [Run] would start, for tests that inspect it. There can be only one
+// manager per process, because the names of controllers and metrics must be unique.
 func New(cfg *rest.Config, opts *Options, c clock.Clock) (ctrl.Manager, error) {
 	chosen, err := opts.selection()
 	if err != nil {
@@ -90,8 +90,8 @@ func New(cfg *rest.Config, opts *Options, c clock.Clock) (ctrl.Manager, error) {
 	return newManager(cfg, opts, chosen, c)
 }
 
-// Preflight returns nil if the cluster meets the needs of a manager with these options, else an
-// error that names the missing parts and the solution.
+// Preflight checks that the cluster meets the requirements of a manager with the given options. Its
+// error names the unmet requirements and the solution.
 func Preflight(ctx context.Context, cfg *rest.Config, opts *Options) error {
 	chosen, err := opts.selection()
 	if err != nil {
@@ -119,8 +119,8 @@ func runPreflight(ctx context.Context, cfg *rest.Config, opts *Options, chosen *
 	return preflight.Check(ctx, cfg, required)
 }
 
-// newManager returns a manager with the chosen controllers, which use the clock.
-// It does not contact the cluster yet.
+// newManager returns a manager with the chosen controllers, which all use clk. It sends no requests
+// to the cluster.
 func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Clock) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -144,24 +144,27 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	memory, workloads := newMemoryLimiter(), &podcache.Workloads{}
 	content := podcache.Content{Listing: memory.limit}
 	if opts.VerifyDecoding {
-		content = podcache.Content{Verify: clk} // Whole objects need more memory than that limit.
+		// client-go decodes complete objects, which need more memory than the limit that
+		// memory.limit would set.
+		content = podcache.Content{Verify: clk}
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(chosen.watches),
-		// A manager that is limited to namespaces has rights only in these namespaces.
+		// A manager that is limited to some namespaces has no right to watch CRDs.
 		NewCache: newCache(chosen.watches, optional.NewCache(optionalKinds(chosen.watches), len(opts.Namespaces) == 0),
 			content, workloads, ctrlmetrics.Registry),
-		// Optional kinds are read from the cache as unstructured objects.
+		// Optional kinds are unstructured objects, which the client would otherwise not read from
+		// the cache.
 		Client: client.Options{FieldOwner: "tidekeeper", Cache: &client.CacheOptions{Unstructured: true}},
-		// A reconcile that follows a write must see it, or it would decide on stale
-		// state and write again.
+		// A reconcile after a write must see the write. Otherwise it would decide on stale state
+		// and write again.
 		NewClient: newClient,
 		Controller: config.Controller{
-			// A standby keeps its informers and models up to date, so that it takes over
-			// with a full cache.
+			// A standby keeps its informers and models up to date, so that its cache is complete
+			// when it becomes the leader.
 			EnableWarmup: new(true),
-			// A waiting object must not keep a worker from the others.
+			// A reconcile that takes too long must not block a worker that other objects need.
 			ReconciliationTimeout: opts.ReconcileTimeout,
 		},
 
@@ -175,7 +178,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 		LeaseDuration:                       &opts.LeaseDuration,
 		RenewDeadline:                       &opts.RenewDeadline,
 		RetryPeriod:                         &opts.RetryPeriod,
-		// Safe only because the process ends as soon as the manager has
+		// Releasing the lease is safe only because the process exits as soon as the manager has
 		// stopped: Run does nothing after Start.
 		LeaderElectionReleaseOnCancel: true,
 
@@ -184,7 +187,7 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.LockConfig.Identity) //nolint:staticcheck // The leader election of client-go knows no other kind of recorder.
+	lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lock.LockConfig.Identity) //nolint:staticcheck // client-go's leader election accepts no other kind of recorder.
 
 	informers, err := addInformers(mgr, chosen.watches)
 	if err != nil {
@@ -207,34 +210,35 @@ func newManager(cfg *rest.Config, opts *Options, chosen *selection, clk clock.Cl
 	return mgr, addProbes(mgr, informers)
 }
 
-// sharingManager is a manager whose controllers share an event recorder, the index of pods by
-// workload, and the request accounts of namespaces.
+// sharingManager is a manager with components that all controllers share: an event recorder, the
+// queries of pods by workload, and the record of the requests that each namespace causes.
 type sharingManager struct {
 	ctrl.Manager
 	recorder  *event.Recorder
 	workloads *podcache.Workloads
 	shares    *fairness.Shares
-	// namespaces are the namespaces in --namespaces; empty means all.
+	// namespaces lists the namespaces in --namespaces. If it is empty, the manager reads all
+	// namespaces.
 	namespaces []string
 }
 
-// Reads reports whether the manager reads objects of the namespace: --namespaces lists it, or
-// is empty.
+// Reads reports whether the manager reads a namespace's objects: --namespaces is empty or lists the
+// namespace.
 func (m sharingManager) Reads(namespace string) bool {
 	return len(m.namespaces) == 0 || slices.Contains(m.namespaces, namespace)
 }
 
-// Shares returns the request accounts of namespaces.
+// Shares returns the record of the requests that each namespace causes.
 func (m sharingManager) Shares() *fairness.Shares { return m.shares }
 
-// PodsByWorkload returns the index of cached pods by workload.
+// PodsByWorkload returns the Workloads with which controllers query the cached pods of a workload.
 func (m sharingManager) PodsByWorkload() *podcache.Workloads { return m.workloads }
 
-// GetEventRecorder returns the recorder.
+// GetEventRecorder returns the event recorder that all controllers share.
 func (m sharingManager) GetEventRecorder(string) recorder.EventRecorder { return m.recorder }
 
-// newClient returns a client that reads from the cache, but never state older than its own
-// writes.
+// newClient returns a client that reads from the cache, but never returns an object older than the
+// client's own last write.
 func newClient(cfg *rest.Config, options client.Options) (client.Client, error) {
 	inner, err := client.New(cfg, options)
 	if err != nil {
@@ -247,7 +251,7 @@ func newClient(cfg *rest.Config, options client.Options) (client.Client, error) 
 	return readback.New(inner, live, ctrlmetrics.Registry)
 }
 
-// newScheme returns a scheme with the kinds that the manager uses.
+// newScheme returns a scheme with all kinds that the manager uses.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), tidekeeperv1.AddToScheme(scheme)); err != nil {
@@ -256,8 +260,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// addInformers starts an informer in the cache for each watched kind, and returns the informers
-// by kind.
+// addInformers starts an informer for each watched kind, and returns the informers keyed by kind.
 func addInformers(mgr ctrl.Manager, watches []watchedKind) (map[string]cache.Informer, error) {
 	informers := map[string]cache.Informer{}
 	for _, w := range watches {
@@ -274,9 +277,9 @@ func addInformers(mgr ctrl.Manager, watches []watchedKind) (map[string]cache.Inf
 	return informers, nil
 }
 
-// addProbes adds /healthz, which succeeds as long as the process serves HTTP, and
-// /readyz, which succeeds once the cache has synced. A standby is ready too, so that a
-// rollout does not wait for it to become the leader.
+// addProbes adds the probe endpoints. /healthz succeeds while the process serves HTTP. /readyz
+// succeeds once the cache has synced; this includes a standby, so that a rollout does not wait for
+// the pod to become the leader.
 func addProbes(mgr ctrl.Manager, informers map[string]cache.Informer) error {
 	synced := func(*http.Request) error {
 		for kind, informer := range informers {
@@ -300,8 +303,8 @@ func metricsOptions(opts *Options) (metricsserver.Options, error) {
 	metrics.SecureServing = true
 	metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 
-	// Without a certificate the server would create a self-signed certificate, which is not
-	// intended if --metrics-cert-dir is set.
+	// If no certificate were read, the server would create a self-signed certificate, which is not
+	// intended when --metrics-cert-dir is set.
 	if opts.MetricsCertDir != "" && opts.MetricsBindAddress != "0" {
 		files, err := readCertificate(filepath.Join(opts.MetricsCertDir, opts.MetricsCertName),
 			filepath.Join(opts.MetricsCertDir, opts.MetricsKeyName), time.Now)

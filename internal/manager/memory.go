@@ -15,49 +15,50 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// initialSyncGrace is the time that the controllers need to process the initial sync of the
-// cache.
+// initialSyncGrace is the time that controllers have to process the cache's initial sync.
 const initialSyncGrace = 5 * time.Second
 
-// The memory limit in bytes of the Go runtime while the cache fills: without pods, and per pod.
-// It is about one and a half times the memory in use afterwards, so that garbage collections do
-// not come too often. Below minMemory a limit is not worthwhile, since objects of other kinds
-// could exceed it. See test/scale/performance.md.
+// Terms of the Go runtime's memory limit in bytes while the cache fills: a fixed part and a part
+// per pod. Their sum is about one and a half times the memory in use afterwards, so that garbage
+// collections are not too frequent. A limit below minMemory is not useful, because objects of other
+// kinds could exceed it. See test/scale/performance.md.
 const (
 	memoryWithoutPods = 48 << 20
 	memoryPerPod      = 1200
 	minMemory         = 192 << 20
-	// maxPods is an upper bound for the number of pods in an answer of the API server.
+	// maxPods bounds the number of pods in the computation, because the number is taken from an API
+	// server's response.
 	maxPods = 10_000_000
 )
 
-// gcPercent is the value of GOGC once the cache is filled: the amount of garbage, in percent of
-// the memory in use, that triggers a collection. The default of 100 would permanently take half
-// as much memory again, to save a collection per minute. The environment variable GOGC takes
-// precedence.
+// gcPercent is the value of GOGC after the cache has been filled: the amount of garbage, as a
+// percentage of the memory in use, that triggers a collection. The default of 100 would save about
+// one collection per minute, but would permanently take half as much memory again. The environment
+// variable GOGC takes precedence.
 const gcPercent = 50
 
-// containerPercent is the share of the memory limit of its container that the Go runtime uses
-// before it collects garbage as often as it can. The rest is for memory outside of the heap, such
-// as the pages of the program.
+// containerPercent is the Go runtime's share of the container's memory limit in percent. The rest
+// is for memory that the runtime does not manage, such as the program's code pages.
 const containerPercent = 90
 
-// memoryLimiter limits the memory while the cache fills, and afterwards to the container's share,
-// and returns the freed memory to the operating system. Left alone, the runtime would let the heap
-// grow to twice the memory in use, and return memory only over minutes; a container's limit would
-// have to allow for both. GOMEMLIMIT is no replacement: it would have to be chosen for the size of the
-// cluster, at the cost of more garbage collections forever after. If GOMEMLIMIT is set,
-// memoryLimiter sets no limit.
+// memoryLimiter sets the Go runtime's memory limit: a low limit while the cache fills, and
+// afterwards the runtime's share of the container's limit. It then returns the freed memory to the
+// operating system. Without it, the heap would grow to twice the memory in use, and memory would be
+// returned only over minutes, so the container's limit would have to be higher. GOMEMLIMIT is no
+// replacement, because it would have to be chosen for the cluster's size, and would permanently
+// cost more garbage collections. If GOMEMLIMIT is set, memoryLimiter sets no limit.
 type memoryLimiter struct {
 	mu     sync.Mutex
 	filled bool
-	// limited is true if limit has set a limit, and none was set before.
+	// limited is true if the method limit has set a memory limit. It sets none if another limit was
+	// set before.
 	limited bool
-	// container is the memory in bytes that the runtime may use in its container; 0 for no bound.
+	// container is the Go runtime's share of the container's memory limit in bytes. It is 0 if the
+	// container has no limit.
 	container int64
 }
 
-// newMemoryLimiter returns a limiter that knows the limit of the container, if there is one.
+// newMemoryLimiter returns a limiter that observes the container's memory limit, if there is one.
 func newMemoryLimiter() *memoryLimiter {
 	most, err := memlimit.FromCgroup()
 	if err != nil || most > math.MaxInt64 {
@@ -66,8 +67,8 @@ func newMemoryLimiter() *memoryLimiter {
 	return &memoryLimiter{container: int64(most) / 100 * containerPercent}
 }
 
-// limit limits the memory to the amount needed to fill the cache with that many pods. It does
-// nothing once the cache has been filled: when a list is repeated, the heap is already large.
+// limit sets the memory limit for filling the cache with the given number of pods. It does nothing
+// once the cache has been filled, because the heap is already large when a list is repeated.
 func (l *memoryLimiter) limit(pods int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +79,8 @@ func (l *memoryLimiter) limit(pods int64) {
 	debug.SetMemoryLimit(min(max(minMemory, memoryWithoutPods+min(pods, maxPods)*memoryPerPod), l.bound()))
 }
 
-// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. The manager
-// calls it once the cache has synced.
+// Start implements [sigs.k8s.io/controller-runtime/pkg/manager.Runnable]. It lifts the limit soon
+// after the manager has called it, which the manager does once the cache has synced.
 func (l *memoryLimiter) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -90,10 +91,12 @@ func (l *memoryLimiter) Start(ctx context.Context) error {
 	return nil
 }
 
-// bound returns the limit that holds at any time.
+// bound returns the maximum of any limit that is set: the runtime's share of the container's limit,
+// or the maximum integer if the container has no limit.
 func (l *memoryLimiter) bound() int64 { return cmp.Or(l.container, math.MaxInt64) }
 
-// lift removes the limit, but for that of the container, and makes garbage collections more frequent instead.
+// lift raises the memory limit to the runtime's share of the container's limit, and sets GOGC to
+// gcPercent.
 func (l *memoryLimiter) lift() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,6 +110,6 @@ func (l *memoryLimiter) lift() {
 }
 
 // NeedLeaderElection implements
-// [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable]: a standby
-// lists all objects, too.
+// [sigs.k8s.io/controller-runtime/pkg/manager.LeaderElectionRunnable]. It returns false because a
+// standby fills its cache, too.
 func (*memoryLimiter) NeedLeaderElection() bool { return false }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The memory is limited until the cache is filled, then to that of the container, and not where the user has
-// set a limit.
+// TestMemoryLimit checks that a low limit applies until the cache has been filled, that only the
+// container's limit applies afterwards, and that a limit set by the user is kept.
 func TestMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options/optionstest"
 )
 
-// Each field of Options has one flag; the packages of the controllers test theirs.
+// TestFlagsCoverOptions checks that each field of Options has a flag. The controllers' flags are
+// tested in the controllers' packages.
 func TestFlagsCoverOptions(t *testing.T) {
 	o := NewOptions()
 	own := slices.Clone(o.groups)

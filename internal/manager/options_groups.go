@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// The names of flags that other commands have, too, or that messages mention. They match
-// kube-controller-manager where it has the same flag.
+// Names of the flags that other commands share with the manager or that messages mention. A flag
+// that kube-controller-manager also has gets the same name.
 const (
 	FlagKubeconfig           = "kubeconfig"
 	FlagControllers          = "controllers"
@@ -85,15 +85,15 @@ func (o *Options) electionGroup() *options.Group {
 	return g
 }
 
-// checkElection checks the relations between the three durations: a leader must give up before
-// a standby takes over, and must have more than one attempt before it gives up.
+// checkElection checks the relations between the three durations of leader election: a leader must
+// give up before a standby takes over, and must be able to try more than once before it gives up.
 func (o *Options) checkElection() error {
 	var errs []error
 	if o.RenewDeadline >= o.LeaseDuration {
 		errs = append(errs, fmt.Errorf("--%s=%s: must be less than --%s, which is %s",
 			flagRenewDeadline, o.RenewDeadline, flagLeaseDuration, o.LeaseDuration))
 	}
-	// client-go waits up to 1.2 retry periods between two attempts.
+	// client-go requires that the renew deadline be greater than 1.2 retry periods.
 	if o.RetryPeriod >= o.RenewDeadline*5/6 {
 		errs = append(errs, fmt.Errorf("--%s=%s: must be less than 5/6 of --%s, which is %s",
 			flagRetryPeriod, o.RetryPeriod, flagRenewDeadline, o.RenewDeadline))

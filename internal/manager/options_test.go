@@ -13,7 +13,7 @@ func TestOptionsValidate(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string
-		want string // all of the message; empty if the options are right
+		want string // want is the whole error message; empty for valid options
 	}{
 		{"the defaults", nil, ""},
 		{"a client limit", []string{"--kube-api-qps=50"}, ""},

@@ -17,20 +17,20 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// podType is what a pod says of itself on the wire.
+// podType is the apiVersion and kind in a sent pod.
 var podType = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 
-// population is a number of pods. Alike, thirty are of one Deployment and differ in
-// what pods of a Deployment differ in: name, addresses, node, times. If not, each is
-// the only one of its Deployment, and requests what no other does.
+// population describes a set of pods for the memory measurement. If alike is true, every thirty
+// pods belong to a common Deployment, and differ only in name, addresses, node and times.
+// Otherwise, each pod belongs to a different Deployment and has unique requests.
 type population struct {
 	count int
 	alike bool
 }
 
-// pod makes the pod of that number, ready and made by a restart: two containers
-// and one that runs first, with environment, volumes and probes, and what the API
-// server, the scheduler and the kubelet add. Thirty are on one node.
+// pod returns the i-th pod. It is Ready and was created by a restart. It has two containers and an
+// init container, with environment variables, volumes and probes, and the fields that the API
+// server, the scheduler and the kubelet set. Each node has thirty pods.
 func (p population) pod(i int) *corev1.Pod {
 	app, cpu := i, fmt.Sprintf("%dm", 100+i)
 	if p.alike {
@@ -97,7 +97,7 @@ func (p population) pod(i int) *corev1.Pod {
 			PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)}},
 		},
 	}
-	up := 6 + i*i%97 // seconds until it is ready
+	up := 6 + i*i%97 // seconds until the pod is ready
 	for _, c := range []struct {
 		kind  corev1.PodConditionType
 		after int
@@ -155,8 +155,8 @@ func typicalStatus(c *corev1.Container, i int, state corev1.ContainerState) core
 	}
 }
 
-// typicalManagers says who set which fields: the controller that made the pod,
-// and the kubelet.
+// typicalManagers returns a pod's managed fields, with entries for the controller that created the
+// pod and for the kubelet.
 func typicalManagers(pod *corev1.Pod, created, ready metav1.Time) []metav1.ManagedFieldsEntry {
 	var spec, status strings.Builder
 	for _, c := range append(pod.Spec.Containers, pod.Spec.InitContainers...) {

@@ -36,13 +36,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
 )
 
-// TestPodCache measures what a pod costs in the cache: as the API server sends
-// it, as the manager keeps it, and as it keeps pods of which no two are alike.
-// make bench-podcache prints it for 150,000 pods; as a test it is small, and
-// asserts the ratio of the memory, which is no matter of time.
+// TestPodCache measures the memory per pod of three caches: client-go's cache, the manager's cache,
+// and the manager's cache with pods of which no two are alike. make bench-podcache prints the
+// results for 150,000 pods. As a test it uses few pods, and checks only the ratios of the memory,
+// which do not depend on timing.
 //
-// The manager's cache is the one that it runs with: its options, its indexes, and
-// pods that come over HTTP as protobuf, as from an API server.
+// The manager's cache has its production options and indexes, and reads pods over HTTP as protobuf,
+// in the same way as from an API server.
 func TestPodCache(t *testing.T) {
 	counts := map[string]int{"small": 600, "medium": 30_000, "full": 150_000}
 	size := cmp.Or(os.Getenv("SIZE"), "small")
@@ -51,11 +51,12 @@ func TestPodCache(t *testing.T) {
 		t.Fatalf("SIZE=%s: must be small, medium or full", size)
 	}
 	if size != "small" {
-		log.SetLogger(logr.Discard()) // the reflector says that the first list takes long, as it does
+		log.SetLogger(logr.Discard()) // the reflector would log that the first list takes too long
 	}
 	chosen := chosenBy(t, "*", "")
 	alike, different := population{count, true}, population{count, false}
-	// One after the other, as the first takes most of what memory there is.
+	// The measurements run one after the other, because the first takes most of the available
+	// memory.
 	sent := measureCache(t, alike, chosen, cache.Options{})
 	kept := measureCache(t, alike, chosen, cacheOptions(chosen.watches))
 	whole := cacheOptions(chosen.watches)
@@ -92,11 +93,11 @@ func TestPodCache(t *testing.T) {
 	}
 }
 
-// cost is what pods take, in bytes: the heap that a cache of them holds, their
-// length as protobuf, and that of what the manager's transform leaves.
+// cost holds sizes in bytes. heap is the memory of a cache of pods, wire is the pods' size as
+// protobuf, and keptWire is their size as protobuf after the manager's transform.
 type cost struct{ heap, wire, keptWire int64 }
 
-// add counts a pod that is sent.
+// add adds the protobuf sizes of a pod that the server has sent.
 func (c *cost) add(t *testing.T, pod *corev1.Pod) {
 	kept, err := transformPod(pod)
 	if err != nil {
@@ -107,8 +108,8 @@ func (c *cost) add(t *testing.T, pod *corev1.Pod) {
 	c.keptWire += int64(kept.(*corev1.Pod).Size())
 }
 
-// measureCache fills a cache of those options, with the indexes of the
-// controllers, and drops it again.
+// measureCache fills a cache that has the given options and the controllers' indexes, and returns
+// its cost. It then drops the cache.
 func measureCache(t *testing.T, pods population, chosen *selection, options cache.Options) cost {
 	t.Helper()
 	var err error
@@ -155,7 +156,7 @@ func measureCache(t *testing.T, pods population, chosen *selection, options cach
 	return sum
 }
 
-// podIndexer adds the indexes on pods, and no others: nothing else is served.
+// podIndexer adds only the indexes on pods, because the test server serves no other kind.
 type podIndexer struct{ client.FieldIndexer }
 
 func (p podIndexer) IndexField(ctx context.Context, kind client.Object, field string, extract client.IndexerFunc) error {
@@ -165,8 +166,7 @@ func (p podIndexer) IndexField(ctx context.Context, kind client.Object, field st
 	return p.FieldIndexer.IndexField(ctx, kind, field, extract)
 }
 
-// mapperOf returns what an API server would tell about the kinds that the manager
-// watches.
+// mapperOf returns a RESTMapper for the kinds that the manager watches.
 func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -180,9 +180,8 @@ func mapperOf(t *testing.T, scheme *apiruntime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-// servePods answers as an API server that has those pods: with pages of a list, or
-// with one event for each and then the bookmark that ends them. It adds up how long
-// they are.
+// servePods returns the handler of an API server that serves the given pods, either as list pages
+// or as watch events that end with a bookmark. The sizes of the sent pods are added to sum.
 func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *cost) http.HandlerFunc {
 	encoder := protobuf.NewSerializer(scheme, scheme)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -215,7 +214,7 @@ func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *co
 		}
 		if query.Get("sendInitialEvents") == "" {
 			w.(http.Flusher).Flush()
-			<-r.Context().Done() // Nothing happens.
+			<-r.Context().Done() // no events follow
 			return
 		}
 		for i := range pods.count {
@@ -235,7 +234,7 @@ func servePods(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *co
 	}
 }
 
-// servePage answers with the page of the list that a query asks for.
+// servePage responds to a list request with the page selected by the query parameters.
 func servePage(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *cost, w http.ResponseWriter, query url.Values) {
 	first, err := strconv.Atoi(cmp.Or(query.Get("continue"), "0"))
 	limit, limitErr := strconv.Atoi(query.Get("limit"))
@@ -259,10 +258,10 @@ func servePage(t *testing.T, pods population, scheme *apiruntime.Scheme, sum *co
 	}
 }
 
-// heap returns how many bytes are in use.
+// heap returns the memory in use after a garbage collection, in bytes.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes with the second
+	runtime.GC() // the second collection frees objects with finalizers
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)

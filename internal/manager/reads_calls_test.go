@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// callee returns the function that a call names, or nil.
+// callee returns the function that a call names. It returns nil if the call names none.
 func (r *reads) callee(call *ast.CallExpr) types.Object {
 	fun := ast.Unparen(call.Fun)
 	switch generic := fun.(type) {
@@ -31,13 +31,15 @@ func (r *reads) callee(call *ast.CallExpr) types.Object {
 	return nil
 }
 
-// called returns the signatures of what a call may call: a function or a function literal, or each method of ours that
-// a method of an interface may stand for.
+// called returns the signatures of a call's possible targets: the function or function literal or,
+// for an interface's method, the matching methods in the followed packages.
 func (r *reads) called(call *ast.CallExpr) (all []*types.Signature) {
 	f, named := r.callee(call).(*types.Func)
 	signature, _ := r.info.Types[call.Fun].Type.(*types.Signature)
 	if named {
-		signature = f.Signature() // Not that of an instance, whose parameters are others.
+		// Use the generic signature, because the signature of an instance has different parameter
+		// objects.
+		signature = f.Signature()
 	}
 	if named && signature.Recv() != nil && types.IsInterface(signature.Recv().Type()) {
 		for body := range r.bodies {
@@ -52,8 +54,9 @@ func (r *reads) called(call *ast.CallExpr) (all []*types.Signature) {
 	return all
 }
 
-// call adds the paths of arguments to the parameters of the function that is called, and to those of functions among
-// the arguments that get the same values or their elements, as of slices.ContainsFunc.
+// call adds the paths of a call's arguments to the parameters of the called function. If an
+// argument is a callback, as in slices.ContainsFunc, the paths of the other arguments are also
+// added to those parameters of the callback that have the same type or the type of the elements.
 func (r *reads) call(call *ast.CallExpr) {
 	for _, signature := range r.called(call) {
 		if selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && signature.Recv() != nil {
@@ -77,7 +80,7 @@ func (r *reads) call(call *ast.CallExpr) {
 	}
 }
 
-// resultOf returns the paths of a result of a call.
+// resultOf returns the paths of a call's i-th result.
 func (r *reads) resultOf(call *ast.CallExpr, i int) (found paths) {
 	for _, signature := range r.called(call) {
 		if i < signature.Results().Len() {
@@ -87,7 +90,7 @@ func (r *reads) resultOf(call *ast.CallExpr, i int) (found paths) {
 	return found
 }
 
-// related reports whether a value of a type may be, or have as an element, one of another type.
+// related reports whether the type part equals the type whole or the type of its elements.
 func related(whole, part types.Type) bool {
 	switch w := whole.Underlying().(type) {
 	case *types.Slice:
@@ -98,8 +101,9 @@ func related(whole, part types.Type) bool {
 	return types.Identical(pointee(whole), pointee(part))
 }
 
-// returned returns the paths of the first result of a call. A function of another module, such as slices.Clone or
-// DeepCopy, is taken to return what it gets of the same type, or elements of that or a list with it.
+// returned returns the paths of a call's first result. A function of another module, such as
+// slices.Clone or DeepCopy, is assumed to return its arguments of the same type, their elements, or
+// a list of them.
 func (r *reads) returned(call *ast.CallExpr) paths {
 	found := r.resultOf(call, 0)
 	if f := r.callee(call); f != nil && r.bodies[f] != nil {

@@ -20,7 +20,8 @@ import (
 	"testing"
 )
 
-// load reads the packages that the manager has of this module and of component-helpers, and returns them by path.
+// load type-checks the packages of this module and of component-helpers that the manager imports.
+// It returns them keyed by import path.
 func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 	t.Helper()
 	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export", ".")
@@ -79,18 +80,19 @@ func (r *reads) load(t *testing.T, source string) map[string]*types.Package {
 	return checked
 }
 
-// followed reports whether the functions of a package are followed: the cache itself has records in place of pods.
+// followed reports whether the analysis follows the functions of a package. It does not follow the
+// cache's packages, because they handle records instead of pods.
 func followed(path string) bool {
 	ours, isOurs := strings.CutPrefix(path, "tidekeeper.dev/tidekeeper/")
 	return isOurs && !strings.HasPrefix(ours, "internal/cache/") || strings.HasPrefix(path, "k8s.io/component-helpers/")
 }
 
-// importing is a function as a [types.Importer].
+// importing adapts a function to the interface [types.Importer].
 type importing func(path string) (*types.Package, error)
 
 func (f importing) Import(path string) (*types.Package, error) { return f(path) }
 
-// declare adds the bodies of a file.
+// declare adds a file's function bodies and initial values of variables to bodies.
 func (r *reads) declare(file *ast.File) {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -114,7 +116,7 @@ func (r *reads) declare(file *ast.File) {
 	}
 }
 
-// pointee returns the type that a pointer points to, and any other type unchanged.
+// pointee returns the type to which a pointer type points, and any other type unchanged.
 func pointee(t types.Type) types.Type {
 	if t == nil {
 		return types.Typ[types.Invalid]
@@ -125,7 +127,8 @@ func pointee(t types.Type) types.Type {
 	return types.Unalias(t)
 }
 
-// objectKind returns Pod or Node for their types, and for lists of them.
+// objectKind returns "Pod" or "Node" if t is that type or a list of it. It returns "" for other
+// types.
 func objectKind(t types.Type) string {
 	t = pointee(t)
 	if list, ok := t.(*types.Slice); ok {

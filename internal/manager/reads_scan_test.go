@@ -12,37 +12,40 @@ import (
 	"testing"
 )
 
-// paths is a set of fields below a kind, such as Pod.Spec.Containers.Name. The path of the kind alone stands
-// for an object.
+// paths is a set of field paths. Each path begins with a kind, as in Pod.Spec.Containers.Name. A
+// kind alone is the path of an entire object.
 type paths map[string]bool
 
-// read is a field that a package reads.
+// read is a field path that the functions of a package read.
 type read struct{ pkg, path string }
 
-// reads finds the fields of objects that functions read, by following each Pod and Node, and their parts, through
-// variables, arguments, results, fields of structs and function literals. A function is followed once a function
-// that is followed mentions the function, its variable or the type of its receiver. Code of other modules is not
-// followed, except component-helpers: of what it gets, only the path of the argument counts.
+// reads finds the fields of Pods and Nodes that functions read. It follows each object and its
+// parts through variables, arguments, results, struct fields and function literals. It starts to
+// follow a function when a followed function mentions the function itself, a variable that holds
+// it, or its receiver type. Code of other modules is not followed, except component-helpers: if a
+// value is passed to such code, only the argument's path counts as read.
 type reads struct {
 	files *token.FileSet
 	info  types.Info
-	// bodies are the functions and the initial values of package variables.
+	// bodies maps each function to its declaration, and each package variable to its initial value.
 	bodies  map[types.Object]ast.Node
 	methods map[types.Object][]*types.Func
-	// reached are the objects whose bodies are followed, in this order.
+	// reached lists the functions and variables whose bodies are followed, in order of discovery.
 	reached []types.Object
 	known   map[types.Object]bool
-	// follows are the packages whose functions are followed.
+	// follows is the set of packages whose functions are followed.
 	follows map[*types.Package]bool
-	// of are the paths of variables, of which the parameters and results of functions and function literals are some.
+	// of maps each variable, including parameters and results, to the paths that it may hold.
 	of map[types.Object]paths
-	// at is where each field is read, and grown whether a round has found anything new.
+	// at maps each read to a source position. grown is true if the current round has found new
+	// paths or functions.
 	at    map[read]string
 	grown bool
 }
 
-// readsOf returns the fields that are read from a function of a package on, and where. If source is not empty,
-// it is the text of a package of its own with that function.
+// readsOf returns the fields that a function and all functions reachable from it read, each with a
+// source position. If source is not empty, it is the source code of an additional package that
+// contains the function.
 func readsOf(t *testing.T, pkg, function, source string) map[read]string {
 	t.Helper()
 	r := &reads{
@@ -64,7 +67,7 @@ func readsOf(t *testing.T, pkg, function, source string) map[read]string {
 	return r.at
 }
 
-// reach follows an object, and the methods of a type.
+// reach makes the analysis follow a function, a variable, or the methods of a type.
 func (r *reads) reach(o types.Object) {
 	if f, ok := o.(*types.Func); ok {
 		o = f.Origin()
@@ -79,7 +82,7 @@ func (r *reads) reach(o types.Object) {
 	}
 }
 
-// add adds paths to those of a variable of ours that may have fields.
+// add adds paths to a variable of a followed package. It ignores variables of basic types.
 func (r *reads) add(o types.Object, more paths) {
 	if o == nil || o.Pkg() == nil || !r.follows[o.Pkg()] {
 		return
@@ -95,7 +98,8 @@ func (r *reads) add(o types.Object, more paths) {
 	}
 }
 
-// follow follows the statements of a function, or the initial value of a variable.
+// follow records the fields that a function's statements or a package variable's initial value
+// read.
 func (r *reads) follow(of types.Object, body ast.Node) {
 	written := map[ast.Expr]bool{}
 	ast.PreorderStack(body, nil, func(n ast.Node, stack []ast.Node) bool {
@@ -139,7 +143,7 @@ func (r *reads) follow(of types.Object, body ast.Node) {
 				}
 			}
 			for i := range signature.Results().Len() {
-				if len(n.Results) > 0 { // Otherwise they have names, and were assigned to.
+				if len(n.Results) > 0 { // a bare return returns named results, whose assignments are followed
 					r.add(signature.Results().At(i), r.valueOf(n.Results, i))
 				}
 			}
@@ -148,7 +152,8 @@ func (r *reads) follow(of types.Object, body ast.Node) {
 	})
 }
 
-// valueOf returns the paths of a value of a list, or of a result of the one call that the list has.
+// valueOf returns the paths of the i-th value in a list of expressions. If the list is a single
+// call, these are the paths of the call's i-th result.
 func (r *reads) valueOf(values []ast.Expr, i int) paths {
 	if i < len(values) && (i > 0 || len(values) > 1) {
 		return r.pathsOf(values[i])
@@ -160,12 +165,12 @@ func (r *reads) valueOf(values []ast.Expr, i int) paths {
 		return r.resultOf(call, i)
 	}
 	if i > 0 {
-		return nil // whether a key exists, or a type is as asserted
+		return nil // the second value is the ok of a map access or type assertion
 	}
 	return r.pathsOf(values[0])
 }
 
-// assign adds paths to a variable or to a field of a struct of ours.
+// assign adds paths to a variable, or to a struct field declared in a followed package.
 func (r *reads) assign(left ast.Expr, more paths) {
 	switch left := ast.Unparen(left).(type) {
 	case *ast.Ident:
@@ -189,7 +194,7 @@ func (r *reads) variable(name *ast.Ident) types.Object {
 	return r.info.Uses[name]
 }
 
-// literal adds the paths of the fields of a struct of ours.
+// literal adds the paths of a struct literal's values to the struct's fields.
 func (r *reads) literal(n *ast.CompositeLit) {
 	of, ok := pointee(r.info.Types[n].Type).Underlying().(*types.Struct)
 	if !ok || objectKind(r.info.Types[n].Type) != "" {
@@ -204,7 +209,7 @@ func (r *reads) literal(n *ast.CompositeLit) {
 	}
 }
 
-// typeSwitch adds the paths of the switched value to the variable of each clause.
+// typeSwitch adds the paths of the switched value to each clause's variable.
 func (r *reads) typeSwitch(n *ast.TypeSwitchStmt) {
 	assign, ok := n.Assign.(*ast.AssignStmt)
 	if !ok {
@@ -215,7 +220,7 @@ func (r *reads) typeSwitch(n *ast.TypeSwitchStmt) {
 	}
 }
 
-// pathsOf returns the paths of an expression.
+// pathsOf returns the paths that an expression may hold.
 func (r *reads) pathsOf(e ast.Expr) paths {
 	if kind := objectKind(r.info.Types[e].Type); kind != "" {
 		return paths{kind: true}
@@ -245,7 +250,7 @@ func (r *reads) pathsOf(e ast.Expr) paths {
 	return nil
 }
 
-// elements returns the paths of the elements of a list or a map.
+// elements returns the paths of the elements in a list or map literal.
 func (r *reads) elements(e *ast.CompositeLit) (found paths) {
 	if _, isStruct := pointee(r.info.Types[e].Type).Underlying().(*types.Struct); isStruct {
 		return nil
@@ -259,7 +264,7 @@ func (r *reads) elements(e *ast.CompositeLit) (found paths) {
 	return found
 }
 
-// selected returns the paths of a field, or of the field that a getter of the metadata returns.
+// selected returns the paths of a field selector, or of the field that a metadata getter returns.
 func (r *reads) selected(e *ast.SelectorExpr) paths {
 	s := r.info.Selections[e]
 	if s == nil {
@@ -277,13 +282,14 @@ func (r *reads) selected(e *ast.SelectorExpr) paths {
 	suffix, of := "", s.Recv()
 	for _, i := range s.Index() {
 		if kind := objectKind(of); kind != "" {
-			base, suffix = paths{kind: true}, "" // An object that a struct embeds.
+			base, suffix = paths{kind: true}, "" // embedded object
 		}
 		field := pointee(of).Underlying().(*types.Struct).Field(i)
 		suffix, of = suffix+"."+field.Name(), field.Type()
 	}
 	for path := range base {
-		// An interface may hold objects of several kinds, of which a type assertion has chosen another.
+		// An interface may hold objects of several kinds, of which a type assertion selects one.
+		// Skip the paths of the other kinds.
 		if strings.Contains(path, ".") || objectKind(s.Recv()) != "" {
 			found[path+suffix] = true
 		}

@@ -18,8 +18,9 @@ func metadataHas(name string) bool {
 	return ok
 }
 
-// wholeReads are fields that the cache drops, below a path and by package, and that functions may read which
-// controllers and others share, because of the reason.
+// wholeReads lists the reads of fields that the cache drops, by package and path. They are allowed
+// because the functions also process complete pods that are not from the cache, for the given
+// reason.
 var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/pods/podtimeline", "Pod.ObjectMeta.Annotations", "restarts summarize whole pods that they read from the API server"},
 	{"internal/pods/podtimeline", "Pod.Spec.ReadinessGates", "restarts summarize whole pods that they read from the API server"},
@@ -38,9 +39,10 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/capacity", "Pod.Spec.Volumes", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 }
 
-// A field of a pod or a node that a controller reads is in the cache: otherwise it would read zero, in silence.
-// The reads are found in the source, so that a new one needs no entry here. Of labels and annotations, the keys
-// are not compared, and of conditions not the types.
+// TestControllersReadCachedFields checks that the cache keeps all Pod and Node fields that
+// controllers read; a dropped field would silently be read as its zero value. The reads are found
+// in the source code, so that new reads need not be listed here. The check does not cover label and
+// annotation keys and condition types.
 func TestControllersReadCachedFields(t *testing.T) {
 	kept := map[string]bool{}
 	for _, s := range []*stored{storedPods(t), storedNodes(t)} {
@@ -77,7 +79,7 @@ func TestControllersReadCachedFields(t *testing.T) {
 	}
 }
 
-// addPaths adds the paths of the fields of a value that are not zero.
+// addPaths adds the paths of a value's non-zero fields.
 func addPaths(to map[string]bool, path string, v reflect.Value) {
 	if v.IsZero() {
 		return
@@ -103,7 +105,8 @@ func addPaths(to map[string]bool, path string, v reflect.Value) {
 	}
 }
 
-// However a field is reached, its read is found.
+// TestReadsAreFound checks that the analysis finds reads through every kind of access that the code
+// uses.
 func TestReadsAreFound(t *testing.T) {
 	const source = `package probe
 import (

@@ -8,16 +8,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
-// The rights of a controller are in its definition; the rights below are the manager's own.
-// make generate writes all of them to config/rbac: a ClusterRole for each controller, with its
-// name, so that an installation without a controller grants no rights for it. A black-box test
-// compares them with the requests that the manager sends.
+// Each controller declares its rights in its definition. The rights below are the manager's own.
+// make generate writes all rights to config/rbac. Each controller has a ClusterRole named after it,
+// so that an installation without the controller does not grant its rights. A black-box test
+// compares the roles with the requests that the manager sends.
 //
-// For a watched kind, the verb list is for API servers that do not stream their lists to
-// watches. The rights to check clients of /metrics are in config/rbac/metrics_auth_role.yaml
-// instead, because metrics may be served without authorization.
+// The verb list on a watched kind is needed for API servers that do not support streaming lists.
+// The rights to authenticate and authorize clients of /metrics are in
+// config/rbac/metrics_auth_role.yaml, because metrics can be served without authorization.
 
-// EventRules are the rights that every controller needs in addition to its own.
+// EventRules returns the rights to create events, which every controller needs.
 func EventRules() []controller.Rule {
 	return []controller.Rule{{
 		Group: "events.k8s.io", Resources: []string{"events"}, Verbs: []string{"create", "patch"},
@@ -25,7 +25,7 @@ func EventRules() []controller.Rule {
 	}}
 }
 
-// LeaseRules are the rights that leader election needs, in the namespace of the manager.
+// LeaseRules returns the rights that leader election needs in the manager's namespace.
 func LeaseRules() []controller.Rule {
 	return []controller.Rule{
 		{

@@ -15,22 +15,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// selection is the effect of --controllers, --optional-watches and --namespaces: the controllers to
-// run, and their common watches and indexes.
+// selection holds the controllers chosen by --controllers, --optional-watches and --namespaces, and
+// the watches and indexes of all of them.
 type selection struct {
 	controllers []controller.Definition
-	// watches lists each kind that the controllers watch once, in the order of first mention.
+	// watches lists each watched kind once, in the order in which the controllers mention them.
 	watches []watchedKind
-	// indexes are the indexes on the kinds in watches.
+	// indexes lists the indexes on the kinds in watches.
 	indexes []index.Index
 }
 
-// watchedKind is a watched kind with the namespaces to watch; empty means all namespaces, or
-// that the kind is not namespaced.
+// watchedKind is a watched kind with the namespaces in which it is watched. namespaces is empty if
+// the kind is watched in all namespaces or is not namespaced.
 type watchedKind struct {
 	object     client.Object
 	namespaces []string
-	// optional means that the cluster need not serve the kind.
+	// optional is true if the cluster may not serve the kind.
 	optional bool
 }
 
@@ -46,11 +46,11 @@ func (o *Options) selection() (*selection, error) {
 	return newSelection(chosen, o.Namespaces), nil
 }
 
-// newSelection returns the watches and indexes of the controllers. A kind is watched only in
-// the given namespaces unless a controller needs it in others.
+// newSelection returns a selection of the given controllers. A kind is watched only in the given
+// namespaces, unless a cluster-wide controller watches it, too.
 func newSelection(controllers []controller.Definition, namespaces []string) *selection {
 	s := &selection{controllers: controllers}
-	at := map[kindOf]int{} // index in watches of each kind
+	at := map[kindOf]int{} // maps each kind to its index in watches
 	watch := func(c *controller.Definition, object client.Object, optional bool) {
 		kind := kindOfObject(object)
 		i, seen := at[kind]
@@ -75,8 +75,8 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 		}
 	}
 	for _, c := range controllers {
-		// An index starts the informer of its kind, so a borrowed kind gets its index only if
-		// another controller watches the kind.
+		// An index starts the informer of its kind. Omit the indexes on borrowed kinds that no
+		// other controller watches.
 		s.indexes = append(s.indexes, slices.DeleteFunc(slices.Clone(c.Indexes), func(i index.Index) bool {
 			_, watched := at[kindOfObject(i.Object)]
 			return !watched
@@ -85,7 +85,8 @@ func newSelection(controllers []controller.Definition, namespaces []string) *sel
 	return s
 }
 
-// kindOf identifies a kind: by its Go type, or for unstructured objects by its name.
+// kindOf identifies a kind by its Go type. For unstructured objects, which all have the same Go
+// type, it also holds the GroupVersionKind.
 type kindOf struct {
 	reflect.Type
 	schema.GroupVersionKind
@@ -99,7 +100,8 @@ func kindOfObject(object client.Object) kindOf {
 	return kind
 }
 
-// publishedSettings returns the settings that the controllers publish, by flag name.
+// publishedSettings returns the settings that the controllers publish on the lease, keyed by flag
+// name.
 func publishedSettings(controllers []controller.Definition) map[string]string {
 	settings := map[string]string{}
 	for _, c := range controllers {

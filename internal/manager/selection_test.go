@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// chosenBy returns what the values of --controllers and --namespaces choose.
+// chosenBy returns the selection for the given values of --controllers and --namespaces.
 func chosenBy(t *testing.T, controllers, namespaces string) *selection {
 	t.Helper()
 	opts := NewOptions()
@@ -23,8 +23,8 @@ func chosenBy(t *testing.T, controllers, namespaces string) *selection {
 	return chosen
 }
 
-// With --namespaces the cache keeps a kind in these only, unless a controller
-// that is about the whole cluster needs it.
+// TestCacheIsLimitedToNamespaces checks that --namespaces limits a kind's cache unless a
+// cluster-wide controller watches the kind.
 func TestCacheIsLimitedToNamespaces(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -55,8 +55,8 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 	}
 }
 
-// An index on pods starts their informer, so a controller that can do without pods
-// has its indexes on them only where another controller watches them.
+// TestIndexesOfBorrowedKinds checks a controller that only borrows pods: its indexes on pods are
+// added only if another controller watches pods, because an index starts the pod informer.
 func TestIndexesOfBorrowedKinds(t *testing.T) {
 	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 0, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 4, "*,pod-count": 6} {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {

@@ -9,18 +9,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// ManualStep is a step that no manifest can express, because it changes a part of an object
-// that belongs to another client: applying a part of a Deployment can remove the rest of it.
+// ManualStep is a step that the user must perform with a command. No manifest can express it,
+// because it changes only a part of an object that another client manages. For example, applying a
+// part of a Deployment can remove the rest.
 type ManualStep struct {
-	// Object is the name of the original object.
+	// Object describes the original objects that need the step.
 	Object string
-	// Why is the reason for the step.
+	// Why states why the step is necessary.
 	Why string
-	// Line is the shell command.
+	// Line is the shell command to run.
 	Line string
 }
 
-// quote quotes a word for a shell, if necessary.
+// quote quotes a word for a POSIX shell if necessary.
 func quote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,", r)
@@ -31,7 +32,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// kubectl returns a kubectl command line.
+// kubectl returns a kubectl command line with quoted arguments.
 func kubectl(words ...string) string {
 	line := "kubectl"
 	for _, word := range words {
@@ -40,7 +41,7 @@ func kubectl(words ...string) string {
 	return line
 }
 
-// inNamespace returns the kubectl arguments for a namespace.
+// inNamespace returns the kubectl flags that select a namespace.
 func inNamespace(namespace string) []string {
 	if namespace == "" {
 		return nil
@@ -48,8 +49,8 @@ func inNamespace(namespace string) []string {
 	return []string{"-n", namespace}
 }
 
-// Full names of Tidekeeper's resources: while the original's CRD exists, "eru" may resolve to
-// the original's kind.
+// Full resource names of Tidekeeper's kinds. A short name such as "eru" may resolve to the original
+// operator's kind while its CRD exists.
 const (
 	restartsResource = "scheduledrestarts." + tidekeeperv1.GroupName
 	poolsResource    = "nodepools." + tidekeeperv1.GroupName

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// cron reads a schedule of the original project, in the dialects of cron libraries: with a time
-// zone before it, or with the seconds as a sixth field. It returns five fields or a word such
-// as @daily, and the zone; "" if there is none.
+// cron parses a schedule of the original operator. Its cron library also accepts a time zone before
+// the schedule, and a field for seconds in front of the five fields. cron returns the five fields,
+// or a word such as @daily, and the time zone. zone is "" if the schedule has none.
 func cron(text string, r *remarks) (expression, zone string, ok bool) {
 	const field = "spec.schedule"
 	words := strings.Fields(text)

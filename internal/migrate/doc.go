@@ -1,20 +1,20 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate converts objects of the two original projects into Tidekeeper's: NodePools of
+// Package migrate converts objects of the two original operators into Tidekeeper's: NodePools of
 // nodes.lailin.xyz, Erus of mtsre.meitu.com, and Deployments that request an Eru with an
 // annotation.
 //
-// It is a pure function of the objects that were read. Each part of an original object ends up
-// in one of three places: in an object to apply, in a command that adopts existing objects in
-// the cluster, or in a remark that explains why it is in neither.
+// The conversion is a pure function of its input objects. Each part of an original object ends up
+// in one of three places: in an object to apply, in a command that adopts existing objects in the
+// cluster, or in a remark that explains why it is in neither.
 //
-//	migrate.go   the input, and the order of conversion
+//	migrate.go   input objects, and the order of the conversion
 //	nodepool.go  NodePools
 //	eru.go       Erus, and Deployments that opt in
-//	cron.go      schedules in the original project's format
+//	cron.go      schedules in the original operator's format
 //	metadata.go  names, labels, annotations, and keys that a pool may not set
-//	command.go   commands of kubectl
-//	spec.go      their specs, read strictly
+//	command.go   manual steps as kubectl commands
+//	spec.go      strict decoding of the specs
 //	remark.go    remarks about omitted fields
 package migrate

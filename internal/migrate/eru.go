@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// eruSpec is the spec of an Eru. Its Go field is called DeploymentName, but the API server
-// shows it as deploymentname.
+// eruSpec is the spec of an Eru. The original operator's JSON field is deploymentname, but
+// deploymentName, the name of its Go field, is accepted, too.
 type eruSpec struct {
 	Deploymentname string `json:"deploymentname"`
 	DeploymentName string `json:"deploymentName"`
@@ -26,18 +26,18 @@ type eruSpec struct {
 	Schedule       string `json:"schedule"`
 }
 
-// restart is the content of an Eru's spec.
+// restart holds the converted values in an Eru's spec.
 type restart struct {
 	deployment         string
 	enabled            bool
 	schedule, timeZone string
 }
 
-// restarts converts Erus, and the Deployments that request an Eru.
+// restarts converts Erus, and Deployments with the annotation that requests an Eru.
 //
-// If the original created an Eru because of the annotation on its Deployment, Tidekeeper does
-// so, too: the annotation is converted instead of the Eru, so that the object is still deleted
-// with the Deployment.
+// If the original operator created an Eru because of its Deployment's annotation, restarts converts
+// the annotation instead of the Eru. Tidekeeper then creates a ScheduledRestart for the annotation,
+// which is still deleted together with the Deployment.
 func (result *Result) restarts(erus, deployments map[key]Object, options Options) {
 	unzoned := 0
 	targets := map[key]string{}
@@ -116,7 +116,7 @@ func readEru(o Object, r *remarks) (restart, bool) {
 	return restart{deployment: deployment, enabled: spec.Enabled, schedule: expression, timeZone: zone}, true
 }
 
-// restart converts an Eru that was not created by the opt-in.
+// restart converts an Eru that was not created because of its Deployment's annotation.
 func (result *Result) restart(o Object, desired restart, deployments map[key]Object, options Options, r *remarks) {
 	labels, annotations := carried(o, r)
 	restart := applyv1.ScheduledRestart(o.GetName(), o.GetNamespace()).WithLabels(labels).WithAnnotations(annotations).
@@ -141,8 +141,8 @@ func (result *Result) restart(o Object, desired restart, deployments map[key]Obj
 	}
 }
 
-// optIn converts the annotation on a Deployment, and the Eru that was created for it, if any. o
-// is the Eru or the Deployment.
+// optIn converts a Deployment's annotation, and the Eru that the original operator created for it.
+// The parameter o is the Eru, or the Deployment if there is no Eru.
 func (result *Result) optIn(o, deployment Object, desired restart, options Options, r *remarks) {
 	if o.GroupVersionKind() == EruKind {
 		labels, annotations := carried(o, r)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Whatever is read, nothing of it goes without a word, the words are one line
-// that a terminal can show, and converting again what came out does nothing.
+// FuzzConvert checks arbitrary input. Each object must be converted or mentioned in a remark.
+// Remarks must be single printable lines. Converting the result again must yield nothing.
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte("apiVersion: nodes.lailin.xyz/v1\nkind: NodePool\nmetadata: {name: worker, labels: {a: b}}\nspec: {labels: {a: b}, taints: [{key: a, effect: NoExecute}], handler: runc}"), "", false)
 	f.Add([]byte("apiVersion: mtsre.meitu.com/v1\nkind: Eru\nmetadata: {name: web, namespace: shop}\nspec: {deploymentname: web, enabled: true, schedule: TZ=UTC 0 0 3 * * *}\n---\n"+
@@ -78,7 +78,8 @@ func anys[T any](list []T) []any {
 	return result
 }
 
-// Nothing that is read gets at the terminal, or out of a comment in a script.
+// TestHostileTextIsShownHarmless checks that strings in the input can neither control the terminal
+// nor terminate a comment in a generated script.
 func TestHostileTextIsShownHarmless(t *testing.T) {
 	objects, err := read([]byte(`{"apiVersion":"nodes.lailin.xyz/v1","kind":"NodePool","metadata":{"name":"a\u001b[31m\u202eb\nc"}}
 ---

@@ -13,8 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// named reports whether the object has a name that the API server accepts, since a file may
-// contain any name.
+// named reports whether the API server would accept the object's name. Objects in files may have
+// invalid names.
 func named(o Object, r *remarks) bool {
 	switch {
 	case o.GetName() == "":
@@ -31,7 +31,7 @@ func named(o Object, r *remarks) bool {
 	return false
 }
 
-// dying reports whether the object is being deleted.
+// dying reports whether the object is being deleted. If so, it adds a remark.
 func dying(o Object, r *remarks) bool {
 	if o.GetDeletionTimestamp() == nil {
 		return false
@@ -40,15 +40,15 @@ func dying(o Object, r *remarks) bool {
 	return true
 }
 
-// tools are keys by which tools find the objects that they manage. With such a key, the tool
-// would delete the converted object together with the original, or keep changing it.
+// tools lists the labels and annotations by which tools recognize the objects that they manage. If
+// the converted object kept them, a tool would delete it together with the original, or keep
+// changing it.
 var tools = []string{
 	"kubectl.kubernetes.io/", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/", "meta.helm.sh/", "argocd.argoproj.io/",
 	"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "config.kubernetes.io/", "tidekeeper.dev/",
 }
 
-// carried returns the labels and annotations of the original object that the converted object
-// keeps.
+// carried returns the original object's labels and annotations that the converted object keeps.
 func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	for _, k := range slices.Sorted(maps.Keys(o.GetLabels())) {
@@ -65,7 +65,8 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(o.GetAnnotations())) {
 		switch {
 		case strings.HasPrefix(k, EruKind.Group+"/"), k == lastApplied:
-			// The mirror of the spec, and the annotation that kubectl writes again.
+			// The copy of the spec in the annotation is obsolete, and kubectl recreates its own
+			// annotation.
 		case among(tools, k):
 			r.leftOut(index("metadata.annotations", k), "belongs to the tool that manages the original", "have the tool manage the new object")
 		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:
@@ -85,8 +86,8 @@ func carried(o Object, r *remarks) (labels, annotations map[string]string) {
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// among reports whether the key is in the list, whose entries with a trailing slash are
-// prefixes.
+// among reports whether the list contains the key. List entries with a trailing slash match keys
+// with this prefix.
 func among(list []string, key string) bool {
 	return slices.ContainsFunc(list, func(g string) bool { return key == g || strings.HasSuffix(g, "/") && strings.HasPrefix(key, g) })
 }

@@ -18,38 +18,41 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The kinds of the original projects.
+// Kinds of the two original operators, and Deployment, which can have an annotation that requests
+// an Eru.
 var (
 	NodePoolKind   = schema.GroupVersionKind{Group: "nodes.lailin.xyz", Version: "v1", Kind: "NodePool"}
 	EruKind        = schema.GroupVersionKind{Group: "mtsre.meitu.com", Version: "v1", Kind: "Eru"}
 	DeploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// OptInAnnotation on a Deployment, with the value "true", requests an Eru from the original
-// project.
+// OptInAnnotation is the Deployment annotation that requests an Eru from the original operator. Its
+// value must be "true".
 const OptInAnnotation = "mtsre.meitu.com/eru"
 
-// Object is an object that was read.
+// Object is an input object of the conversion.
 type Object struct {
 	*unstructured.Unstructured
-	// Source is the file that contained the object, or "".
+	// Source is the name of the file that contains the object. It is "" for an object in the
+	// cluster.
 	Source string
 }
 
-// Options are the options of a conversion.
+// Options configures a conversion.
 type Options struct {
-	// TimeZone is the time zone that the original's controller ran in; "" means UTC, with a
-	// remark.
+	// TimeZone is the time zone in which the original operator ran. If it is "", the conversion
+	// assumes UTC and adds a remark.
 	TimeZone string
-	// Suspended leaves every schedule suspended, so that the converted objects can exist while
-	// the original's controller still runs.
+	// Suspended suspends every converted schedule, so that the converted objects can be created
+	// while the original operator is still running.
 	Suspended bool
-	// Complete means that the objects include all Deployments, so that any other Deployment
-	// does not exist.
+	// Complete is set if the input contains all Deployments, so that any other Deployment does not
+	// exist.
 	Complete bool
 }
 
-// Result is the set of converted objects, sorted by namespace and name.
+// Result holds the converted objects, manual steps and remarks. The objects are sorted by namespace
+// and name.
 type Result struct {
 	Pools       []*applyv1.NodePoolApplyConfiguration
 	Restarts    []*applyv1.ScheduledRestartApplyConfiguration
@@ -57,15 +60,15 @@ type Result struct {
 	Remarks     []Remark
 }
 
-// key identifies an object of a given kind.
+// key identifies an object among the objects of its kind.
 type key struct{ namespace, name string }
 
 func keyOf(o Object) key { return key{o.GetNamespace(), o.GetName()} }
 
 func (k key) String() string { return k.namespace + "/" + k.name }
 
-// Convert converts the objects of the original projects. Of several objects with the same kind
-// and name the first counts. Objects of other kinds are ignored.
+// Convert converts objects of the two original operators. If objects of the same kind have the same
+// name, it converts only the first and adds remarks about the others. It ignores other kinds.
 func Convert(objects []Object, options Options) Result {
 	var result Result
 	originals := map[schema.GroupVersionKind]map[key]Object{NodePoolKind: {}, EruKind: {}, DeploymentKind: {}}
@@ -106,7 +109,8 @@ func Convert(objects []Object, options Options) Result {
 	return result
 }
 
-// mentioned reports whether a Deployment has the original's annotation.
+// mentioned reports whether a Deployment has the original operator's opt-in annotation, with any
+// value.
 func mentioned(o Object) bool {
 	_, found := o.GetAnnotations()[OptInAnnotation]
 	return found
@@ -121,14 +125,14 @@ func sorted(objects map[key]Object) []Object {
 	return list
 }
 
-// The maximum lengths in bytes of a name and a kind in messages. Both come from files, which
-// can contain anything.
+// Maximum lengths of names and kinds in messages, in bytes. Names and kinds in files can be
+// arbitrarily long.
 const (
 	maxName = 400
 	maxKind = 63
 )
 
-// describe returns the kind, name and source of an object.
+// describe formats an object's kind, name and source for messages.
 func describe(o Object) string {
 	name := o.GetKind() + " " + o.GetName()
 	if o.GetNamespace() != "" {
@@ -143,7 +147,7 @@ func describe(o Object) string {
 
 func origin(o Object) string { return cmp.Or(o.Source, "the cluster") }
 
-// othersSay returns a message with the number of ignored objects.
+// othersSay returns a message that states the number and the kinds of ignored objects.
 func othersSay(others map[string]int) string {
 	var total int
 	for _, n := range others {

@@ -28,7 +28,7 @@ func TestConvert(t *testing.T) {
 	for _, tc := range []struct {
 		name, in string
 		options  Options
-		want     []string // what comes out, in one line each
+		want     []string // want lists the converted objects, one per line.
 		commands []string
 		remarks  []string
 	}{
@@ -47,7 +47,8 @@ status: {status: 200, nodeCount: 2}`,
 		},
 		{name: "a pool that only counts", in: pool, want: []string{"worker {}"}},
 		{
-			// A node has one record: a command for each pool would wipe the other's.
+			// A node has a single ownership annotation, so a command for each pool would overwrite
+			// the other pool's entry.
 			name: "nodes in two pools",
 			in: pool + "spec: {labels: {a: \"1\"}}\n---\n" + strings.Replace(pool, "worker", "gpu", 1) + "spec: {labels: {b: \"2\"}}\n---\n" +
 				strings.Replace(pool, "worker", "counts", 1),
@@ -292,7 +293,7 @@ spec: {deploymentname: web, schedule: "0 2 * * *"}`,
 	}
 }
 
-// read reads a stream of manifests.
+// read parses a YAML stream of manifests.
 func read(text []byte) ([]Object, error) {
 	var objects []Object
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
@@ -309,7 +310,7 @@ func read(text []byte) ([]Object, error) {
 	}
 }
 
-// outOf returns the objects that come out, the pools first.
+// outOf formats the converted objects, the pools first.
 func outOf(t *testing.T, result Result) []string {
 	t.Helper()
 	var lines []string

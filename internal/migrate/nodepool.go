@@ -18,15 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// nodePoolSpec is the spec of the original's NodePool. Its members are the nodes with the label
-// node-role.kubernetes.io/<name>, like the members of Tidekeeper's NodePool without a selector.
+// nodePoolSpec is the spec of the original operator's NodePool. It has no selector: the members are
+// the nodes with the label node-role.kubernetes.io/<name>, which is also the default in Tidekeeper.
 type nodePoolSpec struct {
 	Labels  map[string]string `json:"labels"`
 	Taints  []corev1.Taint    `json:"taints"`
 	Handler string            `json:"handler"`
 }
 
-// nodePool converts a NodePool.
+// nodePool converts a NodePool of the original operator.
 func (result *Result) nodePool(o Object) {
 	r := &remarks{object: describe(o)}
 	defer func() { result.Remarks = append(result.Remarks, r.list...) }()
@@ -116,7 +116,8 @@ func poolTaints(taints []corev1.Taint, r *remarks) []*applyv1.TaintApplyConfigur
 	return result
 }
 
-// ownedBy adds to a record the settings of a pool, as put on the node by that pool.
+// ownedBy adds the pool's labels and taints to an ownership record, the value of a node's ownership
+// annotation.
 func ownedBy(record ownership.Record, pool *applyv1.NodePoolApplyConfiguration) {
 	for key, value := range pool.Spec.Labels {
 		record.Add(*pool.Name, setting.LabelKey(key), string(value))
@@ -130,11 +131,12 @@ func ownedBy(record ownership.Record, pool *applyv1.NodePoolApplyConfiguration) 
 	}
 }
 
-// handOverNodes adds the commands that make the pools the owners of the settings that the
-// original has put on nodes: otherwise these settings would stay, and no pool would remove
-// them. A node has a single ownership record for all its pools. So there is a command for the
-// nodes that are only in a given pool, and a command for the nodes in each two pools, and no
-// two commands touch the same node. described has the description of each original pool.
+// handOverNodes adds commands that annotate nodes, so that the converted pools own the labels and
+// taints that the original operator set. Without an owner, no pool would ever remove them. A node
+// has a single ownership annotation for all its pools, so each node must match only one command.
+// There is a command for the nodes that are only in a given pool, and for the nodes in a given pair
+// of pools. A remark covers nodes in more pools. `described` maps pool names to descriptions of the
+// original pools.
 func (result *Result) handOverNodes(described map[string]string) {
 	const why = "settings that the original has put on nodes stay there when the pool is deleted, unless the ownership record names the pool"
 	var names []string
@@ -174,8 +176,8 @@ func (result *Result) handOverNodes(described map[string]string) {
 	}
 }
 
-// handOverClass adds the command that makes the pool the owner of the RuntimeClass that the
-// original created.
+// handOverClass adds the command that makes the converted pool the owner of the RuntimeClass that
+// the original operator created.
 func (result *Result) handOverClass(object string, pool *applyv1.NodePoolApplyConfiguration) {
 	name := *pool.Name
 	if pool.Spec.Handler != nil {

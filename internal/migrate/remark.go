@@ -9,30 +9,30 @@ import (
 	"unicode"
 )
 
-// Severity is the importance of a remark.
+// Severity states whether a remark requires the user's attention.
 type Severity string
 
 const (
-	// Note means that nothing is lost, and no action is needed.
+	// Note means that nothing is lost and no action is needed.
 	Note Severity = "note"
-	// LeftOut means that a part of the original object is not in the result.
+	// LeftOut means that a part of the original object could not be converted.
 	LeftOut Severity = "left out"
 )
 
-// Remark is a message about a field of an original object.
+// Remark is a message about an original object or one of its fields.
 type Remark struct {
 	Severity Severity
-	// Object is the original object and its source.
+	// Object describes the original object, see describe.
 	Object string
-	// Field is the path of the field; "" for the whole object.
+	// Field is the path of the field. It is "" for the whole object.
 	Field string
-	// Why is the reason why the field is left out or converted differently.
+	// Why states why the field was left out or converted differently.
 	Why string
-	// Instead is the suggested action; "" for none.
+	// Instead suggests an action. It is "" if none is needed.
 	Instead string
 }
 
-// String returns the remark in one line, without control characters.
+// String formats the remark in one line, without control characters.
 func (r Remark) String() string {
 	var parts []string
 	for _, part := range []string{string(r.Severity), r.Object, r.Field, r.Why, r.Instead} {
@@ -43,7 +43,7 @@ func (r Remark) String() string {
 	return oneLine(strings.Join(parts, ": "))
 }
 
-// oneLine removes all characters that are not printable.
+// oneLine returns the string in one line, without unprintable characters.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }), " ")
 }
@@ -62,5 +62,5 @@ func (r *remarks) leftOut(field, why, instead string) {
 	r.list = append(r.list, Remark{LeftOut, r.object, field, why, instead})
 }
 
-// index is the path of a value in a map or list.
+// index formats the path of an entry in a map.
 func index(field, key string) string { return fmt.Sprintf("%s[%.320q]", field, key) }

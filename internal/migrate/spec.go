@@ -12,8 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// readSpec reads the spec of an original object. Unknown fields are left out with a remark. A
-// field of the wrong type leaves out the whole object, and readSpec returns false.
+// readSpec decodes an original object's spec. It adds a remark for each unknown field. If a field
+// has the wrong type, it leaves out the whole object with a remark, and returns false.
 func readSpec(o Object, into any, r *remarks) bool {
 	for _, field := range slices.Sorted(maps.Keys(o.Object)) {
 		switch field {

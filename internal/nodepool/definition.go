@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 )
 
-// Controller defines the controller "nodepool", with its options at their defaults.
+// Controller returns the definition of the controller "nodepool", with its options at their
+// defaults.
 func Controller() controller.Definition {
 	o := &Options{}
 	return controller.Definition{

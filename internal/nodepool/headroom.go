@@ -23,20 +23,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// The headroom of all pools is evaluated at most once per headroomInterval, and the evaluation
-// takes at most one part in headroomShare of the time: in a cluster of 5,000 nodes it runs for
-// seconds.
+// headroomInterval is the minimum time between two headroom evaluations. An evaluation covers all
+// pools and takes seconds in a cluster of 5,000 nodes, so the worker also waits headroomShare times
+// as long as the last evaluation took.
 const (
 	headroomInterval = 5 * time.Second
 	headroomShare    = 20
 )
 
-// maxAmountsText limits the length of the requested amounts in a message, in bytes: pods may
-// request any number of resources.
+// maxAmountsText is the maximum length, in bytes, of the list of requested amounts in a condition
+// message. A limit is needed because pods may request any number of resources.
 const maxAmountsText = 200
 
-// headroomWorker evaluates, outside the reconciles, whether the pools have the headroom that
-// their specs ask for. It runs in the leader.
+// headroomWorker periodically evaluates whether each pool has the headroom that its spec requires.
+// It runs only in the leader, in parallel with the reconciles.
 type headroomWorker struct {
 	cluster *state.Cluster
 	feed    *eventFeed
@@ -46,7 +46,7 @@ type headroomWorker struct {
 	answers map[string]headroomAnswer
 }
 
-// headroomAnswer is the evaluated headroom of one generation of a pool.
+// headroomAnswer is the result of evaluating the headroom of a pool at a generation of its spec.
 type headroomAnswer struct {
 	uid        types.UID
 	generation int64
@@ -62,7 +62,7 @@ func (w *headroomWorker) NeedLeaderElection() bool { return true }
 func (w *headroomWorker) Start(ctx context.Context) error {
 	if err := w.feed.nodeSource().WaitForSync(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // The manager was stopped before the caches had synced.
+			return nil //nolint:nilerr // The manager was stopped before its caches had synced.
 		}
 		return err
 	}
@@ -79,9 +79,9 @@ func (w *headroomWorker) Start(ctx context.Context) error {
 	}
 }
 
-// work evaluates the headroom of all pools, unless nothing has changed since the count of
-// changes was since, and queues each pool whose answer differs from the last. It returns the
-// current count.
+// work evaluates the headroom of all pools that require it, and queues each pool whose result
+// differs from its previous result. It does nothing if the model's change counter still equals
+// `since`. It returns the current value of the counter.
 func (w *headroomWorker) work(since uint64) uint64 {
 	asks, cluster, now := w.cluster.HeadroomAsks(since)
 	if now == since {
@@ -106,7 +106,8 @@ func (w *headroomWorker) work(since uint64) uint64 {
 	return now
 }
 
-// answer returns the answer for this generation of the pool; false if there is none yet.
+// answer returns the headroom result for the pool's current generation, and whether that generation
+// has been evaluated yet.
 func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,9 +115,10 @@ func (w *headroomWorker) answer(pool *tidekeeperv1.NodePool) (headroomAnswer, bo
 	return a, known && a.uid == pool.UID && a.generation == pool.Generation
 }
 
-// condition returns the condition Headroom for the pool's status; nil if the spec asks for no
-// headroom. While there is no answer for the current generation, after an edit or a change of
-// leaders, the existing condition stays: its observedGeneration shows which spec it describes.
+// condition returns the condition "Headroom" for the pool's status, or nil if the spec requires no
+// headroom. After an edit or a change of leaders, the current generation has not been evaluated
+// yet. Until it has been, the existing condition is kept, because its observedGeneration shows
+// which spec it describes.
 func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Condition {
 	if pool.Spec.Headroom == nil || !pool.DeletionTimestamp.IsZero() {
 		return nil
@@ -133,7 +135,8 @@ func (w *headroomWorker) condition(pool *tidekeeperv1.NodePool) *metav1.Conditio
 	}
 }
 
-// answerOf returns the condition's status, reason and message for the result of an evaluation.
+// answerOf converts an evaluation result to the status, reason and message of the condition
+// "Headroom".
 func answerOf(h capacity.Headroom, ask tidekeeperv1.Headroom) headroomAnswer {
 	switch n := h.Homeless(); {
 	case h.NoNodes:

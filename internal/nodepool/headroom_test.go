@@ -20,14 +20,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// headroomPool returns a pool that asks for headroom.
+// headroomPool returns a pool whose spec requires room for the pods of the given numbers of lost
+// nodes and lost zones.
 func headroomPool(nodes, zones int32) *tidekeeperv1.NodePool {
 	pool := objects.Pool("a").Taint("own", "", corev1.TaintEffectNoSchedule).Obj()
 	pool.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: nodes, Zones: zones}
 	return pool
 }
 
-// headroomNode returns a ready node of the pool with 4 CPU, in a zone.
+// headroomNode returns a ready member node with 4 CPU, in the given zone.
 func headroomNode(name, zone string) *corev1.Node {
 	n := objects.Node(name).Role("a").Ready(corev1.ConditionTrue).Taint("own", "", corev1.TaintEffectNoSchedule).
 		Capacity(corev1.ResourceCPU, "4").Capacity(corev1.ResourcePods, "10")
@@ -37,7 +38,7 @@ func headroomNode(name, zone string) *corev1.Node {
 	return n.Obj()
 }
 
-// headroomPod returns a pod of a ReplicaSet that tolerates the pool's taint.
+// headroomPod returns a pod that is controlled by a ReplicaSet and tolerates the pool's taint.
 func headroomPod(name, node, cpu string) *corev1.Pod {
 	pod := objects.Pod(name).On(node).Requests(cpu, "").Tolerating(corev1.Toleration{Key: "own", Operator: corev1.TolerationOpExists}).Obj()
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
@@ -109,7 +110,8 @@ func newHeadroomWorker() (*headroomWorker, *state.Cluster) {
 	return &headroomWorker{cluster: f, feed: &eventFeed{cluster: f}, clock: clocktesting.NewFakePassiveClock(objects.Epoch)}, f
 }
 
-// The headroom is worked out again after a change anywhere in the cluster, and not without one.
+// TestHeadroomIsWorkedOutAgain checks that the headroom is evaluated again after a change to any
+// node or pod of the cluster, and is not evaluated again without a change.
 func TestHeadroomIsWorkedOutAgain(t *testing.T) {
 	w, f := newHeadroomWorker()
 	pool := headroomPool(1, 0)
@@ -117,7 +119,7 @@ func TestHeadroomIsWorkedOutAgain(t *testing.T) {
 	f.SetNode(headroomNode("n0", ""))
 	f.SetPod(headroomPod("p", "n0", "1"))
 	other := headroomNode("other", "")
-	other.Labels = nil // No pool's.
+	other.Labels = nil // a node that belongs to no pool
 	seen := uint64(0)
 	for _, step := range []struct {
 		name   string
@@ -151,8 +153,9 @@ func TestHeadroomIsWorkedOutAgain(t *testing.T) {
 	}
 }
 
-// The condition that a pool has stays until it is known for the present spec: it does not become
-// Unknown by an edit, nor by a new leader, and says which spec it is about.
+// TestHeadroomIsKeptUntilItIsKnown checks that the condition "Headroom" and its observedGeneration
+// do not change until the headroom has been evaluated for the current spec. An edit or a new leader
+// must not set the condition to Unknown.
 func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
 	w, f := newHeadroomWorker()
 	pool := headroomPool(1, 0)
@@ -174,7 +177,7 @@ func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
 	if got := status(); got.Status != metav1.ConditionTrue || got.ObservedGeneration != 2 || !got.LastTransitionTime.Time.Equal(objects.Epoch) {
 		t.Errorf("it is %+v", got)
 	}
-	// An edit that changes nothing of it is answered, too.
+	// An edit that does not affect the headroom must still update the observedGeneration.
 	edited := pool.DeepCopy()
 	edited.Generation, edited.Spec.Annotations = 3, map[string]tidekeeperv1.AnnotationValue{"example.com/edited": "yes"}
 	pool = edited
@@ -191,7 +194,8 @@ func TestHeadroomIsKeptUntilItIsKnown(t *testing.T) {
 	}
 }
 
-// A message stays short whatever the pods request.
+// TestHeadroomMessageIsBounded checks that the condition message stays short even if pods request
+// many resources with long names.
 func TestHeadroomMessageIsBounded(t *testing.T) {
 	w, f := newHeadroomWorker()
 	pool := headroomPool(1, 0)

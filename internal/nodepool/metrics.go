@@ -12,15 +12,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// metrics are the counters of the controllers. The gauges of [poolCollector] are read from the
-// model at each scrape instead.
+// metrics holds the controllers' counters. Gauges are not included: [poolCollector] reads them from
+// the model at each scrape.
 type metrics struct {
 	nodeWrites   *prometheus.CounterVec
 	corrections  *prometheus.CounterVec
 	statusWrites *prometheus.CounterVec
 }
 
-// Values of the label result of tidekeeper_nodepool_node_writes_total.
+// Values of the label "result" of tidekeeper_nodepool_node_writes_total.
 const (
 	resultWritten  = "written"
 	resultConflict = "conflict"
@@ -28,7 +28,8 @@ const (
 	resultDelayed  = "delayed"
 )
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers this package's metrics without values, so that the reference in
+// docs/reference can be generated.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, state.NewCluster())
 	return err
@@ -60,14 +61,14 @@ func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metric
 	return m, nil
 }
 
-// forget drops the series of a deleted pool.
+// forget removes the time series of a deleted pool from the counters.
 func (m *metrics) forget(pool string) {
 	m.corrections.DeleteLabelValues(pool)
 	m.statusWrites.DeleteLabelValues(pool)
 }
 
-// poolCollector reports the state of the model at the time of the scrape. The metrics are
-// exact, whereas the status of a pool may lag by some seconds.
+// poolCollector reports the state of the model at the time of the scrape. Its metrics are current,
+// whereas a pool's status may lag by some seconds.
 type poolCollector struct{ cluster *state.Cluster }
 
 var (

@@ -25,20 +25,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// nodeReconciler patches a node to match the spec of its pools.
+// nodeReconciler patches nodes to match the specs of the pools that select them.
 type nodeReconciler struct {
 	client client.Client
-	// apiReader reads from the API server, not from the cache.
+	// apiReader reads from the API server, bypassing the cache.
 	apiReader client.Reader
-	// frozen returns the freeze in force, read from the API server less than a second ago; nil
-	// if no freeze is in force.
+	// frozen returns the freeze in force, or nil if there is none. Its result was read from the API
+	// server at most freeze.SharedFor ago.
 	frozen  func(context.Context) (*period.Period, error)
 	cluster *state.Cluster
 	feed    *eventFeed
 	metrics *metrics
 	clock   clock.PassiveClock
-	// overtaken maps names of nodes to the resourceVersion for which a patch was refused
-	// because the node had changed. The entry stays until the cache shows a newer version.
+	// overtaken maps a node's name to the cached resourceVersion whose patch failed with a
+	// conflict. The entry is ignored once the cache shows another version.
 	overtaken sync.Map
 }
 
@@ -60,8 +60,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{RequeueAfter: plan.WriteInterval}, nil
 	}
 	if len(nodePlan.Evicting) > 0 {
-		// The freeze is checked again: the pool's turn to taint may have come long ago, before
-		// conflicts, a throttled node or a long queue.
+		// The freeze must be checked again: since the pool was permitted to taint the node,
+		// conflicts, throttling or a long queue may have delayed this write.
 		switch held, err := r.frozen(ctx); {
 		case err != nil:
 			return ctrl.Result{}, err
@@ -80,7 +80,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if !isRefused(err) || len(nodePlan.Affected) < 2 {
 		return ctrl.Result{}, err
 	}
-	// The API server refuses the whole patch if the settings of a single pool are invalid.
+	// If any pool's settings are invalid, the API server rejects the entire patch. Each pool's
+	// settings are therefore written separately.
 	var all []error
 	for _, pool := range nodePlan.Affected {
 		others := slices.DeleteFunc(slices.Clone(nodePlan.Affected), func(other string) bool { return other == pool })
@@ -94,7 +95,8 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{}, errors.Join(all...)
 }
 
-// writeAlone writes the settings of a single pool, by freezing the others.
+// writeAlone writes the settings of a single pool by freezing the other pools, which are given in
+// `others`.
 func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, others []string) error {
 	nodePlan, end := r.cluster.BeginWrite(node, others...)
 	defer func() { r.feed.push(end()) }()
@@ -104,7 +106,8 @@ func (r *nodeReconciler) writeAlone(ctx context.Context, node *corev1.Node, othe
 	return r.write(ctx, node, &nodePlan)
 }
 
-// write carries out a plan. On return, node is the version that the API server returned.
+// write carries out the given plan. After a successful patch, `node` holds the version returned by
+// the API server.
 func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	version := node.ResourceVersion
 	err := r.send(ctx, node, nodePlan)
@@ -120,8 +123,8 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 		return err
 	case err != nil:
 		r.metrics.nodeWrites.WithLabelValues(resultError).Inc()
-		// If there are several pools, each is tried alone next, which shows whose settings are
-		// refused.
+		// If several pools are affected, the caller writes each separately to find the pools whose
+		// settings are rejected.
 		r.feed.push(r.cluster.RecordFailure(node.Name, nodePlan.Affected, err, isRefused(err) && len(nodePlan.Affected) == 1))
 		return fmt.Errorf("patch node: %w", err)
 	}
@@ -136,38 +139,39 @@ func (r *nodeReconciler) write(ctx context.Context, node *corev1.Node, nodePlan 
 	return nil
 }
 
-// send sends the patch of a plan. The error is a conflict if a value that the plan depends on
-// has changed on the node.
+// send sends the plan's patch. It returns a conflict error if a value that the plan depends on has
+// changed on the node.
 func (r *nodeReconciler) send(ctx context.Context, node *corev1.Node, nodePlan *plan.NodePlan) error {
 	now := r.clock.Now()
-	// If this version was overtaken, the cache still shows the old node.
+	// If a patch for this version has already failed with a conflict, the cache is stale and a JSON
+	// patch would fail again.
 	if version, _ := r.overtaken.Load(node.Name); version != node.ResourceVersion {
 		patch := client.RawPatch(types.JSONPatchType, nodePlan.Patch(node, now))
 		if err := r.client.Patch(ctx, node, patch); !apierrors.IsInvalid(err) {
 			return err
 		}
-		// Either the node has changed, or the API server refuses the new values. The answer is
-		// the same for both, except to a patch that names the resourceVersion.
+		// The API server returns the same error for a changed node and for invalid values. A patch
+		// with the resourceVersion distinguishes the two cases.
 	}
 	return r.client.Patch(ctx, node, client.RawPatch(types.MergePatchType, nodePlan.VersionedPatch(node, now)))
 }
 
-// isRefused reports whether the API server has refused a write because of its content, so that
-// it would refuse the write again.
+// isRefused reports whether the API server rejected a write because of its content, so that a retry
+// would be rejected as well.
 func isRefused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// areOrphaned reports whether, according to the API server itself, no pool asks for or manages
-// the settings any more. A cache that lags, or has gone back in time, must not cause the
-// removal of a setting because the pool is missing from the cache.
+// areOrphaned reports whether no pool on the API server specifies or manages the settings in
+// `removals`. It prevents a stale cache that lacks a pool from causing the removal of that pool's
+// settings.
 func (r *nodeReconciler) areOrphaned(ctx context.Context, removals []plan.Change) (bool, error) {
 	pools := map[string]*tidekeeperv1.NodePool{}
 	for _, c := range removals {
 		pool, asked := pools[c.Pool]
 		if !asked {
-			// A list with a field selector: the manager has the right to list NodePools, but
-			// not to get them.
+			// The manager may list NodePools but not get them, so a list with a field selector is
+			// used.
 			list := &tidekeeperv1.NodePoolList{}
 			if err := r.apiReader.List(ctx, list, client.MatchingFields{"metadata.name": c.Pool}); err != nil {
 				return false, fmt.Errorf("look up NodePool %s to make sure that it does not ask for %s: %w", c.Pool, c.Key, err)

@@ -26,8 +26,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// A patch that is refused is either overtaken or refused for its content. The API server answers
-// both alike, and the patch for the version that was read tells which.
+// TestOvertakenOrRefused checks that a rejected JSON patch is followed by a merge patch with the
+// resourceVersion, whose result shows whether the node has changed or the content is invalid.
 func TestOvertakenOrRefused(t *testing.T) {
 	var (
 		invalid  error = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid}}
@@ -36,14 +36,15 @@ func TestOvertakenOrRefused(t *testing.T) {
 	type answers map[types.PatchType]error
 	for _, tc := range []struct {
 		name string
-		// tries are how the API server answers, one reconcile after the other. newer are
-		// those before which the cache shows a newer version.
+		// tries holds the API server's responses to the patches of each reconcile. newer is the set
+		// of reconciles before which the cache receives a newer version of the node.
 		tries []answers
 		newer map[int]bool
-		// want are the patches that are sent, and conflicts how many count as lost.
+		// want lists the types of the expected patches. conflicts is the expected number of
+		// conflicts counted in the metrics.
 		want      []types.PatchType
 		conflicts float64
-		// refused reports that the last one counts as refused.
+		// refused is true if the last patch is expected to be counted as rejected.
 		refused bool
 	}{
 		{
@@ -126,7 +127,7 @@ func TestOvertakenOrRefused(t *testing.T) {
 	}
 }
 
-// conflictsOf returns how many patches the metrics count as lost to conflicts.
+// conflictsOf returns the number of conflicts that the metrics have counted.
 func conflictsOf(t *testing.T, registry prometheus.Gatherer) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -143,8 +144,9 @@ func conflictsOf(t *testing.T, registry prometheus.Gatherer) float64 {
 	return 0
 }
 
-// A taint that was allowed before there was a freeze is not put on a node after it: not the turn of
-// the pool counts, but the moment before the write. What the pool asks for beside it is written.
+// TestFrozenSinceItsTurn checks that a NoExecute taint is not added during a freeze, even if the
+// pool was permitted to taint the node before the freeze began. The pool's other settings must
+// still be written.
 func TestFrozenSinceItsTurn(t *testing.T) {
 	node := objects.Node("n").Role("a").Obj()
 	var sent []string

@@ -9,24 +9,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// Options are the settings of node pools.
+// Options configure the NodePool controllers.
 type Options struct {
-	// NodeConcurrency is the maximum number of nodes patched at the same time. Lower it if a
-	// change of a large pool overloads the API server.
+	// NodeConcurrency is the maximum number of nodes patched at the same time. Lower it if changes
+	// to large pools overload the API server.
 	NodeConcurrency int
-	// StatusInterval is the minimum time between two status writes of a pool that only update
-	// its resource sums; membership, readiness and conditions are written at once. Raise it in
-	// large clusters with frequent pod changes.
+	// StatusInterval is the minimum time between two writes of a pool's status that update only its
+	// resource sums. Changes of membership, readiness and conditions are written within a second.
+	// Raise the interval in large clusters with frequent pod changes.
 	StatusInterval time.Duration
-	// NoExecuteShare is the percentage of a pool's nodes, and of all nodes, that may get a new
-	// NoExecute taint in one NoExecuteInterval, but at least one node. Such a taint evicts
-	// pods.
+	// NoExecuteShare is the maximum percentage of a pool's nodes, and of all nodes, from which new
+	// NoExecute taints may be evicting pods at the same time. At least one node is always allowed.
 	NoExecuteShare int
-	// NoExecuteInterval is the minimum time for which a node counts as being emptied.
+	// NoExecuteInterval is the minimum time for which a node with a new NoExecute taint counts
+	// towards NoExecuteShare.
 	NoExecuteInterval time.Duration
 }
 
-// group declares the options.
+// group declares the options as command-line flags of the manager.
 func (o *Options) group() *options.Group {
 	g := options.NewGroup("node pools")
 	g.Int(&o.NodeConcurrency, "node-concurrency", 32, options.Between(1, 1024),

@@ -33,18 +33,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// verifyDelay is the time to wait when the API server reports nodes with settings of a pool
-// that the cache does not show yet.
+// verifyDelay is the delay before the next reconcile when the API server has nodes with a pool's
+// settings that the cache does not show yet.
 const verifyDelay = time.Second
 
-// freezeInterval is the interval at which a pool that a freeze holds back is reconciled without
-// any event: a delay in the queue would not notice a change of the system clock.
+// freezeInterval is the interval at which a pool held back by a freeze is reconciled even without
+// an event. A single delay until the end of the freeze would miss changes of the system clock.
 const freezeInterval = time.Minute
 
 // poolReconciler reconciles a pool's finalizer, RuntimeClass, evictions, status and events.
 type poolReconciler struct {
 	client client.Client
-	// apiReader reads from the API server, not from the cache.
+	// apiReader reads from the API server, bypassing the cache.
 	apiReader client.Reader
 	freezes   *freeze.Reader
 	recorder  events.EventRecorder
@@ -68,32 +68,32 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 	v, known := r.cluster.Pool(pool.Name)
 	if !known || v.Pool.UID != pool.UID || v.Pool.Generation != pool.Generation {
-		// The model lags behind the cache, and queues the pool again when it has caught up.
+		// The model lags behind the cache, and queues the pool again once it has caught up.
 		return ctrl.Result{}, nil
 	}
 
 	again, err := r.reconcile(ctx, pool, &v)
-	// A pool that no longer exists needs no event.
+	// Errors about a pool that has been deleted need no event.
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.recorder.Eventf(pool, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
 	}
 	if err := client.IgnoreNotFound(err); err != nil {
-		// The rate limiter decides when to retry: controller-runtime ignores a
-		// RequeueAfter that comes with an error, and logs a warning.
+		// The rate limiter determines the delay of the retry: controller-runtime ignores a
+		// RequeueAfter that is returned with an error, and logs a warning.
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// reconcile does the work that the pool needs now, and returns the time after which to
-// reconcile again if no event comes first.
+// reconcile does the pending work for the pool. If `again` is not 0, the pool must be reconciled
+// again after that time, even without an event.
 func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	deleting := !pool.DeletionTimestamp.IsZero()
 	if !controllerutil.ContainsFinalizer(pool, tidekeeperv1.NodePoolFinalizer) {
 		if deleting {
 			return 0, nil
 		}
-		// Without the finalizer, no setting is put on a node.
+		// Settings may be applied to nodes only after the finalizer has been added to the pool.
 		if err := r.patch(ctx, pool, "Added the finalizer", func() { controllerutil.AddFinalizer(pool, tidekeeperv1.NodePoolFinalizer) }); err != nil {
 			return 0, err
 		}
@@ -122,7 +122,7 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 		again = earliest(again, wait)
 	}
 
-	// Events are recorded even if the status cannot be written.
+	// Events are recorded even if the status write fails.
 	wait, err := r.writeStatus(ctx, pool, v, notOwned, held)
 	again = earliest(again, wait)
 
@@ -133,7 +133,7 @@ func (r *poolReconciler) reconcile(ctx context.Context, pool *tidekeeperv1.NodeP
 	return earliest(again, wait), err
 }
 
-// nodeOf returns the node of an event that is about a single node; nil otherwise.
+// nodeOf returns the node of an event about a single node, or nil for an event about several nodes.
 func nodeOf(e state.Event) runtime.Object {
 	if e.Node == "" {
 		return nil
@@ -141,10 +141,10 @@ func nodeOf(e state.Event) runtime.Object {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.Node}}
 }
 
-// stillHeld returns a function that reports whether a managed key may still be on some node.
-// Before the pool ceases to manage a key, or its finalizer is removed, stillHeld asks the API
-// server itself once: a setting missing from a stale cache would stay on its node forever.
-// verify is true if the API server has settings of the pool that the model does not know of.
+// stillHeld returns a function that reports whether a managed key may still be set on any node.
+// When the pool is about to stop managing a key or to lose its finalizer, stillHeld lists the nodes
+// from the API server: if it relied on a stale cache, a setting might stay on its node forever.
+// `verify` is true if the API server shows settings of the pool that the model does not contain.
 func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (held func(setting.Key) bool, verify bool, err error) {
 	wanted := sets.New[setting.Key]()
 	for s := range setting.Desired(pool) {
@@ -159,7 +159,8 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	case !releases:
 		return v.OwnedKeys.Has, false, nil
 	case v.Writing:
-		// The released key may be part of the write. The pool is queued when the write is over.
+		// The write in progress may set the key that is about to be released. The pool is queued
+		// again after the write.
 		return func(setting.Key) bool { return true }, false, nil
 	}
 
@@ -170,7 +171,7 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	}
 	live := sets.New[setting.Key]()
 	for _, node := range nodes.Items {
-		// If a record cannot be parsed, the node's plan infers the ownership.
+		// If the ownership annotation cannot be parsed, the node's plan infers the ownership.
 		onNode, unreadable := ownership.Parse(node.Annotations[tidekeeperv1.OwnershipAnnotation])
 		if len(onNode[pool.Name]) == 0 && unreadable == nil || !r.cluster.WaitsFor(pool.Name, node.Name, unreadable != nil) {
 			continue
@@ -184,8 +185,9 @@ func (r *poolReconciler) stillHeld(ctx context.Context, pool *tidekeeperv1.NodeP
 	return func(s setting.Key) bool { return v.OwnedKeys.Has(s) || live.Has(s) }, verify, nil
 }
 
-// reconcileRuntimeClass creates, updates or deletes the pool's RuntimeClass. If a RuntimeClass
-// of that name exists and the pool does not own it, notOwned is the message for the status.
+// reconcileRuntimeClass creates, updates or deletes the pool's RuntimeClass. If a RuntimeClass with
+// the pool's name exists but belongs to another owner, notOwned is the message to report in the
+// status.
 func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tidekeeperv1.NodePool) (notOwned string, err error) {
 	existing := &nodev1.RuntimeClass{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: plan.RuntimeClassName(pool.Name)}, existing); err != nil {
@@ -219,7 +221,8 @@ func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tideke
 		return "", nil
 	}
 	if apierrors.IsAlreadyExists(err) {
-		// Once the cache shows the existing RuntimeClass, its owner is known.
+		// The cache does not contain the existing RuntimeClass yet, so its owner is unknown. A
+		// conflict causes a retry.
 		err = apierrors.NewConflict(nodev1.Resource("runtimeclasses"), plan.RuntimeClassName(pool.Name), err)
 	}
 	if err != nil {
@@ -234,15 +237,16 @@ func (r *poolReconciler) reconcileRuntimeClass(ctx context.Context, pool *tideke
 	return "", nil
 }
 
-// exactly makes a deletion apply to this object only, and not to a later object of the same
-// name.
+// exactly limits a deletion to the UID of the given object, so that a newer object with the same
+// name is not deleted.
 func exactly(o client.Object) client.Preconditions {
 	uid := o.GetUID()
 	return client.Preconditions{UID: &uid}
 }
 
-// allowEvictions allows the pool's NoExecute taints on the next share of its nodes. If a freeze
-// is in force, it allows none and puts the name of the freeze into the snapshot.
+// allowEvictions permits the pool to add its NoExecute taints to the next nodes, within the
+// configured share. If a freeze is in force, it permits none and stores the freeze's name in the
+// snapshot `v`.
 func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot) (again time.Duration, err error) {
 	now := r.clock.Now()
 	pace := plan.Pace{Share: r.options.NoExecuteShare, MinDuration: r.options.NoExecuteInterval, MaxDuration: max(plan.MaxEvictionDuration, r.options.NoExecuteInterval)}
@@ -266,13 +270,15 @@ func (r *poolReconciler) allowEvictions(ctx context.Context, pool *tidekeeperv1.
 	return again, nil
 }
 
-// heldBack returns the freeze in force, nil if there is none, and the time after which to ask
-// again. If live is set, because taints are about to be added, it also asks the API server.
+// heldBack returns the freeze in force, or nil if there is none, and the time after which to check
+// again. If `live` is set, because taints are about to be added, it queries the API server in
+// addition to the cache.
 func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time) (held *period.Period, again time.Duration, err error) {
 	if held, err = r.freezes.Anywhere(ctx); held != nil || err != nil || !live {
 		again = freezeInterval
 	} else if held, err = r.freezes.LiveAnywhere(ctx); held != nil {
-		// If the freeze is lifted before the cache has shown it, no event follows.
+		// If the freeze is lifted before the cache shows it, no event follows. The pool is
+		// therefore checked again soon.
 		again = freeze.SharedFor
 	}
 	if held != nil {
@@ -281,8 +287,8 @@ func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time)
 	return held, again, err
 }
 
-// writeStatus writes the status if it differs from the stored status and its interval has
-// passed.
+// writeStatus writes the status if it has changed and if the minimum interval since the last write
+// has passed.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
 	status := newStatus(pool, v, notOwned, r.headroom.condition(pool), plan.ManagedKeys(pool, held), now)
@@ -292,14 +298,17 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	}
 	before := pool.DeepCopy()
 	if before.Status.ObservedGeneration == 0 {
-		// The first status has no numbers stored yet: -1 makes the patch include zeros, too.
+		// The stored status does not contain any numbers yet. Comparing with -1 makes the patch
+		// include zero values.
 		before.Status.NodeCount, before.Status.ReadyNodes, before.Status.UsableNodes = -1, -1, -1
 	}
 	pool.Status = status
-	// Under the resourceVersion: a manager with a stale cache must not drop managed keys.
+	// The patch includes the resourceVersion, so that a manager with a stale cache cannot remove
+	// managed keys.
 	err = r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && managesMore(&before.Status, &status) {
-		// Nodes wait for the managed keys, and for no other field of the status.
+		// Nodes wait for the managed keys, so these keys are written even if the rest of the status
+		// is rejected.
 		pool = before.DeepCopy()
 		pool.Status.Managed = status.Managed
 		if managedErr := r.client.Status().Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); managedErr != nil {
@@ -315,8 +324,8 @@ func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.Nod
 	return 0, nil
 }
 
-// reportProblems records an event for each problem that users have to fix and that the previous
-// conditions did not show.
+// reportProblems records an event for each new problem that requires a user's action. A problem is
+// new if the conditions in `before` do not contain it.
 func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []metav1.Condition) {
 	began := func(conditionType, reason string) (message string, ok bool) {
 		was, is := meta.FindStatusCondition(before, conditionType), meta.FindStatusCondition(pool.Status.Conditions, conditionType)
@@ -339,8 +348,8 @@ func (r *poolReconciler) reportProblems(pool *tidekeeperv1.NodePool, before []me
 	}
 }
 
-// patch writes a change of the pool's metadata under the resourceVersion that was read. After
-// the write it logs the text done.
+// patch applies `change` to the pool's metadata and writes the result, provided that the
+// resourceVersion has not changed. After the write it logs the message `done`.
 func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool, done string, change func()) error {
 	before := pool.DeepCopy()
 	change()
@@ -352,7 +361,7 @@ func (r *poolReconciler) patch(ctx context.Context, pool *tidekeeperv1.NodePool,
 	return nil
 }
 
-// earliest returns the shorter of two waits; 0 means no wait.
+// earliest returns the shorter of two delays, where 0 means that no delay is set.
 func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -25,9 +25,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// SetupWithManager adds the two controllers of node pools to the manager:
-// "nodepool", whose keys are pools, and "nodepool-node", whose keys are nodes.
-// The manager's cache must have informers for NodePools, Nodes, Pods and RuntimeClasses.
+// SetupWithManager adds two controllers to the manager: "nodepool" reconciles pools, and
+// "nodepool-node" reconciles nodes. The manager's cache must have informers for NodePools, Nodes,
+// Pods and RuntimeClasses.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) error {
 	cluster := state.NewCluster()
 	m, err := newMetrics(ctrlmetrics.Registry, cluster)
@@ -67,8 +67,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	return nil
 }
 
-// poolOfRuntimeClass returns the pool after which a RuntimeClass is named, whether or not
-// the pool owns it.
+// poolOfRuntimeClass maps a RuntimeClass to the pool in its name, whether or not that pool owns it.
 func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request {
 	pool, ok := strings.CutPrefix(o.GetName(), tidekeeperv1.RuntimeClassPrefix)
 	if !ok {
@@ -77,8 +76,8 @@ func poolOfRuntimeClass(_ context.Context, o client.Object) []reconcile.Request 
 	return []reconcile.Request{requestFor(pool)}
 }
 
-// allPools returns a function that maps a Freeze to all pools, since a freeze may hold back the
-// taints of any pool.
+// allPools returns a function that maps a Freeze to all pools, because a freeze may hold back any
+// pool's taints.
 func allPools(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		pools := &tidekeeperv1.NodePoolList{}

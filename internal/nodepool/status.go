@@ -21,13 +21,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// urgentInterval is the minimum time between two status writes of a pool, whatever has changed;
-// [whenToWrite] names the only exception.
+// urgentInterval is the minimum time between two writes of a pool's status. Writes of newly managed
+// keys are exempt (see [whenToWrite]).
 const urgentInterval = time.Second
 
-// newStatus returns the status that the pool should have. notOwned is the message for a
-// RuntimeClass that belongs to another owner, or "". headroom is the condition Headroom; nil if
-// the spec asks for no headroom. Conditions that change get the time now.
+// newStatus returns the status that the pool should have. notOwned is the message about a
+// RuntimeClass that belongs to another owner, or "". headroom is the condition "Headroom", or nil
+// if the spec requires no headroom. now becomes the transition time of changed conditions.
 func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, headroom *metav1.Condition, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
@@ -67,7 +67,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	} else {
 		set(tidekeeperv1.ConditionConflicted, metav1.ConditionFalse, tidekeeperv1.ReasonNoConflict, "no older pool has a key that this pool asks for")
 	}
-	// kstatus wants Stalled and Reconciling only while they are True.
+	// kstatus requires Stalled and Reconciling to be absent unless they are True.
 	if health.stalled {
 		set(tidekeeperv1.ConditionStalled, metav1.ConditionTrue, health.reason, health.message)
 	} else {
@@ -87,7 +87,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	return status
 }
 
-// summary returns the utilization for the columns of kubectl get.
+// summary formats the pool's utilization for the printer columns of kubectl get.
 func summary(v *state.PoolSnapshot) tidekeeperv1.UtilizationSummary {
 	of := func(name corev1.ResourceName) string {
 		return resources.Summary(name, v.Requested, v.Allocatable, v.Percent)
@@ -95,15 +95,15 @@ func summary(v *state.PoolSnapshot) tidekeeperv1.UtilizationSummary {
 	return tidekeeperv1.UtilizationSummary{CPU: of(corev1.ResourceCPU), Memory: of(corev1.ResourceMemory), Pods: of(corev1.ResourcePods)}
 }
 
-// health is the content of the condition Ready. stalled means that the pool does not recover
-// until a user changes something.
+// health holds the content of the condition "Ready". stalled means that the pool cannot recover
+// without a user's action.
 type health struct {
 	ready, stalled  bool
 	reason, message string
 }
 
-// diagnose returns the health of the pool. The first case that applies wins; the most important
-// for users comes first.
+// diagnose returns the pool's health. If the pool has several problems, the problem that matters
+// most to users is reported.
 func diagnose(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string) health {
 	switch {
 	case !pool.DeletionTimestamp.IsZero():
@@ -180,10 +180,10 @@ func conflictMessage(v *state.PoolSnapshot) string {
 	return fmt.Sprintf("%s: the older pool %s has %s; change one of the pools", where, v.FirstConflict.Owner, v.FirstConflict.Key)
 }
 
-// whenToWrite reports whether the status has to be written now, or the time after which to ask
-// again; false and 0 if the status has not changed. Newly managed keys are written at once,
-// because nodes wait for them; a status in which only the utilization has changed, at most once
-// per interval; every other change, at most once per [urgentInterval].
+// whenToWrite reports whether to write the status now. If not, it returns the time after which to
+// check again, or 0 if the status has not changed. Newly managed keys are written immediately,
+// because nodes wait for them. A status in which only the utilization has changed is written at
+// most once per `interval`; any other change is written at most once per [urgentInterval].
 func whenToWrite(before, after *tidekeeperv1.NodePoolStatus, last, now time.Time, interval time.Duration) (bool, time.Duration) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false, 0

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Nodes wait for a newly managed key of any kind, so the status is written although it was written just now.
+// TestKeysOfEachKindAreWrittenAtOnce checks that newly managed keys of any kind are written without
+// waiting for the minimum interval since the last status write, because nodes wait for these keys.
 func TestKeysOfEachKindAreWrittenAtOnce(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 	for _, kind := range setting.Kinds() {

@@ -31,8 +31,8 @@ func TestConditions(t *testing.T) {
 		pool     *objects.PoolBuilder
 		view     state.PoolSnapshot
 		notOwned string
-		want     map[string]string // type: status/reason
-		message  string            // of Ready
+		want     map[string]string // maps a condition type to status/reason
+		message  string            // message of the condition "Ready"
 	}{
 		{
 			name:    "all nodes are ready and in sync",
@@ -104,7 +104,7 @@ func TestConditions(t *testing.T) {
 				pool = tt.pool
 			}
 			object := pool.Obj()
-			// Conditions from before must not stay.
+			// Outdated conditions must be removed.
 			object.Status.Conditions = []metav1.Condition{
 				{Type: tidekeeperv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old"},
 				{Type: tidekeeperv1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Old"},
@@ -124,8 +124,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// A condition that does not change keeps its transition time: otherwise every status would
-// differ from the last.
+// TestConditionsKeepTheirTime checks that an unchanged condition keeps its transition time. If it
+// did not, every new status would differ from the previous status.
 func TestConditionsKeepTheirTime(t *testing.T) {
 	pool := objects.Pool("a").Obj()
 	healthy := &state.PoolSnapshot{Nodes: 1, Ready: 1}
@@ -184,7 +184,7 @@ func TestWhenToWrite(t *testing.T) {
 	}
 }
 
-// The status has the numbers of the snapshot.
+// TestStatusHasUtilization checks that the status contains the snapshot's resource amounts.
 func TestStatusHasUtilization(t *testing.T) {
 	f := state.NewCluster()
 	f.SetPool(objects.Pool("a").Obj())
@@ -214,8 +214,8 @@ func TestStatusHasUtilization(t *testing.T) {
 	}
 }
 
-// The status of a pool stays small, whatever its number of nodes: what is sums, what is by
-// cause, and a few largest fits.
+// TestStatusIsBounded checks that the status of a pool with thousands of nodes stays small: it
+// contains only sums, losses by cause, and a small number of largest fits.
 func TestStatusIsBounded(t *testing.T) {
 	f := state.NewCluster()
 	f.SetPool(objects.Pool("a").Obj())

@@ -21,9 +21,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state"
 )
 
-// A burst of changes to a pool results in one reconcile: a change of its members is queued
-// after poolDelay, a change of its utilization after utilizationDelay. An edit is queued at
-// once, because the nodes wait until the status lists the keys of the new settings.
+// poolDelay and utilizationDelay merge bursts of changes to a pool into a single reconcile: a
+// change of the pool's members is queued after poolDelay, and a change of its utilization after
+// utilizationDelay. An edit of the pool is queued immediately, because nodes wait until the status
+// lists the keys of the new settings.
 const (
 	poolDelay        = 20 * time.Millisecond
 	utilizationDelay = 250 * time.Millisecond
@@ -31,9 +32,9 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// eventFeed feeds the model with the events of the informers, and queues the nodes and
-// pools that each event makes dirty. It starts with the cache, so that a standby that
-// becomes the leader has a complete model.
+// eventFeed passes informer events to the model, and queues the nodes and pools that must be
+// reconciled as a result. It starts with the cache rather than with the controllers, so that a
+// standby has a complete model when it becomes the leader.
 type eventFeed struct {
 	cluster       *state.Cluster
 	registrations []toolscache.ResourceEventHandlerRegistration
@@ -42,7 +43,7 @@ type eventFeed struct {
 	nodes, pools queue
 }
 
-// newEventFeed feeds the model from the informers of the cache.
+// newEventFeed returns a feed and registers its handlers with the cache's informers.
 func newEventFeed(ctx context.Context, in cache.Informers, cluster *state.Cluster) (*eventFeed, error) {
 	f := &eventFeed{cluster: cluster}
 	pools, poolsErr := informers.Follow(ctx, in, pushing(f, cluster.SetPool, func(pool *tidekeeperv1.NodePool) state.Dirty { return cluster.DeletePool(pool.Name) }))
@@ -55,8 +56,8 @@ func newEventFeed(ctx context.Context, in cache.Informers, cluster *state.Cluste
 	return f, nil
 }
 
-// pushing returns a handler that passes each version of an object to set, and a deleted
-// object to remove.
+// pushing returns an event handler that passes new and changed objects to `set`, passes deleted
+// objects to `remove`, and queues the resulting nodes and pools.
 func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Handler[T] {
 	return informers.Handler[T]{
 		Add:    func(object T, _ bool) { f.push(set(object)) },
@@ -65,8 +66,8 @@ func pushing[T any](f *eventFeed, set, remove func(T) state.Dirty) informers.Han
 	}
 }
 
-// push adds the dirty keys to the queues. A controller that has not started has no queue yet;
-// Start gives it all keys.
+// push adds the dirty nodes and pools to the queues of the controllers. A controller that has not
+// started has no queue yet; its Start adds all keys.
 func (f *eventFeed) push(dirty state.Dirty) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +93,7 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// feedSource makes the feed a source for one controller.
+// feedSource makes the feed a controller-runtime source for a controller.
 type feedSource struct {
 	*eventFeed
 	// queue points to the field of the feed that holds the controller's queue.
@@ -108,8 +109,8 @@ func (s feedSource) Start(_ context.Context, q queue) error {
 	return nil
 }
 
-// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]: the
-// controllers start when the model contains the whole cache.
+// WaitForSync implements [sigs.k8s.io/controller-runtime/pkg/source.SyncingSource]. The controllers
+// must not start before the model contains all objects of the cache.
 func (s feedSource) WaitForSync(ctx context.Context) error {
 	synced := make([]toolscache.InformerSynced, len(s.registrations))
 	for i, registration := range s.registrations {
@@ -121,8 +122,8 @@ func (s feedSource) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// nodeSource is the source of the node controller.
+// nodeSource returns the source for the node controller.
 func (f *eventFeed) nodeSource() feedSource { return feedSource{f, &f.nodes} }
 
-// poolSource is the source of the pool controller.
+// poolSource returns the source for the pool controller.
 func (f *eventFeed) poolSource() feedSource { return feedSource{f, &f.pools} }

@@ -14,23 +14,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// wish is the content of a workload's opt-in annotations.
+// wish holds the values of a workload's opt-in annotations.
 type wish struct {
-	// in is true if the workload opts in.
+	// in is true if the opt-in annotation has the value "true".
 	in bool
-	// off is true if the opt-in is switched off, with the value "false": the ScheduledRestart
-	// that it has created stays, suspended, and the other annotations are not read.
+	// off is true if the opt-in annotation has the value "false", which switches the opt-in off.
+	// The workload's ScheduledRestart is then kept but suspended, and the other annotations are
+	// ignored.
 	off bool
-	// schedule and timeZone are the values of their annotations; nil without the annotation.
+	// schedule and timeZone hold the values of the corresponding annotations, or nil if an
+	// annotation is missing.
 	schedule, timeZone *string
-	// maxPodAgeSeconds is the value of its annotation; nil without the annotation.
+	// maxPodAgeSeconds holds the value of the corresponding annotation, or nil if the annotation is
+	// missing.
 	maxPodAgeSeconds *int32
 }
 
-// triggers reports whether an annotation sets a schedule or a maximum pod age.
+// triggers reports whether the annotations set a schedule or a maximum pod age.
 func (w *wish) triggers() bool { return w.schedule != nil || w.maxPodAgeSeconds != nil }
 
-// parseWish parses the annotations of a workload. Its error is shown to the users who set them.
+// parseWish parses the opt-in annotations of a workload. Its error is shown to users in an event.
 func parseWish(annotations map[string]string) (wish, error) {
 	value, ok := annotations[tidekeeperv1.OptInAnnotation]
 	switch {
@@ -46,8 +49,8 @@ func parseWish(annotations map[string]string) (wish, error) {
 		schedule: lookUp(annotations, tidekeeperv1.OptInScheduleAnnotation),
 		timeZone: lookUp(annotations, tidekeeperv1.OptInTimeZoneAnnotation),
 	}
-	// Schedule and time zone are checked separately: either may be set in the ScheduledRestart
-	// by hand.
+	// The schedule and the time zone are validated separately, because users may have set either of
+	// them manually in the ScheduledRestart.
 	if w.schedule != nil {
 		if _, err := schedule.Parse(*w.schedule, ""); err != nil {
 			return wish{}, fmt.Errorf("%s: %w", tidekeeperv1.OptInScheduleAnnotation, err)

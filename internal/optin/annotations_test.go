@@ -71,7 +71,8 @@ func TestParseWish(t *testing.T) {
 	}
 }
 
-// in returns annotations: the one for the opt-in, and others given as key, value, ….
+// in returns opt-in annotations: the given value of the opt-in itself, and other annotations given
+// as alternating keys and values.
 func in(value string, others ...string) map[string]string {
 	annotations := map[string]string{"tidekeeper.dev/scheduled-restart": value}
 	for i := 0; i < len(others); i += 2 {

@@ -21,19 +21,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// fieldOwner is the field manager that owns, in server-side apply, the fields set by
-// annotations.
+// fieldOwner is the field manager for the server-side apply of the ScheduledRestart fields that the
+// annotations define.
 const fieldOwner = "tidekeeper-opt-in"
 
-// reconciler carries out the decision of [decide] for a workload.
+// reconciler carries out the decisions of [decide].
 type reconciler struct {
 	client client.Client
-	// live reads from the API server instead of the cache.
+	// live reads from the API server, bypassing the cache.
 	live     client.Reader
 	recorder events.EventRecorder
-	// refused decides when to retry a write that the API server refuses as invalid. The
-	// annotations cause the refusal, so it must not count as an error of the controller in the
-	// metrics.
+	// refused provides the delay before retrying a write that the API server rejected as invalid.
+	// Such a rejection is caused by the annotations, so it must not be counted as a controller
+	// error in the metrics.
 	refused workqueue.TypedRateLimiter[request]
 }
 
@@ -41,8 +41,8 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Result, error) {
 	workload := request.kind.New()
 	if err := r.client.Get(ctx, request.NamespacedName, workload); err != nil {
-		// Without the workload there is nothing to do: the garbage collector deletes its
-		// ScheduledRestart. The same is true if the kind does not exist.
+		// If the workload or its kind no longer exists, the garbage collector deletes the
+		// ScheduledRestart.
 		r.refused.Forget(request)
 		if err = client.IgnoreNotFound(err); err != nil && !meta.IsNoMatchError(err) {
 			return ctrl.Result{}, err
@@ -84,11 +84,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	case apierrors.IsConflict(err):
 		return ctrl.Result{}, err
 	case apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Another client deleted the ScheduledRestart or the whole namespace.
+		// Another client has deleted the ScheduledRestart, or its namespace is being deleted.
 	case apierrors.IsInvalid(err) && errors.As(err, &refusal) && d.action != remove:
-		// A refusal by an admission policy looks the same as a refusal by the schema, and the
-		// policy may be fixed without a change of the annotations. A deletion has no content
-		// that could be invalid.
+		// Invalid writes are retried even if the annotations do not change, because the rejection
+		// may come from an admission policy, which may be fixed at any time and whose error looks
+		// like a schema error. A deletion is excluded because it has no content that could be
+		// invalid.
 		r.event(workload, corev1.EventTypeWarning, tidekeeperv1.EventInvalidOptIn, d.action, "nothing is changed: "+refusalText(refusal))
 		return ctrl.Result{RequeueAfter: r.refused.When(request)}, nil
 	default:
@@ -101,12 +102,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request request) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// logGone logs that nothing is done for a workload that is gone, whether the cache or, ahead of it, the API
-// server says so.
+// logGone logs that a workload no longer exists in the cache or on the API server.
 func logGone(ctx context.Context) { ctrl.LoggerFrom(ctx).V(1).Info("There is no such workload") }
 
-// existing returns the ScheduledRestarts with the names of [namesFor], and nil for a name that
-// does not exist.
+// existing returns the ScheduledRestarts that have the names returned by [namesFor], in the same
+// order. The element is nil for a name that does not exist.
 func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeeperv1.ScheduledRestart, error) {
 	names := namesFor(request.kind, request.Name)
 	existing := make([]*tidekeeperv1.ScheduledRestart, len(names))
@@ -123,11 +123,11 @@ func (r *reconciler) existing(ctx context.Context, request request) ([]*tidekeep
 	return existing, nil
 }
 
-// stays reports whether the workload exists and is not being deleted, according to the API
-// server. While the cache is behind, two mistakes would be possible without this check: a
-// ScheduledRestart that a deletion orphans on purpose would get its owner reference back and be
-// garbage-collected with the owner; and a ScheduledRestart that was garbage-collected with its
-// owner would be created and collected repeatedly.
+// stays reports whether, according to the API server, the workload exists and is not being deleted.
+// Without this check, a stale cache could have two effects. A ScheduledRestart orphaned on purpose
+// by its workload's deletion would be adopted again, and then be garbage-collected with its owner.
+// A ScheduledRestart already garbage-collected with its owner would be created and collected again
+// and again.
 func (r *reconciler) stays(ctx context.Context, request request, workload client.Object) (bool, error) {
 	live := request.kind.New()
 	if err := r.live.Get(ctx, request.NamespacedName, live); err != nil {
@@ -139,12 +139,13 @@ func (r *reconciler) stays(ctx context.Context, request request, workload client
 	return live.GetUID() == workload.GetUID() && live.GetDeletionTimestamp().IsZero(), nil
 }
 
-// carryOut carries out the decision, on exactly the ScheduledRestart that it was made for.
+// carryOut carries out the decision, provided that the ScheduledRestart has not changed since the
+// decision was made.
 func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	switch d.action {
 	case create, update:
-		// Force, because fields set by annotations belong to the opt-in, even if another field
-		// manager sets them.
+		// Ownership is forced because the fields defined by annotations belong to the opt-in, even
+		// if another field manager has set them.
 		return r.client.Apply(ctx, d.apply, client.FieldOwner(fieldOwner), client.ForceOwnership)
 	case remove:
 		return r.client.Delete(ctx, d.existing, client.Preconditions{UID: &d.existing.UID, ResourceVersion: &d.existing.ResourceVersion})
@@ -153,13 +154,13 @@ func (r *reconciler) carryOut(ctx context.Context, d *decision) error {
 	}
 }
 
-// event records an event about the workload.
+// event records an event whose subject is the workload.
 func (r *reconciler) event(workload client.Object, eventType, reason string, action action, note string) {
 	r.recorder.Eventf(workload, nil, eventType, reason, string(action), "%s", note)
 }
 
-// refusalText returns the reasons for which the API server refused an object. The API server's
-// own message begins with the kind and the name, which the event already contains.
+// refusalText returns the reasons why the API server rejected an object. It omits the object's kind
+// and name, with which the message of err begins, because the event already contains them.
 func refusalText(err *apierrors.StatusError) string {
 	if err.ErrStatus.Details == nil || len(err.ErrStatus.Details.Causes) == 0 {
 		return err.Error()

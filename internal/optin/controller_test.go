@@ -34,8 +34,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// The API server's response to a write decides whether there is an event, and whether
-// the write is retried.
+// TestAnswers checks which events and retries follow each response of the API server to a write.
 func TestAnswers(t *testing.T) {
 	restarts := schema.GroupResource{Group: tidekeeperv1.GroupName, Resource: "scheduledrestarts"}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: tidekeeperv1.GroupName, Kind: "ScheduledRestart"}, "web",
@@ -117,7 +116,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A refused write is retried with growing delays until it is accepted.
+// TestRefusedIsTriedAgain checks that a rejected write is retried with increasing delays, and that
+// an accepted write resets the delay.
 func TestRefusedIsTriedAgain(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ScheduledRestart"}, "web", nil)
 	var answer error
@@ -140,8 +140,8 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// For a workload that is being deleted, which the cache may not know yet, nothing is
-// created, and a ScheduledRestart that is being orphaned on purpose is not adopted.
+// TestOnlyForAWorkloadThatStays checks that no ScheduledRestart is created or adopted for a
+// workload that is being deleted, even if the cache does not show the deletion yet.
 func TestOnlyForAWorkloadThatStays(t *testing.T) {
 	going := deployment(in("true"))
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
@@ -189,7 +189,8 @@ func TestOnlyForAWorkloadThatStays(t *testing.T) {
 	}
 }
 
-// Each kind is looked up as itself. A workload that is gone needs nothing.
+// TestKinds checks that a request only looks up a workload of its own kind, and that nothing
+// happens if the workload does not exist.
 func TestKinds(t *testing.T) {
 	for _, kind := range workload.Kinds {
 		r, recorder := newReconciler(t, deployment(in("yes")), nil, interceptor.Funcs{})
@@ -210,7 +211,8 @@ func deployment(annotations map[string]string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: *web(annotations)}
 }
 
-// newReconciler returns a reconciler for a cluster with these objects.
+// newReconciler returns a reconciler for a cluster that contains the given workload and, unless it
+// is nil, the given ScheduledRestart.
 func newReconciler(t *testing.T, workload client.Object, existing *tidekeeperv1.ScheduledRestart, funcs interceptor.Funcs) (*reconciler, *events.FakeRecorder) {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -17,12 +17,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// noVersion is a resourceVersion that no object ever has, as the store counts up from there. An
-// apply with this version creates the object, or fails with a conflict if the object exists, so
-// that an object that another client has just created is not overwritten.
+// noVersion is a resourceVersion that no ScheduledRestart can have, because it is the revision of
+// an empty etcd. An apply with this version creates the object, or fails with a conflict if the
+// object exists. It therefore never overwrites an object that another client has just created.
 const noVersion = "1"
 
-// action is the action of a decision, and of its event.
+// action is the kind of write that a decision requires. It is also the action field of the recorded
+// event.
 type action string
 
 const (
@@ -30,34 +31,34 @@ const (
 	create  action = "Create"
 	update  action = "Update"
 	remove  action = "Delete"
-	// complain only records an event on the workload.
+	// complain means that nothing is written except an event about the workload.
 	complain action = "OptIn"
 )
 
-// decision is the action to take for the ScheduledRestart of a workload.
+// decision is the result of [decide]: the change required to a workload's ScheduledRestart.
 type decision struct {
 	action action
-	// name is the name of the ScheduledRestart to act on. existing is the object; nil if it
-	// must be created.
+	// name is the name of the ScheduledRestart to write. existing is its current state, or nil if
+	// it has to be created.
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
-	// apply is the configuration to apply for create and update.
+	// apply is the configuration to apply. It is set only for the actions create and update.
 	apply *applyv1.ScheduledRestartApplyConfiguration
-	// look requires a check with the API server first that the workload exists and is not being
-	// deleted.
+	// look means that the reconciler must first confirm with the API server that the workload
+	// exists and is not being deleted.
 	look bool
-	// reason and note are the reason and note of the event on the workload. The event is
-	// recorded after the action; for complain, it is the whole action.
+	// reason and note describe the event to record for the workload after the action. If the action
+	// is complain, only the event is written.
 	reason, note string
 }
 
-// decide returns the action to take for the ScheduledRestart of a workload. existing are the
-// ScheduledRestarts with the names of [namesFor], in that order, and nil for a name that does
-// not exist.
+// decide returns the action to take for a workload's ScheduledRestart. existing lists the
+// ScheduledRestarts that have the names returned by [namesFor], in the same order, with nil for a
+// name that does not exist.
 func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1.ScheduledRestart) decision {
 	if !object.GetDeletionTimestamp().IsZero() {
 		// The garbage collector deletes the workload's ScheduledRestart. It must not be created
-		// again meanwhile.
+		// again in the meantime.
 		return decision{}
 	}
 	wish, err := parseWish(object.GetAnnotations())
@@ -81,7 +82,8 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	}
 	switch p.origin {
 	case dying:
-		// After its deletion, the workload is reconciled again.
+		// The completed deletion of the ScheduledRestart will trigger the next reconcile of the
+		// workload.
 		return decision{}
 	case foreign:
 		return decision{action: complain, reason: tidekeeperv1.EventScheduledRestartExists, note: fmt.Sprintf(
@@ -114,29 +116,29 @@ func decide(kind *workload.Kind, object metav1.Object, existing ...*tidekeeperv1
 	return decision{
 		action: update, name: p.name, existing: o, look: p.origin == orphan,
 		reason: tidekeeperv1.EventScheduledRestartUpdated, note: note,
-		// The UID is needed, too: with a resourceVersion alone, an apply would create the
-		// object again if it was deleted meanwhile.
+		// The UID prevents the apply from creating the object again if it has been deleted in the
+		// meantime. A resourceVersion alone does not prevent this.
 		apply: configuration(kind, object, p.name, next).WithUID(o.UID).WithResourceVersion(o.ResourceVersion),
 	}
 }
 
-// origin is the origin of a ScheduledRestart that has a name of a workload.
+// origin describes how an existing ScheduledRestart relates to the workload.
 type origin int
 
 const (
-	// absent: the ScheduledRestart does not exist.
+	// absent means that the ScheduledRestart does not exist.
 	absent origin = iota
-	// ours: the opt-in of this workload created it.
+	// ours means that the opt-in of this workload created the ScheduledRestart.
 	ours
-	// orphan: an opt-in created it for a workload of this kind and name, which was then deleted
-	// with its dependents orphaned. The present workload adopts it, as a ReplicaSet adopts
-	// orphaned pods.
+	// orphan means that the ScheduledRestart was created for an earlier workload with the same kind
+	// and name, whose deletion orphaned its dependents. The current workload adopts it, as a
+	// ReplicaSet adopts orphaned pods.
 	orphan
-	// dying: it is being deleted, or will be garbage-collected because its owner is a workload
-	// of this kind and name that no longer exists.
+	// dying means that the ScheduledRestart is being deleted, or that it will be garbage-collected
+	// because its owner is an earlier workload with the same kind and name.
 	dying
-	// foreign: another client created it, or has taken it over by removing the annotation that
-	// marks it as created by an opt-in.
+	// foreign means that another client or another workload's opt-in created the ScheduledRestart,
+	// or that a user took it over by removing the annotation that marks it as created by an opt-in.
 	foreign
 )
 
@@ -161,18 +163,18 @@ func originOf(kind *workload.Kind, object metav1.Object, existing *tidekeeperv1.
 	return ours
 }
 
-// suspend returns the value for spec.suspend. It follows the annotations for the schedule and
-// for the age of pods: false when the first of them appears, and true again when the last is
-// removed. In between the value does not change. If another client has changed spec.suspend, it
-// belongs to that client, even when the annotations are removed, and suspend returns nil.
+// suspend returns the value to apply to spec.suspend. It returns nil if another client has changed
+// the field, which then belongs to that client even after the annotations are removed. The value
+// becomes false when the first annotation for a schedule or a maximum pod age is added, and true
+// when the last of them is removed. In between, it does not change.
 //
-// When an opt-in that was switched off is switched on again, spec.suspend gets its earlier
-// value back.
+// When the opt-in is switched on again after it was switched off, spec.suspend gets the value that
+// it had before.
 func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *bool {
 	switch {
 	case last == nil:
-		// Without a record, changes cannot be detected. A damaged record must neither enable
-		// nor suspend anything.
+		// Without a record of the last applied values, changes by other clients cannot be detected.
+		// A damaged record must not enable or suspend anything.
 		return ptr.To(existing.Spec.Suspend)
 	case wish.triggers() && !last.triggers():
 		return ptr.To(false)
@@ -187,8 +189,8 @@ func suspend(wish wish, existing *tidekeeperv1.ScheduledRestart, last *record) *
 	}
 }
 
-// switchedOff returns the configuration to apply while the opt-in is switched off: the last
-// applied configuration, suspended. Another client may still enable it.
+// switchedOff returns the record to apply while the opt-in is switched off: the last applied
+// values, with suspend set to true. Another client may still set suspend to false.
 func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	next := record{TimeZone: &existing.Spec.TimeZone}
 	if existing.Spec.Schedule != "" {
@@ -211,9 +213,9 @@ func switchedOff(existing *tidekeeperv1.ScheduledRestart, last *record) record {
 	return next
 }
 
-// isApplied reports whether, given the last record and the spec, applying r would change none
-// of the fields set by annotations. Suspend changes only together with the annotations for the
-// schedule and the age of pods, or when the opt-in is switched off or on.
+// isApplied reports whether applying r would not change any of the fields defined by annotations.
+// It need not compare Suspend, which changes only together with the annotations for the schedule
+// and the maximum pod age, or when the opt-in is switched off or on.
 func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record) bool {
 	return ptr.Equal(r.Schedule, last.Schedule) && ptr.Equal(r.TimeZone, last.TimeZone) && ptr.Equal(r.SuspendAfter, last.SuspendAfter) &&
 		ptr.Equal(r.MaxPodAgeSeconds, last.MaxPodAgeSeconds) &&
@@ -222,7 +224,8 @@ func (r record) isApplied(spec *tidekeeperv1.ScheduledRestartSpec, last *record)
 		(r.MaxPodAgeSeconds == nil || *r.MaxPodAgeSeconds == spec.MaxPodAgeSeconds)
 }
 
-// news describes the fields that r sets, and the fields that it no longer sets.
+// news describes, for the note of an event, the fields that r sets and the fields set by last that
+// r no longer sets.
 func (r record) news(last *record) string {
 	var parts []string
 	if r.Suspend != nil {
@@ -249,8 +252,8 @@ func (r record) news(last *record) string {
 	return strings.Join(parts, ", ")
 }
 
-// configuration returns the apply configuration of the opt-in: only the fields set by
-// annotations.
+// configuration returns the apply configuration for r. It contains only the fields that belong to
+// the opt-in.
 func configuration(kind *workload.Kind, object metav1.Object, name string, r record) *applyv1.ScheduledRestartApplyConfiguration {
 	target := applyv1.TargetRef().WithKind(kind.Kind).WithName(object.GetName())
 	if ref := kind.Ref(object.GetName()); ref.APIVersion != "" {
@@ -271,7 +274,7 @@ func configuration(kind *workload.Kind, object metav1.Object, name string, r rec
 	}
 	return applyv1.ScheduledRestart(name, object.GetNamespace()).
 		WithAnnotations(map[string]string{tidekeeperv1.AppliedAnnotation: r.String()}).
-		// No blockOwnerDeletion: the deletion of the workload need not wait for the
+		// blockOwnerDeletion is not set, because the deletion of a workload need not wait for its
 		// ScheduledRestart.
 		WithOwnerReferences(applymetav1.OwnerReference().
 			WithAPIVersion(kind.APIVersion()).WithKind(kind.Kind).

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// follow applies to a ScheduledRestart what is decided for these annotations, as
-// server-side apply does, and returns the number of writes until nothing is left to do.
+// follow repeatedly applies the decisions for the given annotations to o, as server-side apply
+// would, until there is nothing left to do. It returns the number of writes.
 func follow(t *testing.T, o *tidekeeperv1.ScheduledRestart, annotations map[string]string) (writes int) {
 	t.Helper()
 	for ; ; writes++ {
@@ -34,8 +34,8 @@ func follow(t *testing.T, o *tidekeeperv1.ScheduledRestart, annotations map[stri
 	}
 }
 
-// Switching the opt-in off suspends its ScheduledRestart and keeps it as it is; switching
-// it on again brings back what it was.
+// TestSwitchedOff checks that switching the opt-in off only suspends the ScheduledRestart, and that
+// switching it on again restores the earlier state.
 func TestSwitchedOff(t *testing.T) {
 	on, scheduled := in("true"), in("true", scheduleKey, "0 3 * * *", zoneKey, "Europe/Berlin")
 	for _, tt := range []struct {
@@ -45,7 +45,8 @@ func TestSwitchedOff(t *testing.T) {
 		during func(*tidekeeperv1.ScheduledRestart)
 		off    map[string]string
 		on     map[string]string
-		// while it is off, and after it is on again
+		// suspendOff and suspendOn are the expected values of spec.suspend while the opt-in is
+		// switched off, and after it has been switched on again.
 		suspendOff, suspendOn bool
 		scheduleOn            tidekeeperv1.CronExpression
 	}{
@@ -101,7 +102,8 @@ func TestSwitchedOff(t *testing.T) {
 		})
 	}
 
-	// Nothing is made for a workload that was never opted in, and nothing of others is touched.
+	// The annotation value "false" must neither create a ScheduledRestart nor change a
+	// ScheduledRestart that the opt-in did not create.
 	for name, existing := range map[string]*RestartMaker{"none": nil, "a person's": MakeRestart(), "being deleted": Made(`{}`).Deleted()} {
 		if d := decide(workload.Deployment, web(in("false")), existing.Obj()); d.action != nothing {
 			t.Errorf("%s: %s: %s", name, d.action, d.note)

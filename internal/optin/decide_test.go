@@ -24,7 +24,7 @@ const (
 	ageKey      = tidekeeperv1.OptInMaxPodAgeAnnotation
 )
 
-// web is the workload of these tests, a Deployment.
+// web returns the metadata of the Deployment web, the workload of these tests.
 func web(annotations map[string]string) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web-1", Annotations: annotations}
 }
@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 		badZone  = `Warning InvalidOptIn: nothing is changed: tidekeeper.dev/restart-time-zone: unknown time zone "Mars": write a name from the IANA database, such as Europe/Berlin or UTC`
 	)
 	for _, tt := range []decideRow{
-		// It is created.
+		// Cases in which a ScheduledRestart is created.
 		{
 			name: "opted in", workload: web(in("true")),
 			want: create, event: "Normal ScheduledRestartCreated: created ScheduledRestart web: suspended",
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": false, "maxPodAgeSeconds": 86400.}, record: `{"maxPodAgeSeconds":86400,"suspend":false}`,
 		},
 
-		// It is not created.
+		// Cases in which no ScheduledRestart is created.
 		{name: "no annotation", workload: web(nil)},
 		{name: "opted out", workload: web(in("false"))},
 		{name: "another value", workload: web(in("yes")), want: complain, event: badValue},
@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		{name: "an unknown zone", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Mars")), want: complain, event: badZone},
 		{name: "a workload that is being deleted", workload: deleting},
 
-		// It follows the annotations.
+		// Cases in which the ScheduledRestart is updated to match the annotations.
 		{name: "nothing new", workload: web(in("true")), existing: Made(`{"suspend":true}`)},
 		{
 			name: "nothing new, all set", workload: web(in("true", scheduleKey, "0 3 * * *", zoneKey, "Europe/Berlin")),
@@ -131,7 +131,7 @@ func TestDecide(t *testing.T) {
 			existing: Made(`{"suspend":true}`), want: complain, event: badValue,
 		},
 
-		// Users edit it by hand.
+		// Cases in which users have edited the ScheduledRestart manually.
 		{name: "they edit other fields", workload: web(in("true")), existing: Made(`{"suspend":true}`).HandEdited()},
 		{name: "they set a schedule and enable it", workload: web(in("true")), existing: Made(`{"suspend":true}`).Schedule("0 5 * * *").Suspend(false)},
 		{name: "they suspend it", workload: web(in("true", scheduleKey, "@daily")), existing: Made(`{"schedule":"@daily","suspend":false}`).Suspend(true)},
@@ -177,13 +177,13 @@ func TestDecide(t *testing.T) {
 		},
 		{name: "which stays enabled then", workload: web(in("true")), existing: Made(`{"suspend":false}`).Schedule("0 5 * * *")},
 
-		// It is deleted if the opt-in created it.
+		// Cases in which a ScheduledRestart created by the opt-in is deleted.
 		{name: "the annotation is removed", workload: web(nil), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
 		{name: "a bad schedule does not keep it", workload: web(map[string]string{scheduleKey: "nonsense"}), existing: Made(`{"suspend":true}`), want: remove, event: deleted},
 		{name: "it is being deleted already", workload: web(nil), existing: Made(`{"suspend":true}`).Deleted()},
 		{name: "it is being deleted, and is wanted again", workload: web(in("true")), existing: Made(`{"suspend":true}`).Deleted()},
 
-		// Those of other clients are not touched.
+		// Cases in which a ScheduledRestart of another client is left unchanged.
 		{name: "a person's", workload: web(nil), existing: MakeRestart()},
 		{name: "a person's, in the way", workload: web(in("true")), existing: MakeRestart(), want: complain, event: exists},
 		{name: "a person's in the way, being deleted", workload: web(in("true")), existing: MakeRestart().Deleted()},
@@ -218,7 +218,8 @@ func TestDecide(t *testing.T) {
 			spec: map[string]any{"suspend": true}, record: `{"suspend":true}`,
 		},
 
-		// The workload was deleted and created again.
+		// Cases in which the workload was deleted, and another workload with the same name was
+		// created.
 		{
 			name: "what the previous workload owned is garbage-collected", workload: web(in("true")),
 			existing: Made(`{"schedule":"@daily"}`).Owner("apps/v1", "Deployment", "web", "web-0"),
@@ -255,8 +256,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// applied is everything that is applied: an apply gives up the fields that it leaves
-// out.
+// applied returns the complete apply configuration that the row expects. It must be complete
+// because an apply gives up the ownership of all fields that it omits.
 func (row *decideRow) applied() map[string]any {
 	if row.want != create && row.want != update {
 		return nil
@@ -266,11 +267,11 @@ func (row *decideRow) applied() map[string]any {
 	metadata := map[string]any{
 		"name": cmp.Or(row.named, "web"), "namespace": "shop", "annotations": map[string]any{"tidekeeper.dev/opt-in-applied": row.record},
 		"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web-1", "controller": true}},
-		// Only if it does not exist.
+		// With this version, the apply succeeds only if the object does not exist.
 		"resourceVersion": "1",
 	}
 	if row.want == update {
-		// Only this version of this object.
+		// The apply must succeed only for this version of this object.
 		metadata["resourceVersion"], metadata["uid"] = "7", "sr-1"
 	}
 	return map[string]any{"apiVersion": "tidekeeper.dev/v1", "kind": "ScheduledRestart", "metadata": metadata, "spec": spec}

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Controller defines the controller "restart-opt-in".
+// Controller returns the definition of the controller "restart-opt-in".
 func Controller() controller.Definition {
 	return controller.Definition{
 		Name:       "restart-opt-in",
@@ -28,9 +28,9 @@ func Controller() controller.Definition {
 	}
 }
 
-// An owner reference from a ScheduledRestart to its workload requires no right to set
-// finalizers, not even with the admission plugin OwnerReferencesPermissionEnforcement, because
-// it does not set blockOwnerDeletion.
+// Setting owner references on ScheduledRestarts requires no permission to update finalizers, not
+// even with the admission plugin OwnerReferencesPermissionEnforcement, because blockOwnerDeletion
+// is not set.
 var rules = append(
 	controller.WorkloadRules([]string{"get", "list", "watch"},
 		"Reads the annotations of workloads; from the API server before a ScheduledRestart gets an owner."),

@@ -15,14 +15,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Whatever users do to the annotations and to the ScheduledRestart, a single write
-// follows the change, nothing is left to do after it, and each field has the value of
-// the client that set it last.
+// TestFollowing checks that any change by users to the annotations or the ScheduledRestart causes a
+// single write and no further writes, and that each field has the value set by its last writer.
 func TestFollowing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		annotations := in("true")
 		var server *serverSide
-		// handSuspend is what a user has set suspend to, if that is still in effect.
+		// handSuspend is the value of suspend that a user has set manually and that is still in
+		// effect, or nil if there is none.
 		var handSuspend *bool
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			hadTrigger := hasTrigger(annotations)
@@ -83,8 +83,9 @@ func TestFollowing(t *testing.T) {
 			if handSuspend != nil {
 				want = *handSuspend
 			}
-			// If a user sets it back to its previous value, it follows the annotation again:
-			// that looks the same as if no user had ever changed it.
+			// If a user sets suspend back to the value that the opt-in applied, suspend follows the
+			// annotations again, because the decision cannot distinguish this state from an
+			// unedited field.
 			if spec.Suspend != want && (handSuspend == nil || hasTrigger == hadTrigger) {
 				t.Fatalf("suspend %t, want %t", spec.Suspend, want)
 			}
@@ -107,8 +108,8 @@ func setOrDelete(annotations map[string]string, key, value string) {
 	}
 }
 
-// serverSide does what the API server does on an apply: applied fields are set and
-// owned; fields that were owned and are left out get their default.
+// serverSide simulates the API server's server-side apply: fields in the configuration are set and
+// become owned, and owned fields that it omits are reset to their defaults.
 type serverSide struct {
 	o                            *tidekeeperv1.ScheduledRestart
 	schedule, zone, age, suspend bool

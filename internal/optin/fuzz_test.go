@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// FuzzDecide: with any annotations on a workload, and any record on its
-// ScheduledRestart, nothing crashes, only ScheduledRestarts of the opt-in are written
-// or deleted, and only what the annotations name is applied.
+// FuzzDecide checks decisions for arbitrary annotations and records: decide must not panic, must
+// only write or delete ScheduledRestarts of the opt-in, and must only apply values of the
+// annotations.
 func FuzzDecide(f *testing.F) {
 	for _, value := range []string{"true", "false", "", "TRUE", "\x00"} {
 		for _, record := range []string{"", "{}", "null", "[", `{"schedule":"@daily","suspend":false}`, `{"suspend":"yes"}`} {
@@ -66,8 +66,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// checkApplied fails the test if what is applied differs from the annotations, or is
-// not a valid schedule.
+// checkApplied fails the test if the applied values differ from the annotations, or if the applied
+// schedule is not valid.
 func checkApplied(t *testing.T, d *decision, cron, zone string, existing *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	spec := d.apply.Spec

@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// namesFor returns the names that the ScheduledRestart of a workload may have, in order of
-// preference; it gets the first free name. The names are the workload's own name; the name with
-// the kind, in case the first is taken, for example by a workload of another kind; and a name
-// with a hash, which no other client uses by chance, in case the name with the kind is too long
-// or taken.
+// namesFor returns the possible names of a workload's ScheduledRestart in order of preference: the
+// workload's name, the name with the kind appended, and a name with a hash. The opt-in uses the
+// first name that is free. The second name is used if the first is taken, for example by a workload
+// of another kind. The third name is used if the second is taken or too long; no other client uses
+// it by chance.
 func namesFor(kind *workload.Kind, name string) []string {
 	suffix := "-" + strings.ToLower(kind.Kind)
 	names := []string{name}
@@ -28,13 +28,14 @@ func namesFor(kind *workload.Kind, name string) []string {
 	}
 	hash := sha256.Sum256([]byte(kind.Kind + "/" + name))
 	suffix = "-" + hex.EncodeToString(hash[:5]) + suffix
-	// A label of a DNS name must not end with a hyphen or be empty.
+	// A label in a DNS name must not be empty or end with a hyphen.
 	cut := name[:min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))]
 	return append(names, strings.TrimRight(cut, "-.")+suffix)
 }
 
-// workloadNames returns the names of workloads of a kind that may use this name for their
-// ScheduledRestart, as far as they can be derived from the name.
+// workloadNames returns the names of the workloads of the given kind whose ScheduledRestart may
+// have the given name. It does not cover the hashed name of [namesFor], because a hash cannot be
+// reversed.
 func workloadNames(kind *workload.Kind, name string) []string {
 	names := []string{name}
 	if base, ok := strings.CutSuffix(name, "-"+strings.ToLower(kind.Kind)); ok && base != "" {
@@ -43,21 +44,21 @@ func workloadNames(kind *workload.Kind, name string) []string {
 	return names
 }
 
-// place is the name that the ScheduledRestart of a workload has or will have, with the object
-// that has this name now.
+// place is the current or future name of a workload's ScheduledRestart, together with the object
+// that currently has this name.
 type place struct {
 	name     string
 	existing *tidekeeperv1.ScheduledRestart
 	origin   origin
-	// second is a second ScheduledRestart that the opt-in of this workload created, which can
-	// happen with a stale cache. It is deleted.
+	// second is a duplicate ScheduledRestart that the opt-in created for this workload because of a
+	// stale cache. It must be deleted.
 	second *tidekeeperv1.ScheduledRestart
 }
 
-// find returns the place of a workload's ScheduledRestart. An existing ScheduledRestart keeps
-// its name, even if a better name becomes free. Otherwise an orphan is adopted, and the end of
-// a deletion is waited for. If another client has created a ScheduledRestart for this very
-// workload, the opt-in creates none.
+// find returns the name to use for a workload's ScheduledRestart. An existing ScheduledRestart
+// keeps its name, even if a preferred name becomes free. If there is none, the workload adopts an
+// orphaned ScheduledRestart, or waits for a deletion to complete. If another client has created a
+// ScheduledRestart for the same workload, the opt-in must not create a second.
 func find(kind *workload.Kind, object metav1.Object, existing []*tidekeeperv1.ScheduledRestart) place {
 	var mine, waits, inTheWay, free *place
 	var last place

@@ -47,14 +47,16 @@ func TestNamesFor(t *testing.T) {
 	})
 }
 
-// named returns the ScheduledRestart of m with another name and age.
+// named returns the ScheduledRestart built by m with the given name and creation time; `age` is the
+// creation time in Unix seconds.
 func named(m *RestartMaker, name string, age int64) *tidekeeperv1.ScheduledRestart {
 	o := m.Obj()
 	o.Name, o.CreationTimestamp = name, metav1.Unix(age, 0)
 	return o
 }
 
-// Which name is used, depending on what has the names already.
+// TestFind checks which of the possible names find chooses, depending on the existing
+// ScheduledRestarts with these names.
 func TestFind(t *testing.T) {
 	made := func() *RestartMaker { return Made(`{"suspend":true}`) }
 	others := func() *RestartMaker {
@@ -110,9 +112,9 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// In whatever order workloads with the same name opt in and out, and whichever names
-// a user takes, in the end each workload that has opted in has a ScheduledRestart of
-// its own, which keeps its name.
+// TestEachKindIsServed checks workloads of all kinds that have the same name. Each must have
+// exactly one ScheduledRestart while it is opted in, regardless of the order in which the workloads
+// opt in and out, and of the names that users take.
 func TestEachKindIsServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		world := map[string]*tidekeeperv1.ScheduledRestart{}

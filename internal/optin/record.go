@@ -9,35 +9,35 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// record is the set of values that the opt-in applied last, from the annotation
-// [tidekeeperv1.AppliedAnnotation] on the ScheduledRestart. It is written in the same request
-// as the values. A field that was not applied is nil.
+// record holds the values that the opt-in last applied to a ScheduledRestart. Fields that were not
+// applied are nil. It is stored in the ScheduledRestart's annotation
+// [tidekeeperv1.AppliedAnnotation], which is written in the same request as the values.
 type record struct {
 	Schedule *string `json:"schedule,omitempty"`
 	TimeZone *string `json:"timeZone,omitempty"`
-	// MaxPodAgeSeconds is unknown to earlier versions, which do not apply it.
+	// MaxPodAgeSeconds is missing from records written by earlier versions, which did not apply it.
 	MaxPodAgeSeconds *int32 `json:"maxPodAgeSeconds,omitempty"`
 	Suspend          *bool  `json:"suspend,omitempty"`
-	// SuspendAfter is set while the opt-in is switched off: the value that spec.suspend gets
-	// when it is switched on again.
+	// SuspendAfter is the value to which spec.suspend is set when the opt-in is switched on again.
+	// It is set only while the opt-in is switched off.
 	SuspendAfter *bool `json:"suspendAfter,omitempty"`
 }
 
 // triggers reports whether the record sets a schedule or a maximum pod age.
 func (r *record) triggers() bool { return r.Schedule != nil || r.MaxPodAgeSeconds != nil }
 
-// String returns the record as the value of the annotation.
+// String returns the record as JSON, in the format of the annotation.
 func (r record) String() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		// Strings, numbers and bools can always be marshalled.
+		// Pointers to strings, numbers and bools can always be marshalled.
 		panic(err)
 	}
 	return string(text)
 }
 
-// recordOn returns the record on a ScheduledRestart; nil if there is none or it cannot be
-// parsed.
+// recordOn returns the record stored in a ScheduledRestart's annotation, or nil if the record is
+// missing or invalid.
 func recordOn(restart *tidekeeperv1.ScheduledRestart) *record {
 	r := &record{}
 	if json.Unmarshal([]byte(restart.Annotations[tidekeeperv1.AppliedAnnotation]), r) != nil {

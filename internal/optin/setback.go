@@ -10,9 +10,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// setBack describes the fields of a ScheduledRestart that another client has changed and a
-// decision reverts, and where to change them instead; "" if there are none. For the other
-// client, the apply has succeeded.
+// setBack describes, for an event, which changes by another client the decision reverts, and where
+// to make them instead. It returns "" if no changes are reverted. The event is needed because the
+// other client's write succeeded, so the client does not know that it was reverted.
 func setBack(d *decision) string {
 	if d.action != update {
 		return ""

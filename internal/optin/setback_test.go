@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// What another client has changed and the opt-in sets back is said, field by field. What the
-// annotations changed is not.
+// TestSetBack checks that setBack describes every reverted field that another client has changed,
+// but not fields that changed because of the annotations.
 func TestSetBack(t *testing.T) {
 	const record = `{"schedule":"0 3 * * *","timeZone":"UTC","maxPodAgeSeconds":86400,"suspend":false}`
 	annotations := func(schedule string) map[string]string {

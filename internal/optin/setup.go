@@ -20,9 +20,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// A failed write is retried after firstRetry, then after twice as long and so on, up to
-// lastRetry. Each attempt records an event, and the usual failures, such as an exhausted quota,
-// do not go away within milliseconds.
+// firstRetry is the delay before the first retry of a failed write; the delay doubles up to
+// lastRetry. The first delay is long because every attempt records an event, and because the usual
+// causes, such as an exhausted quota, last longer than milliseconds.
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
@@ -32,8 +32,9 @@ func newLimiter() workqueue.TypedRateLimiter[request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[request](firstRetry, lastRetry)
 }
 
-// SetupWithManager adds the controller "restart-opt-in" to the manager. The manager's cache
-// must have informers for ScheduledRestarts, Deployments, StatefulSets and DaemonSets.
+// SetupWithManager adds the controller "restart-opt-in" to the manager. The manager's cache must
+// have informers for ScheduledRestarts and for all kinds in [workload.Kinds] that the cluster
+// serves.
 func SetupWithManager(mgr ctrl.Manager) error {
 	const name = "restart-opt-in"
 	b := builder.TypedControllerManagedBy[request](mgr).

@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// request is a workload to reconcile.
+// request identifies a workload to reconcile.
 type request struct {
 	kind *workload.Kind
 	types.NamespacedName
 }
 
-// object returns an object with the kind and the name of the workload.
+// object returns an object with only the workload's kind, namespace and name.
 func (r request) object() client.Object {
 	o := r.kind.New()
 	o.SetNamespace(r.Namespace)
@@ -34,15 +34,17 @@ func (r request) object() client.Object {
 	return o
 }
 
-// workloadsOf maps a workload to itself.
+// workloadsOf returns a function that maps a workload of the given kind to the request for this
+// workload.
 func workloadsOf(kind *workload.Kind) handler.TypedMapFunc[client.Object, request] {
 	return func(_ context.Context, o client.Object) []request {
 		return []request{{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
 }
 
-// workloadsOfRestart maps a ScheduledRestart to the workloads that may have created it or may
-// want its name: for each kind the workloads derived from the name, the target, and the owner.
+// workloadsOfRestart maps a ScheduledRestart to the workloads whose opt-in may have created it or
+// may need its name: the workloads of any kind whose possible names include its name, its target,
+// and its owner.
 func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	var requests []request
 	add := func(kind *workload.Kind, name string) {
@@ -69,9 +71,9 @@ func workloadsOfRestart(_ context.Context, o client.Object) []request {
 	return requests
 }
 
-// workloadChanges accepts workloads that opt in, and changes of the opt-in's annotations. A
-// workload that opted out while no manager was running is found through its ScheduledRestart.
-// Deletions are left to the garbage collector.
+// workloadChanges accepts workloads with opt-in annotations, and changes to these annotations.
+// Workloads that opted out while no manager was running are found through their ScheduledRestarts.
+// Deletions need no action, because the garbage collector handles them.
 var workloadChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return len(optInOf(e.Object)) > 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -80,7 +82,7 @@ var workloadChanges = predicate.Funcs{
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
-// optInOf returns the annotations of a workload that belong to the opt-in.
+// optInOf returns the opt-in annotations of a workload.
 func optInOf(o client.Object) map[string]string {
 	all := o.GetAnnotations()
 	of := map[string]string{}
@@ -94,9 +96,10 @@ func optInOf(o client.Object) map[string]string {
 	return of
 }
 
-// restartChanges accepts changes of any field that the opt-in wrote, for ScheduledRestarts that
-// opt-ins created. For other ScheduledRestarts, it accepts only a deletion, which frees the
-// name, and a new target, because a ScheduledRestart for the same workload blocks the opt-in.
+// restartChanges accepts changes to any field that the opt-in writes, for ScheduledRestarts created
+// by an opt-in. For other ScheduledRestarts, it accepts only deletions, which free a name, and
+// changes to the target, because a ScheduledRestart that targets a workload blocks the workload's
+// opt-in.
 var restartChanges = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isMade(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Ten thousand workloads that do not opt in cost nothing, and workloads that do cost
-// nothing while other fields of them change.
+// TestWorkloadChanges checks that only workloads with opt-in annotations, and changes to these
+// annotations, trigger a reconcile.
 func TestWorkloadChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package options declares the settings of the manager and of its controllers. A single call
-// per setting declares its variable, its flag, its default, its allowed values, and its
-// description in --help and docs/reference.
+// declares a setting's variable, flag, default, allowed values, and description in --help and
+// docs/reference.
 //
 //	func (o *Options) group() *options.Group {
 //		g := options.NewGroup("node pools")

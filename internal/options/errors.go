@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagError rewrites the error for an invalid value of a flag: a single line with the flag, its value
-// and the values that the flag accepts. Other errors of a command line are returned unchanged.
+// FlagError rewrites the error for an invalid flag value to a single line with the flag, its value
+// and the accepted values. Other errors are returned unchanged.
 func FlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -23,8 +23,8 @@ func FlagError(err error) error {
 	return fmt.Errorf("--%s=%q: %s", flag.Name, invalid.GetValue(), accepted(flag, cause))
 }
 
-// accepted describes the values that a flag accepts. The errors of Go's parsers are replaced, as they
-// name functions, such as strconv.ParseInt, that mean nothing to a user.
+// accepted describes the values that a flag accepts. It replaces the errors of Go's parsers, which
+// contain function names, such as strconv.ParseInt, that mean nothing to a user.
 func accepted(flag *pflag.Flag, cause error) string {
 	var kind string
 	var number *strconv.NumError

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// duration is a flag that says itself what it accepts.
+// duration is a flag type whose parse error already describes the accepted values.
 type duration struct{}
 
 func (duration) String() string   { return "" }
 func (duration) Type() string     { return "duration" }
 func (duration) Set(string) error { return errors.New("write a duration such as 7d") }
 
-// What a flag cannot read is said with its name, the value and what is accepted, and without the names
-// of Go's functions.
+// TestFlagError checks that the error for an invalid flag value contains the flag, the value and
+// the accepted values, but no names of Go functions.
 func TestFlagError(t *testing.T) {
 	g := NewGroup("test")
 	g.Int(new(int), "burst", 1, Between(1, 100), "")

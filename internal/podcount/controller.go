@@ -28,11 +28,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/retry"
 )
 
-// concurrency is the maximum number of ReplicaSets written at the same time.
+// concurrency is the maximum number of ReplicaSets that are reconciled at the same time.
 const concurrency = 8
 
-// SetupWithManager adds the controller "pod-count" to the manager. The manager's cache must
-// have informers for ReplicaSets, and for Pods with the index [index.PodController].
+// SetupWithManager adds the controller "pod-count" to the manager. The manager's cache must have
+// informers for ReplicaSets and Pods, and the index [index.PodController].
 func SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("pod-count").
@@ -50,7 +50,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// reconciler maintains the label of a ReplicaSet.
+// reconciler keeps the label pod-count of ReplicaSets up to date.
 type reconciler struct {
 	client client.Client
 }
@@ -73,8 +73,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	was := rs.Labels[Label]
-	// A refused patch is retried, too: a policy may be fixed without a change of the ReplicaSet
-	// or of its pods.
+	// A rejected patch is retried as well, because an admission policy may be fixed without a
+	// change of the ReplicaSet or its pods.
 	if err := r.client.Patch(ctx, rs, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("patch ReplicaSet: %w", err)
 	}
@@ -82,18 +82,19 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// debounce is the time for which a count waits for further pods to come and go, so that scaling
-// a ReplicaSet by a hundred pods does not cause a hundred writes.
+// debounce is the delay before a ReplicaSet with changed pods is counted. Pods that change in the
+// meantime are counted at the same time, so that scaling a ReplicaSet by a hundred pods does not
+// cause a hundred writes.
 const debounce = 100 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// podEvents queues the ReplicaSets whose count a pod may have changed.
+// podEvents enqueues the ReplicaSets whose number of pods may have changed.
 var podEvents = handler.Funcs{
 	CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, countedBy(e.Object)) },
 	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, countedBy(e.Object)) },
 	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-		// Most changes of a pod do not affect the count.
+		// Most changes of a pod do not change the number of pods.
 		if was, is := countedBy(e.ObjectOld), countedBy(e.ObjectNew); was != is {
 			enqueue(q, was)
 			enqueue(q, is)
@@ -101,13 +102,13 @@ var podEvents = handler.Funcs{
 	},
 }
 
-// replicaSet identifies the ReplicaSet that counts a pod; the zero value means none.
+// replicaSet identifies the ReplicaSet for which a pod counts. The zero value stands for none.
 type replicaSet struct {
 	types.NamespacedName
 	uid types.UID
 }
 
-// countedBy returns the ReplicaSet that counts the pod.
+// countedBy returns the ReplicaSet for which a pod counts, or the zero value if there is none.
 func countedBy(o any) replicaSet {
 	pod, ok := o.(*corev1.Pod)
 	if !ok || !pods.IsActive(pod) {
@@ -126,8 +127,8 @@ func enqueue(q queue, rs replicaSet) {
 	}
 }
 
-// replicaSetChanges accepts new ReplicaSets and changes of the label. Other changes do not
-// affect the count.
+// replicaSetChanges accepts new ReplicaSets and changes of the label pod-count. Other changes of a
+// ReplicaSet do not require a new count.
 var replicaSetChanges = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, had := e.ObjectOld.GetLabels()[Label]

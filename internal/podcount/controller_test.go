@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// added is a queue that remembers what was added.
+// added is a queue that records the requests added to it.
 type added struct {
 	queue
 	names []string
@@ -61,8 +61,8 @@ func TestPodEvents(t *testing.T) {
 		}
 	}
 
-	// A pod and its ReplicaSet may both be replaced by others of the same names during a
-	// gap in the watch.
+	// While the watch is disconnected, a pod and its ReplicaSet may both be replaced by objects
+	// with the same names.
 	q := &added{}
 	podEvents.Update(context.Background(), event.UpdateEvent{ObjectOld: web, ObjectNew: pod("a", "2")}, q)
 	if !slices.Contains(q.names, "shop/web") {

@@ -16,10 +16,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Label is the label of a ReplicaSet with the number of its pods.
+// Label is the ReplicaSet label whose value is the number of the ReplicaSet's pods.
 const Label = "pod-count"
 
-// count returns the number of active pods that belong to the ReplicaSet.
+// count returns the number of active pods in list that the ReplicaSet controls.
 func count(rs *appsv1.ReplicaSet, list []corev1.Pod) int {
 	n := 0
 	for i := range list {
@@ -31,18 +31,18 @@ func count(rs *appsv1.ReplicaSet, list []corev1.Pod) int {
 	return n
 }
 
-// isExempt reports whether the label of the ReplicaSet must not be written.
+// isExempt reports whether the label pod-count must not be set on the ReplicaSet.
 func isExempt(rs *appsv1.ReplicaSet) bool {
 	if rs.DeletionTimestamp != nil {
 		return true
 	}
-	// The Deployment finds its ReplicaSets by the same selector: with another value of the
-	// label it would release this ReplicaSet and create the next, endlessly.
+	// The Deployment finds its ReplicaSets by a selector that contains the label. If the label's
+	// value changed, the Deployment would release this ReplicaSet and create another, endlessly.
 	return SlimSelector(rs.Spec.Selector) != nil
 }
 
-// SlimSelector reduces the selector of a ReplicaSet to the requirement that the label of the pod count
-// exists; nil if the selector does not use that label.
+// SlimSelector reduces a ReplicaSet's selector to the requirement that the label pod-count exists.
+// It returns nil if the selector does not use this label.
 func SlimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
 		return nil
@@ -54,15 +54,16 @@ func SlimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: Label, Operator: metav1.LabelSelectorOpExists}}}
 }
 
-// patch returns the merge patch that sets the label of the ReplicaSet to n; nil if the label is
-// up to date.
+// patch returns the merge patch that sets the label pod-count of the ReplicaSet to n. It returns
+// nil if the label is up to date.
 func patch(rs *appsv1.ReplicaSet, n int) ([]byte, error) {
 	want := strconv.Itoa(n)
 	if got, ok := rs.Labels[Label]; isExempt(rs) || ok && got == want {
 		return nil, nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		// The API server refuses the patch if another ReplicaSet has taken the name.
+		// The UID makes the API server reject the patch if the ReplicaSet has been replaced by
+		// another with the same name.
 		"uid":    rs.UID,
 		"labels": map[string]string{Label: want},
 	}})

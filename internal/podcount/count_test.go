@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod returns a pod that the ReplicaSet "web" with the given UID controls.
+// pod returns a pod that is controlled by a ReplicaSet "web" with the given UID.
 func pod(name string, owner types.UID, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

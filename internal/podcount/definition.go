@@ -14,12 +14,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
-// Controller defines the controller "pod-count".
+// Controller returns the definition of the controller "pod-count".
 func Controller() controller.Definition {
 	return controller.Definition{
 		Name:    "pod-count",
 		Purpose: "Keeps the number of pods of each ReplicaSet in a label.",
-		// It writes to every ReplicaSet.
+		// The controller writes to every ReplicaSet of the cluster, so it must be turned on
+		// explicitly.
 		OffByDefault: true,
 		Namespaced:   true,
 		Watches:      []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}},

@@ -13,24 +13,24 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Resources are counted as the scheduler counts them: in whole numbers, cpu in millicores and
-// all others in units, with fractions rounded up. Running sums rely on whole numbers, which can
-// be subtracted again exactly.
+// Amounts of resources follow the scheduler's arithmetic: they are whole numbers, in millicores for
+// cpu and in base units for other resources, with fractions rounded up. Running sums of whole
+// numbers stay exact when amounts are subtracted again.
 
-// amountLimit is the maximum that a pod or node counts for, so that sums cannot overflow
-// whatever requests users write into a pod.
+// amountLimit is the upper bound of a single amount. It prevents sums from overflowing, regardless
+// of the requests that users specify for their pods.
 const amountLimit = int64(1) << 50
 
-// A pod may request any resource name, and a kubelet may report any name in the status of its
-// node. So a resource counts only if a node offers it, and the number of resources is limited.
+// Pods may request, and kubelets may report, resources with arbitrary names. A resource is
+// therefore counted only if a node offers it, and the number of resources is limited.
 const (
-	// maxNodeResources is the maximum number of resources of a node that count.
+	// maxNodeResources is the maximum number of resources counted for a node.
 	maxNodeResources = 64
-	// maxPoolResources is the maximum number of resources in the status of a pool.
+	// maxPoolResources is the maximum number of resources in a pool's status.
 	maxPoolResources = 128
 )
 
-// Amount is an amount of one resource.
+// Amount is an amount of a resource, in millicores for cpu and in base units for other resources.
 type Amount struct {
 	Resource corev1.ResourceName
 	Value    int64
@@ -49,7 +49,7 @@ func AmountsOf(list corev1.ResourceList) []Amount {
 // CompareAmounts orders amounts by the name of their resource.
 func CompareAmounts(a, b Amount) int { return cmp.Compare(a.Resource, b.Resource) }
 
-// CompareNames orders resources: cpu, memory, then the others by name.
+// CompareNames orders resource names: cpu first, then memory, then other resources alphabetically.
 func CompareNames(a, b corev1.ResourceName) int {
 	weight := func(name corev1.ResourceName) int {
 		switch name {
@@ -64,14 +64,15 @@ func CompareNames(a, b corev1.ResourceName) int {
 	return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a, b))
 }
 
-// IsSecondary reports whether a resource seldom decides on which node a pod fits: pods and
-// ephemeral-storage. Neither largest fits nor texts take secondary resources into account.
+// IsSecondary reports whether a resource rarely determines where a pod fits. This applies to pods
+// and ephemeral-storage. Secondary resources do not get a largest fit of their own, and are omitted
+// by [Text].
 func IsSecondary(name corev1.ResourceName) bool {
 	return name == corev1.ResourcePods || name == corev1.ResourceEphemeralStorage
 }
 
-// ValueOf returns the amount of a resource in a list sorted by resource name; 0 if the resource
-// is missing.
+// ValueOf returns the amount of a resource in a list sorted by resource name, or 0 if the list does
+// not contain the resource.
 func ValueOf(list []Amount, name corev1.ResourceName) int64 {
 	if i, found := slices.BinarySearchFunc(list, Amount{Resource: name}, CompareAmounts); found {
 		return list[i].Value
@@ -79,9 +80,9 @@ func ValueOf(list []Amount, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// Offered returns the capacity and the allocatable resources of a node. If the node has more
-// than [maxNodeResources] resources, the standard resources of every node count first, then the
-// others by name up to the limit.
+// Offered returns the capacity and the allocatable resources of a node. If the node has more than
+// [maxNodeResources] resources, it keeps the standard resources, and then other resources by name
+// up to the limit.
 func Offered(node *corev1.Node) (capacity, allocatable []Amount) {
 	capacity, allocatable = AmountsOf(node.Status.Capacity), AmountsOf(node.Status.Allocatable)
 	names := NamesIn(capacity, allocatable)
@@ -108,7 +109,7 @@ func NamesIn(a, b []Amount) []corev1.ResourceName {
 	return slices.Compact(names)
 }
 
-// onEveryNode reports whether every node offers the resource.
+// onEveryNode reports whether the resource is a standard resource, which every node offers.
 func onEveryNode(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
@@ -128,9 +129,9 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// countOf returns the whole number that a quantity counts for. The quantity is compared with
-// the limit before the conversion, because a quantity beyond int64 converts to an arbitrary
-// number. A negative quantity counts as 0.
+// countOf converts a quantity to a whole number. Negative quantities become 0. The limit is checked
+// before the conversion, because a quantity that exceeds an int64 would be converted to an
+// arbitrary number.
 func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	limit := amountLimit
 	if name == corev1.ResourceCPU {
@@ -148,8 +149,8 @@ func countOf(name corev1.ResourceName, q resource.Quantity) int64 {
 	}
 }
 
-// RequestList returns the effective requests of a pod. The options match the scheduler with its
-// default feature gates.
+// RequestList returns the effective requests of a pod. The options match the scheduler's behavior
+// with default feature gates.
 func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true,
@@ -157,7 +158,8 @@ func RequestList(pod *corev1.Pod) corev1.ResourceList {
 	})
 }
 
-// Requests returns the requests of a pod as amounts, with the pod itself as one unit of pods.
+// Requests returns the amounts that a pod requests, including a unit of the resource "pods" for the
+// pod itself.
 func Requests(pod *corev1.Pod) []Amount {
 	list := RequestList(pod)
 	list[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// What a pod requests, calculated by hand.
+// TestRequests compares the requests of pods with manually calculated values.
 func TestRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -148,7 +148,8 @@ func byName(amounts []Amount) map[corev1.ResourceName]int64 {
 	return named
 }
 
-// Every pod is counted as the scheduler counts it.
+// TestRequestsAreTheSchedulers checks that the requests of random pods equal the results of the
+// scheduler's own helper function.
 func TestRequestsAreTheSchedulers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := podGenerator().Draw(t, "pod")
@@ -168,8 +169,8 @@ func TestRequestsAreTheSchedulers(t *testing.T) {
 	})
 }
 
-// podGenerator makes pods with init containers, sidecars, overhead, pod-level
-// resources and resizes.
+// podGenerator generates pods with init containers, sidecars, overhead, pod-level resources and
+// resizes.
 func podGenerator() *rapid.Generator[*corev1.Pod] {
 	cpu := rapid.SampledFrom([]string{"", "0", "1", "100m", "1500m", "1n"})
 	memory := rapid.SampledFrom([]string{"", "0", "1", "64Mi", "1G", "1500m"})
@@ -208,8 +209,8 @@ func podGenerator() *rapid.Generator[*corev1.Pod] {
 	})
 }
 
-// The requests of a pod cannot make a pool's sums overflow or become negative: the most that
-// any quantity counts for is amountLimit.
+// TestAmountsAreBounded checks that every quantity is counted as at least 0 and at most
+// amountLimit, so that a pod's requests cannot make a pool's sums overflow or become negative.
 func TestAmountsAreBounded(t *testing.T) {
 	for _, text := range []string{"2Pi", "9223372036854776", "9223372036854775807", "100E", "1e30", "1000000000000E"} {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/x"} {
@@ -225,7 +226,8 @@ func TestAmountsAreBounded(t *testing.T) {
 	}
 }
 
-// The limit applies to the unit that is counted: millicores for cpu.
+// TestAmountsOfCPUAreBoundedInThousandths checks that the limit for cpu applies to the amount in
+// millicores.
 func TestAmountsOfCPUAreBoundedInThousandths(t *testing.T) {
 	for text, want := range map[string]int64{"1T": 1e15, "2T": amountLimit} {
 		if got := AmountsOf(objects.CPUAndMemory(text, "")); got[0].Value != want {

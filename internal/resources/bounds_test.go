@@ -29,8 +29,8 @@ func TestOffersAreBounded(t *testing.T) {
 	}
 }
 
-// If there are more resources than a pool reports, those that only one node has are left out
-// first.
+// TestLevelNamesAreBounded checks the resources of a pool that has more resources than its status
+// may report: resources offered by a single node must be the first to be left out.
 func TestLevelNamesAreBounded(t *testing.T) {
 	var capacity Sums
 	for i := range 3 * maxPoolResources {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resources counts the resources that nodes offer and pods request: amounts, their
-// sums, and the utilization of a pool.
+// Package resources computes the amounts of resources that nodes offer and pods request, the sums
+// of these amounts, and the utilization of a pool.
 package resources
 
 import (
@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ReportedNames returns the resources that the status of a pool reports: resources that its
-// members offer. If there are more than [maxPoolResources], the standard resources of every
-// node come first, and then the resources that the most members offer.
+// ReportedNames returns the resources to report in a pool's status, which are the resources that
+// its member nodes offer. If there are more than [maxPoolResources], the standard resources are
+// kept first, then the resources that most members offer.
 func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(capacity)), maps.Keys(allocatable))
 	slices.Sort(names)
@@ -34,15 +34,15 @@ func ReportedNames(capacity, allocatable Sums) []corev1.ResourceName {
 	return names[:maxPoolResources]
 }
 
-// Percent returns the utilization: requested in whole percent of allocatable, rounded down. A
-// resource of which nothing is allocatable is left out.
+// Percent returns the requested amount of each resource as a percentage of the allocatable amount,
+// rounded down. Resources without an allocatable amount are left out.
 func Percent(requested, allocatable Sums) map[corev1.ResourceName]int32 {
 	percent := map[corev1.ResourceName]int32{}
 	for name, sum := range allocatable {
 		if sum.Value <= 0 {
 			continue
 		}
-		// The product may exceed an int64.
+		// The sum multiplied by 100 may exceed an int64.
 		p := new(big.Int).Mul(big.NewInt(requested[name].Value), big.NewInt(100))
 		p.Div(p, big.NewInt(sum.Value))
 		percent[name] = math.MaxInt32

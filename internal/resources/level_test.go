@@ -42,7 +42,8 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// Sums near their limit do not overflow when they are multiplied by 100.
+// TestPercentOfTheLargestSums checks that multiplying the largest possible sums by 100 does not
+// overflow.
 func TestPercentOfTheLargestSums(t *testing.T) {
 	var requested, allocatable Sums
 	for range 8000 {

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// significantDigits is the number of digits of a number in a summary, unless its integer part
-// has more.
+// significantDigits is the number of significant digits in a summary. The integer part of a number
+// is never shortened.
 const significantDigits = 3
 
-// binaryUnits are the suffixes of amounts of bytes, each 1,024 times the previous.
+// binaryUnits lists the suffixes of byte amounts. Each unit is 1,024 times the previous unit.
 var binaryUnits = []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 
-// Summary returns the utilization of a resource as text: requested, allocatable and percent, as
-// in "1.5/8 (18%)" cores or "0.586/5.85Gi (10%)". Both numbers are in the unit that suits
-// allocatable. If nothing is allocatable, and so there is no percentage, it returns "".
+// Summary formats the utilization of a resource as requested amount, allocatable amount and
+// percentage, such as "1.5/8 (18%)" for CPU or "0.586/5.85Gi (10%)" for memory. Both amounts use
+// the unit that suits the allocatable amount. Summary returns "" if nothing is allocatable.
 func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceList, percent map[corev1.ResourceName]int32) string {
 	p, known := percent[name]
 	if !known {
@@ -33,14 +33,14 @@ func Summary(name corev1.ResourceName, requested, allocatable corev1.ResourceLis
 	return fmt.Sprintf("%s/%s%s (%d%%)", short(number(requested[name])/divisor), short(of/divisor), suffix, p)
 }
 
-// Human returns an amount of a resource in a short form: "98Ti", "1.5".
+// Human formats an amount of a resource briefly, such as "98Ti" or "1.5".
 func Human(name corev1.ResourceName, amount resource.Quantity) string {
 	x := number(amount)
 	divisor, suffix := unitOf(name, x)
 	return short(x/divisor) + suffix
 }
 
-// unitOf returns the unit that suits an amount of a resource.
+// unitOf returns the divisor and the suffix of the unit that suits an amount of a resource.
 func unitOf(name corev1.ResourceName, amount float64) (divisor float64, suffix string) {
 	divisor = 1
 	if !inBytes(name) {
@@ -56,7 +56,7 @@ func unitOf(name corev1.ResourceName, amount float64) (divisor float64, suffix s
 	return divisor, suffix
 }
 
-// number returns a quantity as an approximate number, for display only.
+// number converts a quantity to an approximate number for display.
 func number(q resource.Quantity) float64 { return q.AsApproximateFloat64() }
 
 // short formats a non-negative number with [significantDigits] digits.

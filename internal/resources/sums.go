@@ -10,45 +10,45 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Sums are running sums of resources. A resource is in the map while at least one of its
-// amounts has been added and not subtracted, even if the sum is 0.
+// Sums holds running sums by resource. A resource is removed from the map when all its added
+// amounts have been subtracted again. It is kept if other amounts remain, even if their sum is 0.
 type Sums map[corev1.ResourceName]Sum
 
 // Sum is the running sum of a resource.
 type Sum struct {
 	Value int64
-	// Count is the number of amounts in the sum.
+	// Count is the number of amounts that contribute to the sum.
 	Count int
 }
 
-// Add adds the amounts.
+// Add adds each amount to the sum of its resource.
 func (s *Sums) Add(amounts []Amount) {
 	for _, a := range amounts {
 		s.AddN(a, 1)
 	}
 }
 
-// Subtract is the opposite of [Sums.Add].
+// Subtract reverses [Sums.Add].
 func (s *Sums) Subtract(amounts []Amount) {
 	for _, a := range amounts {
 		s.SubtractN(a, 1)
 	}
 }
 
-// AddN adds the amount n times.
+// AddN adds an amount n times to the sum of its resource.
 func (s *Sums) AddN(a Amount, n int) { s.add(a.Resource, int64(n)*a.Value, n) }
 
-// SubtractN is the opposite of [Sums.AddN].
+// SubtractN reverses [Sums.AddN].
 func (s *Sums) SubtractN(a Amount, n int) { s.add(a.Resource, -int64(n)*a.Value, -n) }
 
-// AddSums adds other sums.
+// AddSums adds other sums and their counts to s.
 func (s *Sums) AddSums(other Sums) {
 	for name, sum := range other {
 		s.add(name, sum.Value, sum.Count)
 	}
 }
 
-// SubtractSums is the opposite of [Sums.AddSums].
+// SubtractSums reverses [Sums.AddSums].
 func (s *Sums) SubtractSums(other Sums) {
 	for name, sum := range other {
 		s.add(name, -sum.Value, -sum.Count)
@@ -78,8 +78,8 @@ func (s Sums) List() corev1.ResourceList {
 	return list
 }
 
-// ListOf converts the sums of these resources to a resource list; a resource without a sum is
-// listed with 0.
+// ListOf converts the sums of the named resources to a resource list. Resources without a sum get
+// the quantity 0.
 func (s Sums) ListOf(names []corev1.ResourceName) corev1.ResourceList {
 	list := make(corev1.ResourceList, len(names))
 	for _, name := range names {
@@ -88,7 +88,7 @@ func (s Sums) ListOf(names []corev1.ResourceName) corev1.ResourceList {
 	return list
 }
 
-// Only returns the sums restricted to these resources.
+// Only returns a copy of the sums that is limited to the named resources.
 func (s Sums) Only(names []corev1.ResourceName) Sums {
 	some := make(Sums, len(names))
 	for _, name := range names {

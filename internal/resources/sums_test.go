@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// listGenerator makes resource lists, with zeros among them.
+// listGenerator generates resource lists, some of them with zero quantities.
 func listGenerator() *rapid.Generator[corev1.ResourceList] {
 	return rapid.Custom(func(t *rapid.T) corev1.ResourceList {
 		list := corev1.ResourceList{}
@@ -25,8 +25,8 @@ func listGenerator() *rapid.Generator[corev1.ResourceList] {
 	})
 }
 
-// After additions and subtractions in any order, sums equal a recount of the remaining
-// amounts, and they are empty when no amounts remain.
+// TestSumsEqualARecount checks that, after additions and subtractions in any order, the sums equal
+// a recount of the remaining amounts, and that the map is empty when no amounts remain.
 func TestSumsEqualARecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var running Sums
@@ -57,7 +57,7 @@ func TestSumsEqualARecount(t *testing.T) {
 			equal("running sums", recount(), running)
 		}
 
-		// Sums of sums: the requests on a node are added to a pool and removed again.
+		// Sums can be added to other sums, as when a node joins a pool and leaves it again.
 		var pool Sums
 		one := AmountsOf(listGenerator().Draw(t, "pool"))
 		pool.Add(one)
@@ -68,7 +68,8 @@ func TestSumsEqualARecount(t *testing.T) {
 		if rapid.Bool().Draw(t, "leave as one") {
 			pool.SubtractSums(running)
 		} else {
-			// One by one, as pods end on a node that stays.
+			// The amounts are subtracted individually, as when pods terminate on a node that stays
+			// in the pool.
 			for _, amounts := range all {
 				pool.Subtract(amounts)
 				in = in[1:]
@@ -86,7 +87,8 @@ func TestSumsEqualARecount(t *testing.T) {
 	})
 }
 
-// A resource of which 0 is reported is in the list; one that is not reported is not.
+// TestSumsKnowNothingFromZero checks that a resource with the quantity 0 is listed, whereas a
+// resource that is not reported is left out.
 func TestSumsKnowNothingFromZero(t *testing.T) {
 	zero := AmountsOf(corev1.ResourceList{"hugepages-1Gi": resource.MustParse("0")})
 	one := AmountsOf(corev1.ResourceList{"example.com/x": resource.MustParse("1")})
@@ -102,7 +104,7 @@ func TestSumsKnowNothingFromZero(t *testing.T) {
 	}
 }
 
-// Quantities have the same format as those of nodes.
+// TestListIsReadable checks that quantities are formatted as in a node's status.
 func TestListIsReadable(t *testing.T) {
 	var s Sums
 	for range 2 {

@@ -11,19 +11,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Text returns amounts as text, "6 CPU, 11Gi memory, 1 nvidia.com/gpu": CPU, memory, and the
-// other resources by name, except secondary resources and zero amounts.
+// Text formats amounts, such as "6 CPU, 11Gi memory, 1 nvidia.com/gpu". CPU and memory come first,
+// followed by other resources by name. Secondary resources are left out, as are zero amounts of
+// resources other than CPU and memory.
 func Text(list corev1.ResourceList) string {
 	return textOf(list, IsSecondary)
 }
 
-// TextOfRequests returns the amounts that a user has asked for as text, secondary resources such as
-// ephemeral storage included. The pod itself is not one of them.
+// TextOfRequests formats the amounts that a user has requested, including secondary resources such
+// as ephemeral storage. The resource "pods" is left out, because it only counts the pod itself.
 func TextOfRequests(list corev1.ResourceList) string {
 	return textOf(list, func(name corev1.ResourceName) bool { return name == corev1.ResourcePods })
 }
 
-// textOf returns amounts as text, except omitted resources and zero amounts.
+// textOf formats amounts except for the omitted resources. Zero amounts are included only for CPU
+// and memory.
 func textOf(list corev1.ResourceList, omitted func(corev1.ResourceName) bool) string {
 	var texts []string
 	for _, name := range slices.SortedFunc(maps.Keys(list), CompareNames) {

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// carryOut carries out a decision, in the order that makes a crash harmless: first the
-// status says that a restart is started, then, when it is due, the tick is sent. It returns whether the
-// restart still needs its slot.
+// carryOut carries out a decision. It first writes the start of the restart to the status, and
+// sends the tick to the target once it is due, so that a crash in between does no harm. It returns
+// whether the restart still needs its slot.
 func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, t *target, d *decision.Output) (slotUse, error) {
 	before, written := restart, false
 	if !d.Unchanged && !equality.Semantic.DeepEqual(&restart.Status, &d.Status) {
@@ -64,7 +64,7 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 			return use, err
 		}
 	}
-	// From now on, only the target shows whether the tick was sent.
+	// From now on, only the target's annotation shows whether the tick was sent.
 	r.claims.forget(key)
 	err := r.sender.send(ctx, t, d.Send, d.Status.Active.Trigger)
 	if r.refusals.noteSend(key, restart, err); err != nil {
@@ -76,10 +76,10 @@ func (r *reconciler) carryOut(ctx context.Context, key types.NamespacedName, res
 	return use, nil
 }
 
-// writeStatus writes the status under the resourceVersion that was read, so that of two leaders only the
-// first starts a restart. If the API server rejects the status for its content or length, the status is
-// written with only the latest record of the history: older records were already reported as events. If the
-// API server rejects that too, the status is written without the message of the record.
+// writeStatus writes the status only if the resourceVersion is unchanged, so that of two leaders
+// only the first starts a restart. If the API server rejects the content of the status, the write
+// is repeated with only the latest history entry, since older entries were already reported as
+// events. If that write is rejected too, it is repeated without the entry's message.
 func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	attempt := restart.DeepCopy()
@@ -101,8 +101,9 @@ func (r *reconciler) writeStatus(ctx context.Context, restart, before *tidekeepe
 	return err
 }
 
-// isContentRejected reports whether the same write can never succeed. For an object that is too
-// long for etcd, the API server returns an internal error.
+// isContentRejected reports whether the API server rejected a write because of its content, so that
+// a retry cannot succeed. If an object is too large for etcd, the API server returns an internal
+// error.
 func isContentRejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "too large")

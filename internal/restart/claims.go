@@ -14,43 +14,46 @@ import (
 )
 
 const (
-	// claimAhead is the minimum time before a tick at which the tick is claimed. On an API server that is not
-	// busy the write takes some milliseconds.
+	// claimAhead is the minimum time before a tick at which a ScheduledRestart claims it, that is,
+	// writes its restart to the status in advance. On an idle API server the write takes some
+	// milliseconds.
 	claimAhead = time.Second
-	// claimPace is the additional time per restart in the budget, so that the writes of many ticks at the
-	// same instant are spread. maxClaimAhead is the upper bound.
+	// claimPace is multiplied by the restart budget to get the additional period over which claims
+	// are spread, so that ticks with the same due time are not all claimed at the same time.
+	// maxClaimAhead limits the sum of this period and claimAhead.
 	claimPace     = 10 * time.Millisecond
 	maxClaimAhead = time.Minute
 )
 
-// claims remembers the ticks that this process has claimed before they were due and has not tried to send
-// yet.
+// claims tracks the ticks that this process claimed before they were due and has not yet tried to
+// send.
 type claims struct {
-	// spread is the period over which the claims for one instant are spread.
+	// spread is the period over which the claims of ticks with the same due time are distributed.
 	spread time.Duration
 	seed   maphash.Seed
 
 	memories *memories
 
 	mu sync.Mutex
-	// namespaces has the claims of each namespace that has any.
+	// namespaces maps each namespace with claims to its state.
 	namespaces map[string]*namespaceClaims
 }
 
-// namespaceClaims are the claims of one namespace.
+// namespaceClaims is the state of a namespace's claims.
 type namespaceClaims struct {
 	count int
-	// list has the objects of the namespace, read once when many of its ticks are due at the same time.
+	// list is the last shared list of the namespace's ScheduledRestarts. When many ticks of the
+	// namespace are due at the same time, it replaces reads of single objects.
 	list *specList
 }
 
-// claim is a claimed tick, together with the status from before the claim.
+// claim is a claimed tick, together with the status before the claim.
 type claim struct {
 	tickOf
 	before *tidekeeperv1.ScheduledRestartStatus
 }
 
-// newClaims returns claims for a restart budget of the given size.
+// newClaims returns an empty set of claims. budget is the maximum number of restarts in progress.
 func newClaims(budget int, memories *memories) *claims {
 	c := &claims{
 		spread:     min(time.Duration(budget)*claimPace, maxClaimAhead-claimAhead),
@@ -62,14 +65,14 @@ func newClaims(budget int, memories *memories) *claims {
 	return c
 }
 
-// ahead returns the time before a tick at which a ScheduledRestart claims it. Objects are spread over this
-// period.
+// ahead returns the time before a tick at which the given ScheduledRestart claims it. The time is
+// random, so that claims are spread, but it is constant for each ScheduledRestart.
 func (c *claims) ahead(key types.NamespacedName) time.Duration {
 	place := maphash.Comparable(c.seed, key) % uint64(c.spread)
 	return claimAhead + time.Duration(place)
 }
 
-// note records that a status write claimed a tick early. before is the status from before the claim; nil
+// note records that a status write claimed a tick early. before is the status before the claim; nil
 // drops the claim.
 func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, before *tidekeeperv1.ScheduledRestartStatus) {
 	if before == nil || restart.Status.Active == nil {
@@ -84,7 +87,7 @@ func (c *claims) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledR
 	})
 }
 
-// add counts a claim in a namespace.
+// add increments the number of a namespace's claims.
 func (c *claims) add(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +97,7 @@ func (c *claims) add(namespace string) {
 	c.namespaces[namespace].count++
 }
 
-// before returns the status from before the claim of the restart in progress. It returns nil if another
+// before returns the status before the claim of the restart in progress. It returns nil if another
 // process made the claim, or if this process has already tried to send the tick.
 func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (before *tidekeeperv1.ScheduledRestartStatus) {
 	c.memories.with(key, func(m *memory) {
@@ -105,7 +108,7 @@ func (c *claims) before(key types.NamespacedName, restart *tidekeeperv1.Schedule
 	return before
 }
 
-// forget drops the claim of a ScheduledRestart.
+// forget drops the claim of a ScheduledRestart, for example after an attempt to send its tick.
 func (c *claims) forget(key types.NamespacedName) {
 	c.memories.with(key, func(m *memory) {
 		c.drop(key, m)
@@ -113,7 +116,7 @@ func (c *claims) forget(key types.NamespacedName) {
 	})
 }
 
-// drop removes the claim in a memory from the count of its namespace.
+// drop removes the claim in m from the number of claims of its namespace.
 func (c *claims) drop(key types.NamespacedName, m *memory) {
 	if m.claim == nil {
 		return
@@ -126,8 +129,9 @@ func (c *claims) drop(key types.NamespacedName, m *memory) {
 	}
 }
 
-// listSince returns a list of the objects of a namespace that was started at the given time or later; nil if
-// the namespace has too few claims for a list to pay off. The caller must fill the list if it is new.
+// listSince returns a list of the namespace's ScheduledRestarts that was requested at due or later.
+// If there is no such list yet and the namespace has fewer claims than manyClaims, for which a list
+// does not pay off, it returns nil. If isNew is true, the caller must fill the list.
 func (c *claims) listSince(namespace string, due, now time.Time) (list *specList, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,19 +23,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// configReader provides decisions with the ConfigMaps and Secrets that targets use.
+// configReader reads the ConfigMaps and Secrets that restart targets use.
 type configReader struct {
 	*configs
 	apiReader client.Reader
-	// reads deduplicates reads from the API server.
+	// reads shares reads from the API server among concurrent callers.
 	reads sharedread.Reads[podconfig.ID, *podconfig.Record]
-	// synced has a function for each watched kind, which reports whether the informer has synced.
+	// synced maps each watched kind to a function that reports whether its informer has synced.
 	synced map[podconfig.Kind]func() bool
-	// podsWatched is set if the manager watches pods.
+	// podsWatched is true if the manager watches pods.
 	podsWatched bool
 }
 
-// configKind is a kind whose content restarts follow. Its resource is also the name of its optional watch.
+// configKind is a kind of object whose changes can trigger restarts. Its resource is also the name
+// of its optional watch.
 type configKind struct {
 	kind           podconfig.Kind
 	name, resource string
@@ -43,13 +44,13 @@ type configKind struct {
 	list           client.ObjectList
 }
 
-// configKinds are ConfigMaps and Secrets.
+// configKinds lists the kinds whose changes can trigger restarts.
 var configKinds = []configKind{
 	{podconfig.ConfigMap, "ConfigMaps", "configmaps", func() client.Object { return &corev1.ConfigMap{} }, &corev1.ConfigMapList{}},
 	{podconfig.Secret, "Secrets", "secrets", func() client.Object { return &corev1.Secret{} }, &corev1.SecretList{}},
 }
 
-// follow subscribes to the kinds that the manager watches.
+// follow subscribes to events of the kinds in configKinds that the manager watches.
 func (r *configReader) follow(mgr ctrl.Manager) error {
 	r.synced, r.podsWatched = map[podconfig.Kind]func() bool{}, freeze.Watched(mgr.GetCache(), &corev1.PodList{})
 	for _, k := range configKinds {
@@ -73,8 +74,8 @@ func (r *configReader) follow(mgr ctrl.Manager) error {
 	return nil
 }
 
-// cached returns the content, according to the watches, that a ScheduledRestart with the given target depends
-// on; nil if it depends on none.
+// cached returns the content of the watched ConfigMaps and Secrets that the target of a
+// ScheduledRestart uses. It is nil without onConfigChange or without a target.
 func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workload.State, now time.Time) *decision.Config {
 	key := client.ObjectKeyFromObject(restart)
 	mode := restart.Spec.OnConfigChange
@@ -89,7 +90,8 @@ func (r *configReader) cached(restart *tidekeeperv1.ScheduledRestart, t *workloa
 	return r.content(key, t.Config, mode == tidekeeperv1.ConfigMapsAndSecrets, startedWith(&restart.Status), now)
 }
 
-// problem returns a reason and a message if the content is not known, and "" if it is.
+// problem returns a reason and a message if the watches cannot provide the target's ConfigMaps and
+// Secrets. Both are empty otherwise.
 func (r *configReader) problem(mode tidekeeperv1.ConfigChange, t *workload.State) (reason, message string) {
 	needed := configKinds[:1]
 	if mode == tidekeeperv1.ConfigMapsAndSecrets {
@@ -124,10 +126,11 @@ func (r *configReader) isSynced() bool {
 	return true
 }
 
-// live returns the content according to the API server, at most one second old. If the time of the last
-// change is unknown, the time in known is used, or the current time.
+// live returns the content of the target's ConfigMaps and Secrets as read from the API server at
+// most a second ago. If the time of the last change is unknown, it is taken from the given known
+// content, or else is the current time.
 //
-// The rights to get ConfigMaps and Secrets belong to their optional watches.
+// The permission to get ConfigMaps and Secrets is granted together with their optional watches.
 func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *workload.State, known *decision.Config, now time.Time) (*decision.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -161,7 +164,8 @@ func (r *configReader) live(ctx context.Context, restart *tidekeeperv1.Scheduled
 	return c, nil
 }
 
-// read returns the record of an object as the API server has it; nil if the object does not exist.
+// read returns the compact record of a ConfigMap or Secret from the API server; nil if the object
+// does not exist.
 func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Record, error) {
 	for _, k := range configKinds {
 		if k.kind != id.Kind {
@@ -176,7 +180,8 @@ func (r *configReader) read(ctx context.Context, id podconfig.ID) (*podconfig.Re
 	return nil, nil
 }
 
-// readConfig sets the content in the input. The target must have been read before.
+// readConfig sets the content of the ConfigMaps and Secrets in the input, which must already
+// contain the target.
 func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool) (err error) {
 	if !live || in.Config == nil || in.Target == nil {
 		in.Config = g.configs.cached(in.Restart, in.Target, in.Now)
@@ -186,8 +191,8 @@ func (g *gatherer) readConfig(ctx context.Context, in *decision.Input, live bool
 	return err
 }
 
-// readChanges finds out which predecessors have a pending restart for a change that their status does not
-// show yet.
+// readChanges determines which predecessors have a pending restart for a change of a ConfigMap or
+// Secret that their status does not show yet.
 func (g *gatherer) readChanges(ctx context.Context, in *decision.Input) error {
 	for i := range in.After {
 		first := in.After[i].Restart

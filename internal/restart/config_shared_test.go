@@ -24,7 +24,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// configServer is an API server that has ConfigMaps, and counts how often one is read.
+// configServer is a reader that returns ConfigMaps with the given value, or an error, and counts
+// the reads.
 type configServer struct {
 	client.Reader
 	reads atomic.Int32
@@ -45,7 +46,8 @@ func (s *configServer) Get(_ context.Context, key client.ObjectKey, object clien
 	return nil
 }
 
-// However many workloads use the same ConfigMaps, an edit has each of these read once.
+// TestConfigIsReadOnceForAll checks that the API server is asked only once for each of 100
+// ConfigMaps that 60 workloads use.
 func TestConfigIsReadOnceForAll(t *testing.T) {
 	const workloads, objects = 60, 100
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
@@ -59,7 +61,8 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 	target := &workload.State{Kind: "Deployment", Name: "web", Config: strings.Join(uses, " ")}
 	restart := &tidekeeperv1.ScheduledRestart{}
 	restart.Namespace, restart.Spec.OnConfigChange = "shop", tidekeeperv1.ConfigMapsOnly
-	// ask returns what all of them see at a time, which has to be the same.
+	// ask returns the hash of the content that all workloads read at the given time. The workloads
+	// must agree.
 	ask := func(at time.Time) string {
 		t.Helper()
 		var hashes [workloads]string
@@ -97,7 +100,7 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 	}
 	expect("within a second", 0)
 
-	// The cache shows that one of them has changed.
+	// The watch reported a change of one ConfigMap.
 	r.reads.Forget(podconfig.ID{Kind: podconfig.ConfigMap, Namespace: "shop", Name: "c7"})
 	changed := ask(noon)
 	if changed == first {
@@ -113,8 +116,8 @@ func TestConfigIsReadOnceForAll(t *testing.T) {
 	}
 }
 
-// An error, and that something does not exist, is what all learn who wait for the same read; an
-// error is not shared with what comes later.
+// TestConfigThatCannotBeRead checks that later reads do not share an error, but do share the result
+// that a ConfigMap does not exist.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	server := &configServer{}

@@ -9,8 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 )
 
-// configWatches returns the optional watches of ConfigMaps and Secrets, without which no restart starts for a
-// change of their content.
+// configWatches returns the optional watches of ConfigMaps and Secrets. Without these watches,
+// changes of ConfigMaps and Secrets trigger no restarts.
 func configWatches() (all []controller.OptionalWatch) {
 	for _, k := range configKinds {
 		all = append(all, controller.OptionalWatch{

@@ -16,45 +16,52 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// configs has the hashes of all watched ConfigMaps and Secrets, and the ScheduledRestarts that depend on each
-// object. An event is passed on only to the ScheduledRestarts that use its object, however many others exist.
+// configs holds the hashes of all watched ConfigMaps and Secrets, and the ScheduledRestarts whose
+// targets use each object. An event reaches only the ScheduledRestarts that depend on its object,
+// so its cost does not grow with the number of others.
 type configs struct {
 	memories *memories
-	// settle is the time without changes after which content counts as settled: changes within that time
-	// belong together.
+	// settle is the time without changes after which content counts as settled. Changes that are
+	// closer together belong to the same burst of changes.
 	settle time.Duration
-	// changed is called with the ScheduledRestarts that depend on a changed object.
+	// changed is called with the ScheduledRestarts that depend on an object whose content has
+	// changed.
 	changed func([]types.NamespacedName)
 
 	mu      sync.Mutex
 	records map[podconfig.ID]*podconfig.Record
-	// users has the ScheduledRestarts that depend on each object.
+	// users maps each object to the set of ScheduledRestarts that depend on it.
 	users map[podconfig.ID]map[types.NamespacedName]struct{}
 }
 
-// configUse is the content that the last decision about a ScheduledRestart was based on.
+// configUse is the content of ConfigMaps and Secrets on which the last decision about a
+// ScheduledRestart was based.
 type configUse struct {
-	// encoded lists the ConfigMaps and Secrets that the target uses, and secrets is set if Secrets count.
+	// encoded lists the ConfigMaps and Secrets that the target uses, in encoded form. secrets is
+	// true if changes of Secrets also trigger restarts.
 	encoded string
 	secrets bool
 	ids     []podconfig.ID
-	// hash is the hash of the content, and since is the time of its last change or later.
+	// hash is the hash of the content. since is the time of the last change of the content, or a
+	// later time if that is unknown.
 	hash  string
 	since time.Time
-	// restless is the time since which changes have followed each other before the content settled. parts has
-	// the number of each object's content, and latest is the object that changed last.
+	// restless is the time of the first change in the current burst of changes. parts holds a
+	// checksum of each object's content, in the order of ids. latest is the object that changed
+	// last.
 	restless time.Time
 	parts    []uint64
 	latest   podconfig.ID
 }
 
-// knownContent is the hash of content, and a time at which the content had that hash; zero if unknown.
+// knownContent is the hash of the content at a given time; the time is zero if unknown.
 type knownContent struct {
 	hash string
 	at   time.Time
 }
 
-// startedWith returns the content that the pods were started with, according to the status.
+// startedWith returns the content with which the target's pods were started, according to the
+// status.
 func startedWith(status *tidekeeperv1.ScheduledRestartStatus) knownContent {
 	k := knownContent{hash: status.ConfigHash}
 	if status.ConfigTime != nil {
@@ -63,14 +70,14 @@ func startedWith(status *tidekeeperv1.ScheduledRestartStatus) knownContent {
 	return k
 }
 
-// changedSince reports whether the content has another hash now, although its objects were not modified after
-// the time for which it is known: by an edit that only removes keys, of which managedFields have no time.
+// changedSince reports whether the hash has changed although no object was modified after the known
+// time. This happens if an edit only removes keys, because managedFields then record no time.
 func (k knownContent) changedSince(hash string, modified time.Time) bool {
 	return podconfig.SameScope(k.hash, hash) && k.hash != hash && !modified.After(k.at)
 }
 
-// clockAhead is the tolerated clock skew of an API server: the time of a change that lies further in the
-// future is replaced by the time at which the change was seen.
+// clockAhead is the tolerated clock skew of an API server. If the time of a change is further in
+// the future, the time at which the change was observed is used instead.
 const clockAhead = 5 * time.Minute
 
 func newConfigs(memories *memories, settle time.Duration, changed func([]types.NamespacedName)) *configs {
@@ -82,15 +89,16 @@ func newConfigs(memories *memories, settle time.Duration, changed func([]types.N
 	return c
 }
 
-// set records an object that appeared or changed.
+// set stores an object that was created or modified, and reports the change if its content is
+// different.
 func (c *configs) set(r *podconfig.Record) {
 	if users, changed := c.put(r); changed {
 		c.changed(users)
 	}
 }
 
-// put stores an object. It returns the ScheduledRestarts that the object matters to, and whether its content
-// has changed, and not something else of it.
+// put stores an object, and returns the ScheduledRestarts that depend on it. changed is false if
+// the modification did not affect the object's content.
 func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +112,7 @@ func (c *configs) put(r *podconfig.Record) (users []types.NamespacedName, change
 	return c.usersOf(r.ID), true
 }
 
-// remove records that an object was deleted.
+// remove drops a deleted object, and reports the change.
 func (c *configs) remove(id podconfig.ID) {
 	c.mu.Lock()
 	delete(c.records, id)
@@ -117,15 +125,15 @@ func (c *configs) usersOf(id podconfig.ID) []types.NamespacedName {
 	return slices.Collect(maps.Keys(c.users[id]))
 }
 
-// content returns the content that the target of a ScheduledRestart uses, the time of its last change or
-// later, and the object that changed last. From then on, changes of the content are reported for the
-// ScheduledRestart.
+// content returns the content that the target of a ScheduledRestart uses, with the object that
+// changed last, and the time of the last change or a later time. After the call, changes of the
+// content are reported for the ScheduledRestart.
 func (c *configs) content(key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) (content *decision.Config) {
 	c.memories.with(key, func(m *memory) { content = c.contentOf(m, key, encoded, secrets, started, now) })
 	return content
 }
 
-// contentOf returns the content of a ScheduledRestart with the given memory.
+// contentOf does the same as content. m must be the memory of the ScheduledRestart.
 func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string, secrets bool, started knownContent, now time.Time) *decision.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +158,7 @@ func (c *configs) contentOf(m *memory, key types.NamespacedName, encoded string,
 	return &decision.Config{Hash: use.hash, Changed: use.since, Restless: use.restless, Source: source, Missing: content.Missing}
 }
 
-// use begins a use by a ScheduledRestart.
+// use registers a ScheduledRestart as a user of its target's ConfigMaps and Secrets.
 func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, uses []podconfig.Use) *configUse {
 	use := &configUse{encoded: encoded, secrets: secrets}
 	for _, u := range podconfig.Scope(uses, secrets) {
@@ -164,7 +172,7 @@ func (c *configs) use(key types.NamespacedName, encoded string, secrets bool, us
 	return use
 }
 
-// note records a change of the content.
+// note records that the content changed at the given time.
 func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podconfig.Record, at time.Time, settle time.Duration) {
 	u.latest = podconfig.ID{}
 	for i, id := range u.ids {
@@ -172,7 +180,7 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 		case len(u.parts) > 0 && u.parts[i] != content.Parts[i]:
 			u.latest = id
 		case len(u.parts) == 0 && r != nil && !r.Modified().IsZero() && r.Modified().Equal(content.Modified):
-			// The object changed before its content was known.
+			// This change happened before the content was first read.
 			u.latest = id
 		}
 	}
@@ -182,7 +190,8 @@ func (u *configUse) note(content podconfig.Content, get func(podconfig.ID) *podc
 	u.hash, u.since, u.parts = content.Hash, at, content.Parts
 }
 
-// changedAt returns the time of the last change of content that was not known before, or a later time.
+// changedAt returns the time of the last change of content that is seen for the first time. If that
+// time is missing or implausible, it returns now.
 func changedAt(content podconfig.Content, now time.Time) time.Time {
 	if content.Modified.IsZero() || content.Modified.After(now.Add(clockAhead)) {
 		return now
@@ -190,7 +199,8 @@ func changedAt(content podconfig.Content, now time.Time) time.Time {
 	return content.Modified
 }
 
-// forget drops the configUse of a ScheduledRestart.
+// forget drops the configUse of a ScheduledRestart, so that changes of its target's content are no
+// longer reported.
 func (c *configs) forget(key types.NamespacedName) {
 	c.memories.with(key, func(m *memory) {
 		c.drop(key, m)
@@ -198,14 +208,15 @@ func (c *configs) forget(key types.NamespacedName) {
 	})
 }
 
-// drop removes a ScheduledRestart from the users of the objects in its memory.
+// drop removes the ScheduledRestart with the memory m from the users of the objects in its
+// configUse.
 func (c *configs) drop(key types.NamespacedName, m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(key, m)
 }
 
-// leave is drop, under the lock.
+// leave does the same as drop. The caller must hold the lock.
 func (c *configs) leave(key types.NamespacedName, m *memory) {
 	if m.config == nil {
 		return

@@ -80,7 +80,7 @@ func TestConfigs(t *testing.T) {
 		t.Errorf("it was deleted at %s", since)
 	}
 
-	// managedFields have no time of an edit that removes a key.
+	// managedFields record no time for an edit that removes a key.
 	later := now.Add(2 * time.Hour)
 	c.set(configRecord(t, "shop", "one", "3", now))
 	content(later)
@@ -102,8 +102,9 @@ func TestConfigs(t *testing.T) {
 	}
 }
 
-// A manager that has just started sees a change without a time of its own as one of now: the edit that removed a
-// key while no manager ran left no time.
+// TestConfigChangedWhileAway checks the time that a newly started manager assigns to a change that
+// happened while no manager was running. If the change left no time in managedFields because it
+// only removed keys, the manager must use the current time.
 func TestConfigChangedWhileAway(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	web, now := types.NamespacedName{Namespace: "shop", Name: "web"}, noon.Add(time.Hour)
@@ -138,8 +139,9 @@ func TestConfigChangedWhileAway(t *testing.T) {
 	}
 }
 
-// What changed last is known, although other keys and other objects are written later, and so is
-// since when there has been no pause.
+// TestConfigSource checks that the reported source is the object whose used keys changed last, with
+// its writers, even if other keys or objects are written later. It also checks the reported start
+// of the burst of changes.
 func TestConfigSource(t *testing.T) {
 	noon := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	c := newConfigs(newMemories(), 10*time.Second, func([]types.NamespacedName) {})
@@ -182,7 +184,8 @@ func TestConfigSource(t *testing.T) {
 	}
 }
 
-// The time of a change that is not to be believed is when it was seen.
+// TestChangedAt checks that an implausible time of a change is replaced with the time at which the
+// change was observed.
 func TestChangedAt(t *testing.T) {
 	now := time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC)
 	for modified, want := range map[time.Time]time.Time{
@@ -196,11 +199,12 @@ func TestChangedAt(t *testing.T) {
 
 const (
 	manyConfigMaps = 20_000
-	// mostConfigMemory is what they may take.
+	// mostConfigMemory is the maximum number of bytes for all ConfigMaps of TestConfigMemory.
 	mostConfigMemory = 10 << 20
 )
 
-// 20,000 ConfigMaps of a kilobyte take at most 10 MiB, in the store of an informer and here.
+// TestConfigMemory checks that 20,000 ConfigMaps take at most 10 MiB of memory, in an informer's
+// store and in configs together.
 func TestConfigMemory(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()
@@ -238,7 +242,8 @@ func TestConfigMemory(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// An event costs a look at those that use its object, however many others there are.
+// BenchmarkConfigEvent measures the handling of an event for a ConfigMap that a single
+// ScheduledRestart depends on. The time must not grow with the number of other ScheduledRestarts.
 func BenchmarkConfigEvent(b *testing.B) {
 	for _, others := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

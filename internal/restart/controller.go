@@ -30,7 +30,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/scale"
 )
 
-// reconciler carries out the decisions of [decision.Decide] about ScheduledRestarts.
+// reconciler carries out the decisions that [decision.Decide] makes about ScheduledRestarts.
 type reconciler struct {
 	client   client.Client
 	cache    client.Reader
@@ -44,7 +44,7 @@ type reconciler struct {
 	claims   *claims
 	refusals *refusals
 	defaults *defaults
-	// queries is nil if the administrator has configured no queries.
+	// queries evaluates the administrator's Prometheus queries; nil if no queries are configured.
 	queries  *query.Evaluator
 	slots    *slots
 	gatherer *gatherer
@@ -53,12 +53,12 @@ type reconciler struct {
 	reporter *reporter
 
 	mu sync.Mutex
-	// leadingSince is the time at which this process became the leader and had filled the budget with the
-	// restarts in progress; zero before that.
+	// leadingSince is the time at which this process, after it became the leader, had added the
+	// restarts in progress to the budget; zero before then.
 	leadingSince time.Time
 }
 
-// connections has the clients and caches that a reconciler uses.
+// connections holds the clients, caches and other external dependencies of the reconciler.
 type connections struct {
 	client           client.Client
 	apiReader, cache client.Reader
@@ -71,7 +71,7 @@ type connections struct {
 	wakeups          *wakeup.Wakeups[reconcile.Request]
 }
 
-// newReconciler returns a reconciler that follows no ConfigMaps and Secrets yet.
+// newReconciler returns a reconciler that has not subscribed to ConfigMaps and Secrets yet.
 func newReconciler(c connections, o Options) (*reconciler, error) {
 	b, m := budget.New(o.MaxConcurrent, o.NamespaceShare), newMemories()
 	metrics, err := newMetrics(c.registry, b, m, c.clock)
@@ -116,17 +116,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !restart.DeletionTimestamp.IsZero() {
-		// A rollout in progress continues.
+		// The ScheduledRestart was deleted. A rollout in progress is left to complete.
 		r.forget(key)
 		return ctrl.Result{}, nil
 	}
 	r.reporter.reportInvalidRequest(key, restart)
 
 	use := slotUnknown
-	// Deferred, so that it also runs if the code below panics.
+	// Defer the call, so that the slot is also settled if the code below panics.
 	defer func() { r.slots.settle(ctx, key, use) }()
-	// Hold the slot before anything that can fail: users who may edit objects of the namespace can cause
-	// failures.
+	// Hold the slot before any step that can fail, since users who may edit objects in the
+	// namespace can cause failures.
 	outlives := r.slots.hold(key, restart)
 	if until := r.refusals.until(key, restart.UID, r.clock.Now()); !until.IsZero() {
 		use = slotUseOf(restart)
@@ -148,13 +148,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if d.Needs == decision.NeedAnswer {
-		// The answer of the queries triggers the next reconcile.
+		// The next reconcile is triggered when the queries have been answered.
 		use = slotHeld
 		return ctrl.Result{}, nil
 	}
 	if restart.Status.Active == nil {
 		if turn := r.misses.turn(key, &d, r.clock.Now()); !turn.IsZero() {
-			// Too many ticks of this namespace are missed at the same time: this miss is reported later.
+			// The namespace's limit for reports of missed ticks is exhausted, so this missed tick
+			// is reported later.
 			use = slotFree
 			r.wakeups.Set(request, turn)
 			return ctrl.Result{}, nil
@@ -172,19 +173,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// failed records an event for an error that the work queue retries with backoff. If the restart in progress
-// still holds a slot, the object is also reconciled when the slot expires.
+// failed records an event for an error, after which the work queue retries the reconcile with
+// backoff. If the restart in progress still holds a slot, the ScheduledRestart is also reconciled
+// when the slot expires.
 func (r *reconciler) failed(ctx context.Context, request ctrl.Request, restart *tidekeeperv1.ScheduledRestart, outlives time.Time, err error) {
 	if !outlives.IsZero() {
 		r.wakeups.Set(request, outlives)
 	}
-	// An object that no longer exists needs no event.
+	// A conflict is retried without an event, and a deleted object needs no event.
 	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		r.recorder.Eventf(restart, nil, corev1.EventTypeWarning, tidekeeperv1.EventReconcileFailed, "Reconcile", "%s", err)
 	}
 }
 
-// forget drops all memory of a ScheduledRestart that was deleted.
+// forget drops the in-memory state of a deleted ScheduledRestart.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.wakeups.Set(reconcile.Request{NamespacedName: key}, time.Time{})
 	r.memories.forget(key)
@@ -199,8 +201,9 @@ func (r *reconciler) enqueue(keys []types.NamespacedName) {
 	}
 }
 
-// deferred releases the slot of a restart that no longer exists or has used its slot for the maximum time,
-// while the reconciles of its namespace are deferred. It sends no requests.
+// deferred is called instead of a reconcile while the namespace has exhausted its API request
+// limit. It releases the slot of a restart whose ScheduledRestart was deleted, or which has held
+// its slot for the maximum time. It sends no requests.
 func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	key, restart := request.NamespacedName, &tidekeeperv1.ScheduledRestart{}
 	switch err := r.cache.Get(ctx, key, restart, client.UnsafeDisableDeepCopy); {
@@ -213,8 +216,9 @@ func (r *reconciler) deferred(ctx context.Context, request reconcile.Request) {
 	}
 }
 
-// lead fills the budget, once: with the restarts in progress, as a new leader could otherwise start too many beside
-// them, and before with those that wait, as the namespaces in which none is in progress are served first.
+// lead fills the budget once this process has become the leader. Restarts in progress take their
+// slots, so that a new leader does not exceed the budget. Waiting restarts are registered first,
+// since namespaces without a restart in progress take precedence.
 func (r *reconciler) lead(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,7 +242,8 @@ func (r *reconciler) lead(ctx context.Context) error {
 	return nil
 }
 
-// leader returns the time at which this process became the leader.
+// leader returns the time at which this process began to lead; zero if the budget is not filled
+// yet.
 func (r *reconciler) leader() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

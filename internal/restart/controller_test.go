@@ -38,17 +38,20 @@ var (
 	testKey   = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// bench is a reconciler of a single ScheduledRestart whose restart is under way and does not end.
+// bench is a reconciler for a single ScheduledRestart, whose restart is in progress and never
+// completes.
 type bench struct {
 	*reconciler
 	now    *clocktesting.FakeClock
 	events *events.FakeRecorder
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// patchStatus, patchTarget and get are what the API server answers; nil if nothing is wrong.
+	// patchStatus, patchTarget and get are the errors that the API server returns for these
+	// requests. They are nil if the request succeeds.
 	patchStatus, patchTarget, get error
-	// refuses says which statuses it refuses; nil if none.
+	// refuses reports whether the API server rejects the given status. If it is nil, the API server
+	// accepts every status.
 	refuses func(*tidekeeperv1.ScheduledRestartStatus) bool
-	// statusWrites is how often it was asked to write a status.
+	// statusWrites counts the attempted status writes.
 	statusWrites int
 }
 
@@ -117,7 +120,8 @@ func newBench(t *testing.T, change func(*tidekeeperv1.ScheduledRestart, *appsv1.
 	return b
 }
 
-// reconcile reconciles the object at a time after the start of its restart.
+// reconcile reconciles the ScheduledRestart when the given time has passed since the start of its
+// restart.
 func (b *bench) reconcile(t *testing.T, after time.Duration) error {
 	t.Helper()
 	b.now.SetTime(testStart.Add(after))
@@ -127,8 +131,8 @@ func (b *bench) reconcile(t *testing.T, after time.Duration) error {
 
 var errTooLarge = apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
 
-// A slot is given back when its time is over, whatever of the object can be written and whatever
-// of its target can be read.
+// TestSlotAgeDependsOnTheClockOnly checks that a slot is released at its maximum age even if the
+// status cannot be written or the target cannot be read.
 func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 	for name, broken := range map[string]func(*bench){
 		"the status is refused":     func(b *bench) { b.patchStatus = errTooLarge },
@@ -155,7 +159,7 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 					t.Errorf("%d slots are used, and %d outlived; want 0 and 1", used, outlived)
 				}
 			}
-			// Nor does the next leader take it up again.
+			// The next leader must not take the expired slot again.
 			next := newBench(t, nil)
 			broken(next)
 			next.now.SetTime(testStart.Add(b.slots.age))
@@ -169,8 +173,9 @@ func TestSlotAgeDependsOnTheClockOnly(t *testing.T) {
 	}
 }
 
-// A tick that the API server does not let through starts again at each try, and does not keep its
-// slot for that: another restart has it when its time is over. At its deadline it is recorded why.
+// TestARefusedTickGivesItsSlotBack checks that a restart whose tick the API server rejects releases
+// its slot at the maximum age, so that another restart can start, and that the tick is recorded as
+// missed after its deadline.
 func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 	b := newBench(t, func(restart *tidekeeperv1.ScheduledRestart, deployment *appsv1.Deployment) {
 		restart.Spec.StartingDeadlineSeconds = 3600
@@ -207,8 +212,9 @@ func TestARefusedTickGivesItsSlotBack(t *testing.T) {
 	}
 }
 
-// However often an object is edited whose status is refused, the write is tried seldom, and what
-// was wrong is in an event.
+// TestARefusedStatusIsTriedSeldom checks that a status that the API server rejects is written at
+// most 7 times in a minute, regardless of the number of reconciles, and that the rejection is
+// reported by an event.
 func TestARefusedStatusIsTriedSeldom(t *testing.T) {
 	b := newBench(t, nil)
 	b.patchStatus = errTooLarge
@@ -235,8 +241,8 @@ func TestARefusedStatusIsTriedSeldom(t *testing.T) {
 	}
 }
 
-// A record whose message the API server refuses, for whatever reason, is written without it: the
-// restart ends.
+// TestARecordIsWrittenWithoutItsMessage checks that a history entry is written without its message
+// if the API server would otherwise reject it, so that the restart can end.
 func TestARecordIsWrittenWithoutItsMessage(t *testing.T) {
 	b := newBench(t, func(restart *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) {
 		restart.Spec.ProgressDeadlineSeconds = 60
@@ -257,7 +263,7 @@ func TestARecordIsWrittenWithoutItsMessage(t *testing.T) {
 	}
 }
 
-// What cannot be read is in an event, too.
+// TestAnErrorOfReadingHasAnEvent checks that a read error is reported by an event.
 func TestAnErrorOfReadingHasAnEvent(t *testing.T) {
 	b := newBench(t, nil)
 	b.get = apierrors.NewInternalError(errors.New("replicas is null"))

@@ -19,17 +19,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// defaultOwner is the field manager of default schedules that the manager writes.
+// defaultOwner is the field manager that owns default schedules in spec.schedule.
 const defaultOwner = "tidekeeper-default"
 
-// Delays between attempts to write a default schedule that was refused, doubling from the first to the last.
-// Users who may edit the object can cause refusals, and the default is in force even if it is not written.
+// Bounds of the delay before a rejected write of a default schedule is retried. The delay doubles
+// after each rejection. Users who may edit the object can cause rejections, and the default is in
+// force even if it is not written.
 const (
 	firstDefaultDelay = time.Second
 	lastDefaultDelay  = time.Hour
 )
 
-// defaults writes default schedules, and limits the attempts for each ScheduledRestart.
+// defaults writes default schedules, and limits the rate of rejected writes for each
+// ScheduledRestart.
 type defaults struct {
 	client   client.Client
 	recorder events.EventRecorder
@@ -37,14 +39,15 @@ type defaults struct {
 	memories *memories
 }
 
-// refusedDefault is the number of consecutive refusals of a default schedule, and the time of the next
-// attempt.
+// refusedDefault holds the number of consecutive rejections of a default schedule, and the time of
+// the next attempt to write it.
 type refusedDefault struct {
 	times int
 	again time.Time
 }
 
-// until returns the time of the next attempt to write a default that was refused; zero if it was not refused.
+// until returns the time of the next attempt to write a default schedule that the API server
+// rejected; zero if it was not rejected.
 func (d *defaults) until(key types.NamespacedName) (again time.Time) {
 	d.memories.with(key, func(m *memory) {
 		if m.defaults != nil {
@@ -54,7 +57,8 @@ func (d *defaults) until(key types.NamespacedName) (again time.Time) {
 	return again
 }
 
-// refused records a refusal, and returns the time of the next attempt.
+// refused records that the API server rejected the default schedule of a ScheduledRestart, and
+// returns the time of the next attempt.
 func (d *defaults) refused(key types.NamespacedName, now time.Time) (again time.Time) {
 	d.memories.with(key, func(m *memory) {
 		times := 0
@@ -71,10 +75,11 @@ func (d *defaults) forget(key types.NamespacedName) {
 	d.memories.with(key, func(m *memory) { m.defaults = nil })
 }
 
-// write writes the default schedule into a spec without any trigger, so that kubectl get shows the schedule,
-// and so that the schedule stays when maxPodAgeSeconds or onConfigChange is set later. A write of the spec
-// counts as an edit, which would reset failures, so it waits until no restart is in progress and no failures
-// are counted. It returns the time of the next attempt after a refusal.
+// write writes the default schedule into a spec without any trigger, so that kubectl get shows the
+// schedule, and so that it remains when maxPodAgeSeconds or onConfigChange is set later. The write
+// counts as an edit, which resets the number of failures, so it waits until no restart is in
+// progress and no failures are counted. If the API server rejects the write, write returns the time
+// of the next attempt.
 func (d *defaults) write(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (again time.Time, err error) {
 	if restart.Spec.Schedule != "" || restart.Spec.GetSchedule() == "" || restart.Status.Active != nil || restart.Status.ConsecutiveFailures > 0 {
 		return time.Time{}, nil

@@ -14,8 +14,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// The default schedule is written into a spec that names no trigger, once, and never into another
-// one or when that would forget failures or disturb a restart.
+// TestDefaultIsWritten checks that the default schedule is written once into a spec without a
+// trigger. It must not be written into other specs, while failures are counted, or while a restart
+// is in progress.
 func TestDefaultIsWritten(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -42,7 +43,8 @@ func TestDefaultIsWritten(t *testing.T) {
 	})
 }
 
-// expectSchedule reconciles twice, and compares the schedule and the events about it.
+// expectSchedule reconciles twice, and checks the schedule and the number of events about the
+// default schedule.
 func expectSchedule(t *testing.T, b *bench, want tidekeeperv1.CronExpression) {
 	t.Helper()
 	for range 2 {
@@ -65,7 +67,8 @@ func expectSchedule(t *testing.T, b *bench, want tidekeeperv1.CronExpression) {
 	}
 }
 
-// What cannot be written for its content is in force all the same, and is tried again, ever less often.
+// TestDefaultThatIsRefused checks that a default schedule that the API server rejects is in force
+// nevertheless, and that its write is retried with increasing delays.
 func TestDefaultThatIsRefused(t *testing.T) {
 	b := newBench(t, func(r *tidekeeperv1.ScheduledRestart, _ *appsv1.Deployment) {
 		r.Spec.Schedule, r.Status.Active = "", nil

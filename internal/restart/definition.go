@@ -17,11 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// controllerName is the name of the controller.
+// controllerName is the controller's name in its definition, its options and its work queue.
 const controllerName = "scheduled-restart"
 
-// Controller defines the controller "scheduled-restart", with its options at their
-// defaults.
+// Controller defines the controller "scheduled-restart", with default options.
 func Controller() controller.Definition {
 	o := &Options{}
 	return controller.Definition{

@@ -3,57 +3,55 @@
 
 // Package restart restarts workloads on a schedule, once for each tick.
 //
-// The tick is the identity of a restart: a restart for the tick T is a patch that
-// writes T itself into the workload, where kubectl rollout restart writes the current
-// time. Doing that twice changes nothing. So all memory that is needed is in the status
-// of the ScheduledRestart and in its target, and neither a crash, a retry nor a second
-// leader can restart twice.
+// A restart is identified by its tick. The restart for the tick T is a patch that writes T itself
+// into the workload, whereas kubectl rollout restart writes the current time. Applying the patch
+// twice changes nothing. All necessary state is in the status of the ScheduledRestart and in its
+// target, so neither a crash, a retry nor a second leader can restart a workload twice.
 //
-// The package decision decides, the package budget limits how many restarts are in progress
-// at once, the package workload knows the kinds of targets, and this package carries out the
+// The package decision makes the decisions, the package budget limits the number of restarts in
+// progress, and the package workload implements the kinds of targets. This package carries out the
 // decisions:
 //
-//	definition.go      the needs of the controller from the manager
-//	options.go         its options
-//	setup.go           its watches
+//	definition.go      declares the controller "scheduled-restart" to the manager
+//	options.go         the command-line options of the controller
+//	setup.go           the watches of the controller
 //	controller.go      the reconciler
-//	memory.go          all that the process remembers of a ScheduledRestart
+//	memory.go          the in-memory state of each ScheduledRestart
 //	act.go             writes the status, and carries out decisions
 //
-// Facts that a decision depends on:
+// The following files gather the facts that decisions depend on:
 //
-//	gather.go          gathers the facts, and decides
-//	target.go          the workload
-//	nodes.go           the nodes that a DaemonSet is restarted without
-//	pods.go            how long the new pods took to become ready
-//	pod_ages.go        how old the pods are
-//	order.go           the ScheduledRestarts that come first, and whom a change of these matters to
-//	configs.go         the content of ConfigMaps and Secrets, by hashes, and to whom it matters
-//	config_reader.go   the content that a decision depends on
+//	gather.go          gathers the facts, and makes the decision
+//	target.go          reads the workload
+//	nodes.go           excludes NotReady nodes from DaemonSets
+//	pods.go            the startup times of new pods
+//	pod_ages.go        the ages of pods
+//	order.go           reads predecessors, and enqueues followers (spec.after)
+//	configs.go         hashes of ConfigMaps and Secrets, and the dependent ScheduledRestarts
+//	config_reader.go   reads the ConfigMaps and Secrets that a target uses
 //	config_watches.go      the optional watches of ConfigMaps and Secrets
 //
-// Acts:
+// The following files carry out and report decisions:
 //
-//	send.go            sends a tick, if the API server still has the spec that was decided about
-//	evictions.go       looks at the pods of a restart that evicts them, and evicts them
-//	eviction_attempts.go   remembers evictions that were tried
-//	claims.go          ticks that are claimed before they are due
-//	slot.go            when a slot of the budget is released
-//	defaults.go        writes the default schedule into specs that name no trigger
-//	refusals.go        how often a status is tried that is refused, and why a tick could not be sent
-//	miss_limiter.go    how many missed ticks of a namespace are reported at once
+//	send.go            sends a tick if the spec on the API server has not changed since the decision
+//	evictions.go       reads the pods of a restart by eviction, and evicts them
+//	eviction_attempts.go   remembers eviction attempts
+//	claims.go          tracks ticks that are claimed before they are due
+//	slot.go            assigns and releases slots of the restart budget
+//	defaults.go        writes the default schedule into specs without a trigger
+//	refusals.go        limits retries of rejected writes, and remembers why sending a tick failed
+//	miss_limiter.go    limits the rate at which missed ticks of a namespace are reported
 //	report.go          reports ticks by events, metrics and the log
-//	metrics.go         its metrics
+//	metrics.go         the metrics of the controller
 //	eviction_metrics.go    the metrics of evictions
-//	storms.go          the metric of changes that keep coming
-//	overdue.go         the metric of schedules that are overdue
-//	schedule_gauge.go  the metric of schedules by their status
+//	storms.go          the metric of ConfigMaps and Secrets that keep changing
+//	overdue.go         the metric of overdue schedules
+//	schedule_gauge.go  the metric of schedules by the reason of their condition Ready
 //
-// The package forecast plays the coming time through the same decisions and the same budget. The
-// package evict chooses the pods that are evicted next, the package scale reads targets of
-// which only the scale subresource is known, and the package query asks the queries of the
-// manager's operator.
+// The package forecast simulates future restarts with the same decisions and the same budget. The
+// package evict chooses the pods to evict next. The package scale reads targets of arbitrary kinds
+// through their scale subresource. The package query runs the administrator's Prometheus queries.
 //
-// internal/kube/wakeup wakes the controller when something is due. The reasons of conditions,
-// ticks and events are constants of api/v1.
+// The package internal/kube/wakeup wakes the controller when a decision is due. The constants for
+// the reasons of conditions, ticks and events are in api/v1.
 package restart

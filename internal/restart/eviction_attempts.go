@@ -12,22 +12,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// evictionAttempts remembers the attempts to evict pods for the restart in progress of each ScheduledRestart.
+// evictionAttempts tracks each ScheduledRestart's attempts to evict pods for its restart in
+// progress.
 type evictionAttempts struct{ memories *memories }
 
-// attemptsFor has the attempts for one tick.
+// attemptsFor holds the eviction attempts for a tick.
 type attemptsFor struct {
 	tickOf
 	attempts decision.Attempts
 }
 
-// of returns the attempts for the restart in progress.
+// of returns the eviction attempts for the restart in progress.
 func (e *evictionAttempts) of(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (attempts decision.Attempts) {
 	e.memories.with(key, func(m *memory) { attempts = m.currentAttempts(restart) })
 	return attempts
 }
 
-// note updates the attempts for the restart in progress. Without a restart in progress there are none.
+// note calls change to update the eviction attempts for the restart in progress. Without a restart
+// in progress it does nothing.
 func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, change func(*decision.Attempts)) {
 	if restart.Status.Active == nil {
 		return
@@ -39,8 +41,8 @@ func (e *evictionAttempts) note(key types.NamespacedName, restart *tidekeeperv1.
 	})
 }
 
-// currentAttempts returns the attempts for the restart in progress, and drops the attempts of earlier
-// restarts.
+// currentAttempts returns the eviction attempts for the restart in progress, and drops the attempts
+// for earlier restarts.
 func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decision.Attempts {
 	if m.attempts != nil && m.attempts.isInProgress(restart) {
 		return m.attempts.attempts
@@ -49,8 +51,8 @@ func (m *memory) currentAttempts(restart *tidekeeperv1.ScheduledRestart) decisio
 	return decision.Attempts{}
 }
 
-// longestRefused returns the longest time for which the evictions of any restart in progress have been
-// refused without a success in between; 0 if no restart is affected.
+// longestRefused returns the longest time for which all evictions of a restart in progress have
+// been rejected. It is 0 if no restart is affected.
 func (e *evictionAttempts) longestRefused(now time.Time) (longest time.Duration) {
 	e.memories.each(func(_ types.NamespacedName, m *memory) {
 		if m.attempts != nil && m.attempts.attempts.Refusal != "" {

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// How long evictions have been refused is that of the restart in progress for which they have been
-// for longest: neither that of one that has ended, nor of one of which a pod was evicted since.
+// TestLongestRefused checks that longestRefused considers only restarts in progress, and ignores
+// restarts that have evicted a pod since the rejection.
 func TestLongestRefused(t *testing.T) {
 	now := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
 	e := &evictionAttempts{newMemories()}

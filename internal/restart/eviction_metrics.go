@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a request to evict a pod, as a label.
+// Values of the eviction counter's label "result".
 const (
 	evictionAccepted = "Accepted"
 	evictionRefused  = "Refused"
@@ -15,14 +15,14 @@ const (
 	evictionError    = "Error"
 )
 
-// evictionMetrics are the metrics of restarts that evict pods.
+// evictionMetrics holds the metrics of restarts that evict pods.
 type evictionMetrics struct {
 	results *prometheus.CounterVec
 	refused prometheus.GaugeFunc
 }
 
-// newEvictionMetrics returns the metrics. The function refused returns the number of seconds for which
-// evictions have been refused.
+// newEvictionMetrics returns the metrics. refused must return the number of seconds for which
+// evictions have been rejected.
 func newEvictionMetrics(refused func() float64) *evictionMetrics {
 	m := &evictionMetrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,7 +34,7 @@ func newEvictionMetrics(refused func() float64) *evictionMetrics {
 			Help: "For how long the evictions of a restart in progress have been refused one after the other: the longest of all restarts, 0 if none is refused.",
 		}, refused),
 	}
-	// Without an initial 0, rate() would not show the first eviction of a series.
+	// Initialize all series to 0. Otherwise rate() would not show the first eviction of a series.
 	for _, result := range []string{evictionAccepted, evictionRefused, evictionGone, evictionError} {
 		m.results.WithLabelValues(result)
 	}

@@ -30,12 +30,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// evictTimeout limits each eviction request: while the API server has not observed a PodDisruptionBudget yet,
-// client-go would retry for longer.
+// evictTimeout is the time limit of an eviction request. Without it, client-go would retry longer
+// while the API server has not observed a PodDisruptionBudget yet.
 const evictTimeout = 5 * time.Second
 
-// look reads the pods of a workload from the API server. With pods from a cache that lags, more pods could be
-// evicted than may be unavailable.
+// look reads the pods of a workload from the API server. With pods from a stale cache, more pods
+// could be evicted than may be unavailable.
 func (r *podReader) look(ctx context.Context, namespace string, t *workload.State) (*decision.Pods, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -54,7 +54,8 @@ func (r *podReader) look(ctx context.Context, namespace string, t *workload.Stat
 			if !pods.IsActive(pod) || leftOut[pod.Spec.NodeName] != nil {
 				continue
 			}
-			// For workloads of other kinds, only the selector identifies their pods.
+			// For a target that is read through its scale subresource, the selector alone
+			// identifies the pods.
 			if kind, name := pods.Workload(pod); !t.Scaled && (kind != t.Kind || name != t.Name) {
 				continue
 			}
@@ -72,7 +73,7 @@ func (r *podReader) look(ctx context.Context, namespace string, t *workload.Stat
 	return found, err
 }
 
-// evictor evicts pods.
+// evictor evicts the pods that a decision lists.
 type evictor struct {
 	client    client.Client
 	apiReader client.Reader
@@ -82,9 +83,9 @@ type evictor struct {
 	enqueue   func([]types.NamespacedName)
 }
 
-// evict evicts pods through the API server, which enforces PodDisruptionBudgets. It stops at the first
-// eviction that is refused. written is set if the status was written just now, which shows that no other
-// leader has ended the restart.
+// evict evicts pods through the API server, which enforces PodDisruptionBudgets. It stops at the
+// first rejected eviction. written is true if the status was just written, which proves that no
+// other leader has ended the restart.
 func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, next []evict.Pod, written bool) error {
 	if !written {
 		if err := e.recheckVersion(ctx, key, restart); err != nil {
@@ -113,7 +114,8 @@ func (e *evictor) evict(ctx context.Context, key types.NamespacedName, restart *
 	return nil
 }
 
-// evictPod evicts a pod by its UID. It returns the reason if the eviction is refused, and "" otherwise.
+// evictPod evicts a pod, identified by its UID. If the eviction is rejected, it returns the reason
+// as refusal.
 func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod) (refusal string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
@@ -126,7 +128,8 @@ func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod)
 		e.metrics.count(evictionAccepted)
 		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// The pod is gone or was replaced by another pod of the same name: the next look shows the change.
+		// The pod was deleted, or another pod now has its name. The next read of the pods shows the
+		// change.
 		e.metrics.count(evictionGone)
 		return "", nil
 	}
@@ -138,8 +141,8 @@ func (e *evictor) evictPod(ctx context.Context, namespace string, pod evict.Pod)
 	return "", fmt.Errorf("evict pod %s: %w", pod.Name, err)
 }
 
-// refusalOf returns the reason for which an eviction is refused until something changes, or "" for any other
-// error.
+// refusalOf returns the reason if the API server rejected an eviction and will reject it until a
+// pod or budget changes. It returns "" for any other error.
 func refusalOf(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -152,15 +155,16 @@ func refusalOf(err error) string {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest:
 		return status.Status().Message
 	case metav1.StatusReasonUnknown:
-		// This is the response for a pod with several PodDisruptionBudgets.
+		// The API server returns this error if several PodDisruptionBudgets select the pod.
 		return status.Status().Message
 	default:
 		return ""
 	}
 }
 
-// recheckVersion returns a conflict if the ScheduledRestart has changed since the decision. Otherwise a
-// process that has lost the leader election could evict pods for a restart that has ended.
+// recheckVersion returns a conflict if the ScheduledRestart has changed since the decision.
+// Otherwise a process that has lost the leader election could evict pods for a restart that has
+// already ended.
 func (e *evictor) recheckVersion(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))

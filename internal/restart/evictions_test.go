@@ -26,7 +26,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// evictionServer answers evictions, and has one ScheduledRestart of the given version.
+// evictionServer is an API server that accepts evictions, and has a single ScheduledRestart with
+// the given resourceVersion.
 type evictionServer struct {
 	version   string
 	evictions []policyv1.Eviction
@@ -52,8 +53,9 @@ func (s *evictionServer) ServeHTTP(w http.ResponseWriter, request *http.Request)
 	}
 }
 
-// A pod is evicted by its UID, and only for the version of the ScheduledRestart for which that
-// was decided: either another leader or a user may have ended the restart since.
+// TestWhatIsEvicted checks that a pod is evicted by its UID, and only if the ScheduledRestart still
+// has the resourceVersion on which the decision was based, since a user or another leader may have
+// ended the restart.
 func TestWhatIsEvicted(t *testing.T) {
 	now := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
 	scheme := runtime.NewScheme()

@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// gatherer reads the facts that a decision depends on.
+// gatherer reads the facts that a decision about a ScheduledRestart depends on, from the cache or
+// the API server.
 type gatherer struct {
 	client  client.Reader
 	clock   clock.PassiveClock
@@ -27,7 +28,7 @@ type gatherer struct {
 	freezes *freeze.Reader
 	order   *order.Graph
 	configs *configReader
-	// queries is nil if the administrator has configured no queries.
+	// queries evaluates the administrator's Prometheus queries; nil if no queries are configured.
 	queries   *query.Evaluator
 	memories  *memories
 	claims    *claims
@@ -36,11 +37,13 @@ type gatherer struct {
 	slots     *slots
 	overdue   *overdue
 	storms    *storms
-	// changeSettle is the time without changes after which the content that pods use counts as settled.
+	// changeSettle is the time without changes after which the ConfigMaps and Secrets that pods use
+	// count as settled.
 	changeSettle time.Duration
 }
 
-// decide reads facts as the decision needs them, and returns the decision and its target.
+// decide makes a decision, reads the fact that it needs, and repeats this until no fact is missing.
+// It returns the decision and its target.
 func (g *gatherer) decide(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, leadingSince time.Time) (decision.Output, *target, error) {
 	in := decision.Input{
 		Restart:       restart,

@@ -35,7 +35,8 @@ func TestAbsenceOf(t *testing.T) {
 		return p
 	}
 	before, after := started.Add(-time.Hour), started.Add(time.Minute)
-	// usual is what the DaemonSet controller adds to every pod, all is what many pods have.
+	// usual is the toleration that the DaemonSet controller adds to every pod. all is a toleration
+	// of every taint.
 	usual := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
 	for _, tt := range []struct {
@@ -59,8 +60,8 @@ func TestAbsenceOf(t *testing.T) {
 	}
 }
 
-// sentLate has a Deployment that is restarted while its ReplicaSets are listed, or was rolled
-// back before.
+// sentLate is a reader for a Deployment to which the tick is sent while its ReplicaSets are listed.
+// If undone is set, the Deployment was rolled back before.
 type sentLate struct {
 	client.Reader
 	deployment *appsv1.Deployment
@@ -84,7 +85,8 @@ func (s *sentLate) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
-// A tick that the leader before sent after the target was read is under way, not reverted.
+// TestSentWhileRevisionsAreRead checks that a tick that the previous leader sent after the target
+// was read counts as in progress, and not as rolled back.
 func TestSentWhileRevisionsAreRead(t *testing.T) {
 	tick := time.Date(2026, 1, 31, 3, 0, 0, 0, time.UTC)
 	for name, undone := range map[string]bool{"sent meanwhile": false, "rolled back": true} {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// memory is the in-memory state of a ScheduledRestart, beside its status. Each field belongs to the type in
-// whose file it is declared.
+// memory is the in-memory state of a ScheduledRestart, in addition to its status. Each field is
+// used by a single type, and is declared with that type's file.
 type memory struct {
 	sent        *sentTick
 	claim       *claim
@@ -24,18 +24,19 @@ type memory struct {
 	defaults    *refusedDefault
 	config      *configUse
 	storm       *decision.Source
-	// reason is the reason of the condition Ready, and overdue is the time at which the ScheduledRestart
-	// becomes overdue.
+	// reason is the reason of the condition Ready. overdue is the time at which the
+	// ScheduledRestart becomes overdue.
 	reason  string
 	overdue due
 	// missTurn is the time at which missed ticks may be reported; zero if they need not wait.
 	missTurn time.Time
-	// reportedRequest is the invalid request that an event was recorded for.
+	// reportedRequest is the last invalid restart request that was reported by an event.
 	reportedRequest string
 }
 
-// memories has the memory of each ScheduledRestart. Its methods alone take its lock; the functions that they
-// call may take the lock of another type, and must not call memories again.
+// memories maps each ScheduledRestart to its in-memory state. Only the methods of memories take its
+// lock. The functions that they call while holding it may take the lock of another type, but must
+// not call memories again.
 type memories struct {
 	mu       sync.Mutex
 	all      map[types.NamespacedName]*memory
@@ -44,16 +45,16 @@ type memories struct {
 
 func newMemories() *memories { return &memories{all: map[types.NamespacedName]*memory{}} }
 
-// onForget has a function called with each memory that is dropped, for a type that counts or finds memories
-// otherwise.
+// onForget registers a function that is called with each memory that is dropped. Types that keep
+// counts or indexes of memories use it to update them.
 func (m *memories) onForget(cleanup func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cleanups = append(m.cleanups, cleanup)
 }
 
-// with calls do with the memory of a ScheduledRestart, under the lock. A memory that is empty afterwards is
-// dropped.
+// with calls do with the memory of a ScheduledRestart, while holding the lock. It drops a memory
+// that is empty afterwards.
 func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +69,7 @@ func (m *memories) with(key types.NamespacedName, do func(*memory)) {
 	m.all[key] = of
 }
 
-// each calls do with every memory, under the lock.
+// each calls do with every ScheduledRestart and its memory, while holding the lock.
 func (m *memories) each(do func(types.NamespacedName, *memory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +78,7 @@ func (m *memories) each(do func(types.NamespacedName, *memory)) {
 	}
 }
 
-// forget drops the memory of a ScheduledRestart that was deleted.
+// forget drops the memory of a deleted ScheduledRestart.
 func (m *memories) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,32 +92,34 @@ func (m *memories) forget(key types.NamespacedName) {
 	}
 }
 
-// tickOf identifies a tick of a ScheduledRestart by UID, because another object may have had the same name.
+// tickOf identifies a tick of a ScheduledRestart. It includes the UID, because an earlier object
+// may have had the same name.
 type tickOf struct {
 	uid  types.UID
 	tick time.Time
 }
 
-// tickInProgress returns the tick of the restart in progress.
+// tickInProgress returns the tick of the restart in progress. Its time is zero if no restart is in
+// progress.
 func tickInProgress(restart *tidekeeperv1.ScheduledRestart) tickOf {
 	return tickOf{restart.UID, restart.Status.Active.ScheduledTime.Time}
 }
 
-// isInProgress reports whether the restart in progress is for the tick.
+// isInProgress reports whether t is the tick of the restart in progress.
 func (t tickOf) isInProgress(restart *tidekeeperv1.ScheduledRestart) bool {
 	active := restart.Status.Active
 	return active != nil && t.uid == restart.UID && t.tick.Equal(active.ScheduledTime.Time)
 }
 
-// sentTick is the last tick that this process sent.
+// sentTick is the last tick that this process sent to a ScheduledRestart's target.
 type sentTick struct{ tickOf }
 
-// rememberSent records that a tick was sent.
+// rememberSent records that this process sent a tick to its target.
 func (m *memories) rememberSent(key types.NamespacedName, uid types.UID, tick time.Time) {
 	m.with(key, func(of *memory) { of.sent = &sentTick{tickOf{uid, tick}} })
 }
 
-// lastSent returns the last tick that this process sent, or the zero time.
+// lastSent returns the last tick that this process sent to the target; zero if it sent no tick.
 func (m *memories) lastSent(key types.NamespacedName, uid types.UID) (tick time.Time) {
 	m.with(key, func(of *memory) {
 		if of.sent != nil && of.sent.uid == uid {

@@ -24,8 +24,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// mapsIn finds all maps in a value, however deep, whose keys are ScheduledRestarts, and returns
-// for each type that has some whether one of them has the key of these tests.
+// mapsIn searches a value recursively for maps that are keyed by ScheduledRestart. For each type
+// that contains such a map, it stores in found whether the map contains testKey.
 func mapsIn(v reflect.Value, owner string, found map[string]bool, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -56,8 +56,8 @@ func mapsIn(v reflect.Value, owner string, found map[string]bool, seen map[uintp
 	}
 }
 
-// Nothing is remembered of a ScheduledRestart that was deleted, wherever something was: a new map
-// has to be filled here, and emptied by forget.
+// TestForget checks that forget drops all state of a deleted ScheduledRestart. It fails if a new
+// map or field is not filled by this test and dropped by forget.
 func TestForget(t *testing.T) {
 	b := newBench(t, nil)
 	if err := b.reconcile(t, time.Second); err != nil {
@@ -106,7 +106,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// The lock of a type is taken by its own methods only.
+// TestLocksAreOfTheirOwners checks that each lock is taken only by methods of the type that
+// contains it.
 func TestLocksAreOfTheirOwners(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -142,8 +143,8 @@ func TestLocksAreOfTheirOwners(t *testing.T) {
 	}
 }
 
-// Types with locks of their own remember something of the same ScheduledRestarts at the same time: none waits
-// for another forever, and nothing is left when all are forgotten.
+// TestRememberTogether checks that types with their own locks can concurrently store and drop state
+// of the same ScheduledRestarts without a deadlock, and that no state is left over.
 func TestRememberTogether(t *testing.T) {
 	m := newMemories()
 	held, used := newClaims(100, m), newConfigs(m, 0, func([]types.NamespacedName) {})

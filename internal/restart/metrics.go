@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// metrics are the metrics of the controller.
+// metrics holds the collectors of the controller's metrics.
 type metrics struct {
 	ticks     *prometheus.CounterVec
 	lateness  prometheus.Histogram
@@ -33,7 +33,8 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	return err
 }
 
-// newMetrics registers the metrics of a budget and of memories.
+// newMetrics registers the controller's metrics, some of which read the state of the budget and the
+// memories.
 func newMetrics(registry prometheus.Registerer, b *budget.Budget, memories *memories, c clock.PassiveClock) (*metrics, error) {
 	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
 		return prometheus.HistogramOpts{
@@ -60,7 +61,7 @@ func newMetrics(registry prometheus.Registerer, b *budget.Budget, memories *memo
 	m.overdue, m.storms = &overdue{c, memories}, &storms{memories}
 	attempts := &evictionAttempts{memories}
 	m.evictions = newEvictionMetrics(func() float64 { return attempts.longestRefused(c.Now()).Seconds() })
-	// Without an initial 0, rate() would not show the first tick of a series.
+	// Initialize all series to 0. Otherwise rate() would not show the first tick of a series.
 	for _, trigger := range decision.Triggers {
 		for outcome, reasons := range decision.TickReasons {
 			for _, reason := range reasons {

@@ -14,20 +14,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// Limits for the reports of missed and skipped ticks of a namespace: each report costs a write and an event,
-// and users who may create ScheduledRestarts control how many there are and how often they tick. Deferred
-// ticks are reported later, together.
+// Limits for the reports of a namespace's missed and skipped ticks. Each report costs a write and
+// an event, and users who may create ScheduledRestarts control their number and frequency. When the
+// limit is exceeded, ticks are reported later, several at a time.
 const (
 	missesPerSecond = 5
 	missesBurst     = 100
 )
 
-// missLimiter limits how many missed and skipped ticks of a namespace are reported.
+// missLimiter limits the rate at which each namespace's missed and skipped ticks are reported.
 type missLimiter struct {
 	memories *memories
 
 	mu sync.Mutex
-	// limiters has a limiter for each namespace.
+	// limiters maps each namespace to its rate limiter.
 	limiters map[string]*rate.Limiter
 }
 
@@ -35,8 +35,8 @@ func newMissLimiter(memories *memories) *missLimiter {
 	return &missLimiter{memories: memories, limiters: map[string]*rate.Limiter{}}
 }
 
-// turn returns the time at which a decision may be carried out; zero if immediately. Only decisions that do
-// nothing but report missed or skipped ticks have to wait.
+// turn returns the time at which a decision may be carried out; zero if immediately. Only decisions
+// that merely report missed or skipped ticks have to wait.
 func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now time.Time) (turn time.Time) {
 	limited := len(d.Records) > 0 && d.Status.Active == nil
 	for i := range d.Records {
@@ -57,7 +57,7 @@ func (l *missLimiter) turn(key types.NamespacedName, d *decision.Output, now tim
 	return turn
 }
 
-// limiter returns the limiter of a namespace.
+// limiter returns the rate limiter of a namespace, and creates it if necessary.
 func (l *missLimiter) limiter(namespace string, now time.Time) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *missLimiter) limiter(namespace string, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// dropIdle drops the limiters of namespaces that have been quiet, so that there are not
-// many more than have reported something recently. The caller holds the lock.
+// dropIdle drops the limiters of namespaces without recent reports, so that the number of limiters
+// stays bounded. The caller must hold the lock.
 func (l *missLimiter) dropIdle(now time.Time) {
 	for namespace, limiter := range l.limiters {
 		if limiter.TokensAt(now) >= missesBurst {

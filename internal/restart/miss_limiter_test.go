@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// If ten thousand schedules of one namespace miss a tick at once, all of them are reported one
-// after the other, and other namespaces are not held up.
+// TestMissLimiter checks that when ten thousand schedules of a namespace miss a tick at the same
+// time, all missed ticks are reported one after the other, and other namespaces do not wait.
 func TestMissLimiter(t *testing.T) {
 	limiter := newMissLimiter(newMemories())
 	missed := &decision.Output{Records: []tidekeeperv1.RestartRecord{{Trigger: tidekeeperv1.TriggerSchedule, Outcome: tidekeeperv1.OutcomeMissed}}}

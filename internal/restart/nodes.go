@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// excludeNodes removes the nodes that are not ready from the state of a DaemonSet-like workload. It excludes
-// none if the manager does not watch both nodes and pods.
+// excludeNodes excludes NotReady nodes from the state of a DaemonSet-like workload. It excludes no
+// nodes unless the manager watches both nodes and pods.
 func (r *targets) excludeNodes(ctx context.Context, t *target, state *workload.State, active *tidekeeperv1.ActiveRestart) error {
 	if t.kind.Exclude == nil {
 		return nil
@@ -36,8 +36,8 @@ func (r *targets) excludeNodes(ctx context.Context, t *target, state *workload.S
 	return t.kind.Exclude(t.object, state, absent)
 }
 
-// absent counts the nodes that are not ready and have a pod of the workload. It looks at pods only if the
-// cluster has such nodes.
+// absent counts the NotReady nodes that have a pod of the workload. It reads pods only if the
+// cluster has NotReady nodes.
 func (r *targets) absent(ctx context.Context, object client.Object, state *workload.State, active *tidekeeperv1.ActiveRestart) (workload.Absence, error) {
 	absent, err := notReady(ctx, r.cache)
 	if err != nil || len(absent) == 0 {
@@ -50,7 +50,7 @@ func (r *targets) absent(ctx context.Context, object client.Object, state *workl
 	return absenceOf(pods, absent, active), nil
 }
 
-// notReady returns the nodes that are not ready, by name.
+// notReady returns the NotReady nodes, keyed by name.
 func notReady(ctx context.Context, reader client.Reader) (map[string]*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := reader.List(ctx, nodes, client.MatchingFields{index.NodeNotReady: "true"}, client.UnsafeDisableDeepCopy); err != nil {
@@ -63,9 +63,10 @@ func notReady(ctx context.Context, reader client.Reader) (map[string]*corev1.Nod
 	return found, nil
 }
 
-// absenceOf counts the nodes that are not ready and have a pod of the workload.
+// absenceOf counts the NotReady nodes that have a pod of the workload.
 func absenceOf(pods []*corev1.Pod, notReady map[string]*corev1.Node, active *tidekeeperv1.ActiveRestart) workload.Absence {
-	// For each such node: whether the workload should have a pod there, and whether it has a new pod there.
+	// desired is true if the workload should have a pod on the node. isNew is true if one of its
+	// pods there was created since the restart started.
 	type found struct{ desired, isNew bool }
 	on := map[string]found{}
 	for _, pod := range pods {
@@ -91,8 +92,8 @@ func absenceOf(pods []*corev1.Pod, notReady map[string]*corev1.Node, active *tid
 	return absent
 }
 
-// tolerates reports whether the DaemonSet controller would create the pod on the node now. Pods of most
-// DaemonSets do not tolerate the NoSchedule taint of a node that is not ready.
+// tolerates reports whether the DaemonSet controller would currently create the pod on the node.
+// Most DaemonSets do not tolerate the NoSchedule taint of a NotReady node.
 func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
 	_, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute

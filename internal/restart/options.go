@@ -12,35 +12,36 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// Options are the settings of scheduled restarts.
+// Options configure the controller "scheduled-restart".
 type Options struct {
-	// Concurrency is the maximum number of ScheduledRestarts that are reconciled at
-	// the same time.
+	// Concurrency is the maximum number of ScheduledRestarts that are reconciled concurrently.
 	Concurrency int
-	// MaxConcurrent is the restart budget: the maximum number of restarts in progress. Other due restarts
-	// wait, and the restart with the earliest tick comes first.
+	// MaxConcurrent is the restart budget: the maximum number of restarts in progress that hold a
+	// slot. Other due restarts wait for a slot.
 	MaxConcurrent int
-	// NamespaceShare is the percentage of the budget, but at least one restart, that
-	// one namespace may use.
+	// NamespaceShare is the maximum percentage of the restart budget that one namespace may use. A
+	// namespace may always use at least one slot.
 	NamespaceShare int
-	// SlotAge is the maximum time for which a restart uses a slot of the budget. A restart that takes longer
-	// is followed until it completes, but other restarts may start beside it, so that restarts that never
-	// complete cannot use up the budget. Raise it if restarts take longer and must not overlap; a tick with a
-	// shorter startingDeadlineSeconds can then be missed.
+	// SlotAge is the maximum time for which a restart holds a slot of the budget. A restart that
+	// takes longer is still followed until it completes, but other restarts may start in parallel,
+	// so that restarts that never complete cannot exhaust the budget. Raise it if restarts take
+	// longer and must not overlap; a tick with a shorter startingDeadlineSeconds can then be
+	// missed.
 	SlotAge time.Duration
-	// ChangeSettle is the time for which the content of the ConfigMaps and Secrets that pods use must not
-	// have changed before a restart for the change starts, so that a burst of edits leads to a single
+	// ChangeSettle is the time for which the ConfigMaps and Secrets that pods use must remain
+	// unchanged before a restart for the change starts, so that a burst of edits leads to a single
 	// restart.
 	ChangeSettle time.Duration
-	// Queries is the file that names a Prometheus and its queries. Any result of a query keeps restarts from
-	// starting. With "" there are no queries.
+	// Queries is the path of the file that configures a Prometheus server and its queries. While a
+	// query returns results, it keeps restarts from starting. "" means no queries.
 	Queries string
 }
 
-// published lists the settings that determine when restarts start. The manager publishes them for forecasts.
+// published lists the flags that determine when restarts start. The manager publishes their values,
+// so that forecasts can use them.
 var published = []string{budget.FlagMaxConcurrent, budget.FlagNamespaceShare, budget.FlagSlotAge}
 
-// group declares the options.
+// group declares the command-line options.
 func (o *Options) group() *options.Group {
 	g := options.NewGroup("scheduled restarts")
 	g.Int(&o.Concurrency, "restart-concurrency", 64, options.Between(1, 1024),
@@ -58,7 +59,8 @@ func (o *Options) group() *options.Group {
 	return g
 }
 
-// checkQueries reads the file of queries at startup, so that the manager does not start with a mistake in it.
+// checkQueries reads the query file at startup, so that the manager does not start with an invalid
+// file.
 func checkQueries(file string) error {
 	if file == "" {
 		return nil

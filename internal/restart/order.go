@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// readOrder sets the order in the input: it reads the predecessors of a ScheduledRestart, and takes the cycle
-// from the graph.
+// readOrder sets the order of the ScheduledRestart (spec.after) in the input. It reads the
+// predecessors, and looks up a cycle in the graph.
 func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	in.Cycle = g.order.Cycle(client.ObjectKeyFromObject(in.Restart))
 	err := in.ReadAfter(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		other := &tidekeeperv1.ScheduledRestart{}
-		// The objects are not modified, so no deep copy is needed.
+		// No deep copy is needed, because the objects are not modified.
 		err := g.client.Get(ctx, client.ObjectKey{Namespace: in.Restart.Namespace, Name: name}, other, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !other.DeletionTimestamp.IsZero() {
 			return nil, nil
@@ -44,9 +44,10 @@ func (g *gatherer) readOrder(ctx context.Context, in *decision.Input) error {
 	return g.readChanges(ctx, in)
 }
 
-// changesOrder passes the events that can matter to the followers of a ScheduledRestart: changes of the spec,
-// of the status, of the request, and of the reason of Ready, by which news of a cycle spreads. Other edits,
-// such as of a label, must not enqueue all followers, or a client could keep the workers busy with them.
+// changesOrder passes only events that can affect the followers of a ScheduledRestart: changes of
+// the spec, the status, the restart request, and the reason of the condition Ready, by which a
+// cycle is propagated. Other edits, for example of a label, must not enqueue all followers, or a
+// client could keep the workers busy with them.
 func changesOrder() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*tidekeeperv1.ScheduledRestart)
@@ -62,7 +63,7 @@ func changesOrder() predicate.Predicate {
 	}}
 }
 
-// reasonOf returns the reason of the condition Ready, "" if there is none.
+// reasonOf returns the reason of the condition Ready; "" without the condition.
 func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
 	if ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady); ready != nil {
 		return ready.Reason
@@ -70,8 +71,9 @@ func reasonOf(r *tidekeeperv1.ScheduledRestart) string {
 	return ""
 }
 
-// follow enqueues a ScheduledRestart at each of its events, and its followers at some. It updates the graph
-// before it adds the requests, so that the decisions know about the event.
+// follow returns a handler that enqueues a ScheduledRestart for each of its events, and enqueues
+// its followers for events that can affect them. The handler updates the graph before it adds the
+// requests, so that the decisions take the event into account.
 func follow(graph *order.Graph) handler.Funcs {
 	matters := changesOrder()
 	set := func(object client.Object) {

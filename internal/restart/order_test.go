@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/order"
 )
 
-// Of what comes first, only that has the others decided again which their decisions read.
+// TestWhatChangesTheOrder checks that the followers of a ScheduledRestart are enqueued only for
+// changes that their decisions depend on.
 func TestWhatChangesTheOrder(t *testing.T) {
 	noon := metav1.NewTime(time.Date(2026, time.June, 10, 12, 0, 0, 0, time.UTC))
 	for _, tt := range []struct {
@@ -65,12 +66,13 @@ func TestWhatChangesTheOrder(t *testing.T) {
 	}
 }
 
-// orderReader has ScheduledRestarts of which each comes after the next, and counts how often one
-// is read, and copied.
+// orderReader is a client for a chain of 100 ScheduledRestarts, each of which has the next as its
+// predecessor. It counts reads and deep copies.
 type orderReader struct {
 	client.Client
 	reads, copies int
-	// around says that the last one comes after the first.
+	// around closes the chain to a cycle: the last ScheduledRestart has the first as its
+	// predecessor.
 	around bool
 }
 
@@ -92,7 +94,7 @@ func (o *orderReader) Get(_ context.Context, key client.ObjectKey, object client
 	return nil
 }
 
-// restart returns a ScheduledRestart that is not counted as read.
+// restart returns the ScheduledRestart with the given name without counting the read.
 func (o *orderReader) restart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	restart, uncounted := &tidekeeperv1.ScheduledRestart{}, &orderReader{around: o.around}
@@ -102,8 +104,8 @@ func (o *orderReader) restart(t *testing.T, name string) *tidekeeperv1.Scheduled
 	return restart
 }
 
-// Of an order, a decision reads what comes first, without copies, and nothing else: however long the
-// order is, and whether it comes around.
+// TestReadsOfAnOrder checks that a decision reads only the direct predecessors and makes no deep
+// copies, regardless of the length of the chain and of cycles.
 func TestReadsOfAnOrder(t *testing.T) {
 	for _, around := range []bool{false, true} {
 		reader, graph := &orderReader{around: around}, &order.Graph{}
@@ -124,7 +126,7 @@ func TestReadsOfAnOrder(t *testing.T) {
 	}
 }
 
-// queuedRequests is a queue that keeps what is added.
+// queuedRequests is a work queue that records the requests that are added to it.
 type queuedRequests struct {
 	queue
 	names []string
@@ -132,8 +134,8 @@ type queuedRequests struct {
 
 func (q *queuedRequests) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
 
-// An event has its ScheduledRestart reconciled, and those that come after it if their order may have
-// changed. Nothing is read for that.
+// TestWhoFollows checks that an event enqueues its ScheduledRestart, and also enqueues the
+// followers if their order may have changed. Neither must require a read.
 func TestWhoFollows(t *testing.T) {
 	graph := &order.Graph{}
 	on := follow(graph)

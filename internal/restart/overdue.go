@@ -20,23 +20,24 @@ const overdueHelp = "ScheduledRestarts that have not succeeded for two of their 
 
 var overdueDesc = prometheus.NewDesc("tidekeeper_restart_overdue", overdueHelp, []string{"namespace"}, nil)
 
-// overdue counts the ScheduledRestarts that are overdue. It computes in advance when each becomes overdue, so
-// that the count rises even if no further event arrives.
+// overdue counts the ScheduledRestarts that are overdue. It determines in advance when each of them
+// becomes overdue, so that the count increases even if no further event arrives.
 type overdue struct {
 	clock    clock.PassiveClock
 	memories *memories
 }
 
-// due is the time at which a ScheduledRestart becomes overdue.
+// due caches the time at which a ScheduledRestart becomes overdue.
 type due struct {
-	// generation, first and age are the values from which at was computed.
+	// generation, first and age are the values from which "at" was last computed.
 	generation int64
 	first, age time.Time
-	// at is the time at which the schedule becomes overdue; zero means never.
+	// at is the time at which the ScheduledRestart becomes overdue; zero means never.
 	at time.Time
 }
 
-// observe records the time at which a ScheduledRestart becomes overdue under the decided status.
+// observe computes and stores the time at which a ScheduledRestart becomes overdue, given the
+// status that a decision resulted in.
 func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	if in.Invalid != nil || restart.Spec.Suspend || in.Orphaned() {
 		o.memories.with(key, func(m *memory) { m.overdue = due{} })
@@ -44,7 +45,7 @@ func (o *overdue) observe(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	}
 	first := decision.FirstUnserved(&restart.Spec, status, in.InWindows())
 	var age time.Time
-	// Restarts for pod age and for changes have no deadline.
+	// Restarts for pod age and for changes of ConfigMaps and Secrets have no starting deadline.
 	for _, next := range []*metav1.Time{status.NextAgeTime, status.NextChangeTime} {
 		if next != nil && (age.IsZero() || next.Time.Before(age)) {
 			age = next.Time

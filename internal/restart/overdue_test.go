@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// A schedule is overdue when the second tick that should have restarted something,
-// and the time that a restart may take, have gone by.
+// TestOverdue checks that a schedule is overdue if neither of two consecutive ticks has restarted
+// the target by the time at which the second restart should be complete.
 func TestOverdue(t *testing.T) {
 	day := func(n int) metav1.Time { return metav1.Time{Time: time.Date(2026, 3, n, 3, 0, 0, 0, time.UTC)} }
 	at := func(n int) *metav1.Time { d := day(n); return &d }
@@ -41,7 +41,8 @@ func TestOverdue(t *testing.T) {
 		status  tidekeeperv1.ScheduledRestartStatus
 		suspend bool
 		limit   int32
-		// want is the day whose tick makes it overdue; 0 if none does.
+		// want is the day of the month of the tick with which the schedule becomes overdue; 0 if it
+		// never becomes overdue.
 		want int
 	}{
 		{name: "new", status: tidekeeperv1.ScheduledRestartStatus{NextScheduleTime: at(5)}, want: 6},
@@ -84,7 +85,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// A scrape has a row for each of twenty namespaces, and one for the rest.
+// TestOverdueRows checks that the metric has a series for each of twenty namespaces, and one series
+// for the sum of the other namespaces.
 func TestOverdueRows(t *testing.T) {
 	o := &overdue{memories: newMemories()}
 	now := time.Unix(1_000_000, 0)
@@ -96,7 +98,7 @@ func TestOverdueRows(t *testing.T) {
 	}
 	o.memories.all[types.NamespacedName{Namespace: "well", Name: "web"}] = &memory{overdue: due{at: now.Add(time.Second)}}
 	o.memories.all[types.NamespacedName{Namespace: "never", Name: "web"}] = &memory{overdue: due{}}
-	want := map[string]float64{"": 15} // 1 + 2 + 3 + 4 + 5
+	want := map[string]float64{"": 15} // the sum of the five smallest counts: 1 + 2 + 3 + 4 + 5
 	for n := 5; n < 25; n++ {
 		want[fmt.Sprintf("ns-%02d", n)] = float64(n + 1)
 	}

@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// ages returns the ages of the pods of a workload according to the cache. Many workers may ask at the same
-// time, when a common window opens, so it reads compact records and builds no Pods.
+// ages returns the ages of a workload's pods according to the cache. It reads compact records
+// instead of Pods, since many workers may call it when a window opens that many ScheduledRestarts
+// share.
 func (r *podReader) ages(namespace string, t *workload.State) (*decision.PodAges, error) {
 	if !r.pods.Watched() {
 		return &decision.PodAges{Unwatched: true}, nil
@@ -30,7 +31,7 @@ func (r *podReader) ages(namespace string, t *workload.State) (*decision.PodAges
 	return &decision.PodAges{Oldest: oldest}, nil
 }
 
-// podsOf returns the query for the pods of a workload in the cache.
+// podsOf returns the cache query for the pods of a workload.
 func podsOf(namespace string, t *workload.State) podcache.Workload {
 	of := podcache.Workload{Namespace: namespace, Kind: t.Kind, Name: t.Name}
 	if t.PerNode {
@@ -39,7 +40,7 @@ func podsOf(namespace string, t *workload.State) podcache.Workload {
 	return of
 }
 
-// liveAges returns the ages of the pods of a workload according to the API server.
+// liveAges returns the ages of a workload's pods according to the API server.
 func (r *podReader) liveAges(ctx context.Context, namespace string, t *workload.State) (*decision.PodAges, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
@@ -47,7 +48,7 @@ func (r *podReader) liveAges(ctx context.Context, namespace string, t *workload.
 	return ages, r.eachPage(ctx, namespace, t, func(page []corev1.Pod) { addAges(ages, page, t) })
 }
 
-// addAges adds the pods of the list that belong to the workload.
+// addAges adds the ages of the listed pods that belong to the workload.
 func addAges(ages *decision.PodAges, list []corev1.Pod, t *workload.State) {
 	for i := range list {
 		pod := &list[i]
@@ -60,7 +61,8 @@ func addAges(ages *decision.PodAges, list []corev1.Pod, t *workload.State) {
 	}
 }
 
-// eachPage reads the pods that match the selector of a workload from the API server, page by page.
+// eachPage lists the pods that match the workload's selector from the API server, and calls do with
+// each page.
 func (r *podReader) eachPage(ctx context.Context, namespace string, t *workload.State, do func([]corev1.Pod)) error {
 	selector, err := metav1.LabelSelectorAsSelector(t.Selector)
 	if err != nil {

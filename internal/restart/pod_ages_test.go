@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Where nothing watches pods, that is said: no pod seems to be young.
+// TestPodAgesWithoutPods checks that the ages are reported as unknown if no controller watches
+// pods.
 func TestPodAgesWithoutPods(t *testing.T) {
 	r := &podReader{pods: &podcache.Workloads{}}
 	if ages, err := r.ages("shop", &workload.State{Kind: "Deployment", Name: "web"}); err != nil || !ages.Unwatched {
@@ -18,7 +19,8 @@ func TestPodAgesWithoutPods(t *testing.T) {
 	}
 }
 
-// A DaemonSet that was deleted and made again has no pods of the first one.
+// TestPodsOfADaemonSetAreItsOwn checks that a DaemonSet that was deleted and created again does not
+// own the pods of the deleted DaemonSet.
 func TestPodsOfADaemonSetAreItsOwn(t *testing.T) {
 	for perNode, uid := range map[bool]string{true: "1", false: ""} {
 		if of := podsOf("shop", &workload.State{Kind: "DaemonSet", Name: "log", UID: "1", PerNode: perNode}); string(of.UID) != uid {

@@ -21,21 +21,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Limits for reading whole pods from the API server. The reads only serve a statistic.
+// Limits for reading complete pods from the API server, which serves only a statistic.
 const (
 	podsPage    = 250
 	podsTimeout = 10 * time.Second
 )
 
-// podReader reads the pods of workloads.
+// podReader reads the pods of target workloads, from the cache or the API server.
 type podReader struct {
 	apiReader, cache client.Reader
-	// pods reads pods from the cache.
+	// pods provides compact records of pods from the cache.
 	pods *podcache.Workloads
 }
 
-// startups returns how long the new pods of a restart took to become ready. Errors are logged and do not fail
-// the restart.
+// startups returns the startup times of a restart's new pods. Errors are logged and do not fail the
+// restart.
 func (r *podReader) startups(ctx context.Context, namespace string, kind *workload.Kind, t *workload.State) []time.Duration {
 	if !kind.MarksPods {
 		// The new pods cannot be distinguished from the old pods.
@@ -51,9 +51,9 @@ func (r *podReader) startups(ctx context.Context, namespace string, kind *worklo
 	return took
 }
 
-// listStartups returns how long the pods of the last restart took to become ready. Only pods that are ready
-// and not being deleted count. It returns none if no controller watches pods, as pods are not watched for
-// this alone.
+// listStartups returns the startup times of the pods that the last restart created. It considers
+// only pods that are ready and not being deleted. If no controller watches pods, it returns none,
+// as pods are not watched for this statistic alone.
 func (r *podReader) listStartups(ctx context.Context, namespace string, t *workload.State) ([]time.Duration, error) {
 	key := index.RestartKey(t.Kind, t.Name, t.RestartedAt)
 	cached := &corev1.PodList{}
@@ -69,7 +69,7 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 		return took, nil
 	}
 
-	// The workload may report all pods as ready before the cache of pods shows them.
+	// The workload may report all pods as ready before the pod cache shows them as ready.
 	restartOf := index.PodRestartOf(podtimeline.RestartedAt)
 	took = []time.Duration{}
 	err = r.eachPage(ctx, namespace, t, func(page []corev1.Pod) {
@@ -84,8 +84,8 @@ func (r *podReader) listStartups(ctx context.Context, namespace string, t *workl
 	return took, err
 }
 
-// readyAfter returns how long pods took to become ready. Only pods count that are ready, not being deleted,
-// and have a start-up summary.
+// readyAfter returns the times that pods took to become ready. It ignores pods that are not ready,
+// are being deleted, or have no startup summary.
 func readyAfter(pods []corev1.Pod) []time.Duration {
 	took := []time.Duration{}
 	for i := range pods {

@@ -13,31 +13,33 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Delays between writes of a status that is refused, doubling from the first to the last.
+// Bounds of the delay before a rejected status is written again. The delay doubles after each
+// rejection.
 const (
 	firstRefusalDelay = time.Second
 	lastRefusalDelay  = 30 * time.Second
 )
 
-// refusals limits the writes of a status that the API server refuses for its content. Users who may edit a
-// ScheduledRestart can cause such refusals, and each of their edits triggers a reconcile. It also remembers
-// why a tick could not be sent.
+// refusals limits the rate of status writes that the API server rejects because of their content.
+// Users who may edit a ScheduledRestart can cause such rejections, and each of their edits triggers
+// a reconcile. refusals also stores the reason for which a tick could not be sent.
 type refusals struct{ memories *memories }
 
-// refusedSend is the reason for which a tick could not be sent.
+// refusedSend is a tick that could not be sent, with the error.
 type refusedSend struct {
 	tickOf
 	why string
 }
 
-// refusal is the last refusal of a status write.
+// refusal describes the last status write that the API server rejected.
 type refusal struct {
 	uid   types.UID
 	delay time.Duration
 	until time.Time
 }
 
-// noteSend records why the tick of the restart in progress could not be sent.
+// noteSend stores the error of an attempt to send the tick of the restart in progress. It ignores
+// conflicts and deleted targets. nil clears the stored error.
 func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, err error) {
 	r.memories.with(key, func(m *memory) {
 		switch {
@@ -49,7 +51,8 @@ func (r *refusals) noteSend(key types.NamespacedName, restart *tidekeeperv1.Sche
 	})
 }
 
-// ofSend returns why the tick of the restart in progress could not be sent, or "".
+// ofSend returns the reason for which the tick of the restart in progress could not be sent; "" if
+// there is none.
 func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (why string) {
 	r.memories.with(key, func(m *memory) {
 		if m.refusedSend != nil && m.refusedSend.isInProgress(restart) {
@@ -61,20 +64,20 @@ func (r *refusals) ofSend(key types.NamespacedName, restart *tidekeeperv1.Schedu
 	return why
 }
 
-// until returns the time before which the status of a ScheduledRestart is not written again; zero if it may
-// be written now.
+// until returns the time before which a rejected status of a ScheduledRestart must not be written
+// again; zero if it may be written now.
 func (r *refusals) until(key types.NamespacedName, uid types.UID, now time.Time) (until time.Time) {
 	r.memories.with(key, func(m *memory) {
 		last := m.refusal
 		if last == nil || last.uid != uid || !now.Before(last.until) || last.until.Sub(now) > last.delay {
-			return // In the last case, the clock was set back.
+			return // If last.until is further ahead than the delay, the clock was set back.
 		}
 		until = last.until
 	})
 	return until
 }
 
-// note records whether a status write was refused.
+// note records whether the API server rejected a status write.
 func (r *refusals) note(key types.NamespacedName, uid types.UID, refused bool, now time.Time) {
 	r.memories.with(key, func(m *memory) {
 		last := m.refusal

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// reporter reports decisions, by events, metrics and the log.
+// reporter reports decisions through events, metrics and the log.
 type reporter struct {
 	recorder events.EventRecorder
 	metrics  *metrics
@@ -27,7 +27,8 @@ type reporter struct {
 	memories *memories
 }
 
-// report reports a decision that was carried out. before is the ScheduledRestart from before the decision.
+// report reports a decision that was carried out. before is the ScheduledRestart before the
+// decision.
 func (r *reporter) report(ctx context.Context, restart, before *tidekeeperv1.ScheduledRestart, d *decision.Output) {
 	began := func(conditionType, reason string) *string {
 		is, was := meta.FindStatusCondition(d.Status.Conditions, conditionType), meta.FindStatusCondition(before.Status.Conditions, conditionType)
@@ -51,7 +52,7 @@ func (r *reporter) report(ctx context.Context, restart, before *tidekeeperv1.Sch
 	}
 }
 
-// reportTick reports a decided tick in the metrics, the log and an event.
+// reportTick reports the outcome of a tick through the metrics, the log and an event.
 func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, ref tidekeeperv1.TargetRef, record *tidekeeperv1.RestartRecord) {
 	r.metrics.ticks.WithLabelValues(string(record.Trigger), string(record.Outcome), record.Reason).Add(float64(1 + record.EarlierTicks))
 	if record.StartedTime != nil {
@@ -67,8 +68,8 @@ func (r *reporter) reportTick(ctx context.Context, restart *tidekeeperv1.Schedul
 	r.recorder.Eventf(restart, nil, eventType, reason, "Restart", "%s", note)
 }
 
-// reportInvalidRequest records an event for each invalid value of the annotation that
-// requests a restart.
+// reportInvalidRequest records an event if the annotation that requests a restart has a new invalid
+// value.
 func (r *reporter) reportInvalidRequest(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) {
 	_, err := decision.RequestedTime(restart, r.clock.Now())
 	value := text.Cut(restart.Annotations[tidekeeperv1.RestartNowAnnotation], comparedRequest)

@@ -14,8 +14,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// An invalid request is reported once until it changes, and is not remembered in its full length,
-// which tenants choose.
+// TestInvalidRequestIsRememberedInPart checks that an invalid restart request is reported only once
+// until it changes, and that only a prefix of it is kept in memory, since tenants control its
+// length.
 func TestInvalidRequestIsRememberedInPart(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &reporter{recorder: recorder, clock: clocktesting.NewFakePassiveClock(time.Now()), memories: newMemories()}

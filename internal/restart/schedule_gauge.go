@@ -10,14 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// scheduleGauge counts ScheduledRestarts by the reason of their condition Ready. It is updated by each
-// decision, so that a scrape need not visit every object.
+// scheduleGauge counts ScheduledRestarts by the reason of their condition Ready. It is updated
+// after each decision, so that a scrape need not visit every object.
 type scheduleGauge struct {
 	gauge    *prometheus.GaugeVec
 	memories *memories
 }
 
-// newScheduleGauge returns a gauge with a series of value 0 for each reason.
+// newScheduleGauge returns a gauge whose series for each reason is initialized to 0.
 func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleGauge {
 	for _, reason := range decision.ReadyReasons {
 		gauge.WithLabelValues(reason)
@@ -27,7 +27,7 @@ func newScheduleGauge(gauge *prometheus.GaugeVec, memories *memories) *scheduleG
 	return s
 }
 
-// set moves a ScheduledRestart from its previous reason to the given reason.
+// set counts a ScheduledRestart under the given reason instead of its previous reason.
 func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	s.memories.with(key, func(m *memory) {
 		if m.reason == reason {
@@ -39,7 +39,7 @@ func (s *scheduleGauge) set(key types.NamespacedName, reason string) {
 	})
 }
 
-// drop removes the ScheduledRestart of a memory from the count.
+// drop removes the ScheduledRestart with the memory m from the count.
 func (s *scheduleGauge) drop(_ types.NamespacedName, m *memory) {
 	if m.reason != "" {
 		s.gauge.WithLabelValues(m.reason).Dec()

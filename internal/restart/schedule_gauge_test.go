@@ -20,8 +20,8 @@ func key(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// However the reasons of ScheduledRestarts change, and in whatever order they are deleted, the
-// metric counts each of them once, under its last reason, and has a series for every reason.
+// TestScheduleGauge checks for random changes and deletions that the metric counts each
+// ScheduledRestart once, under its last reason, and has a series for every reason.
 func TestScheduleGauge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		registry := prometheus.NewRegistry()

@@ -24,17 +24,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// manyClaims is the number of claims from which on the ScheduledRestarts of a namespace are listed once when
-// they are due, instead of one read for each.
+// manyClaims is the minimum number of claims in a namespace for which a shared list of its
+// ScheduledRestarts replaces reads of single objects when the claimed ticks are due.
 const manyClaims = 16
 
-// listPage is the page size of the list, and listTimeout the time limit for all pages.
+// listPage is the page size of a list of ScheduledRestarts. listTimeout is the time limit for all
+// of its pages.
 const (
 	listPage    = 1000
 	listTimeout = 20 * time.Second
 )
 
-// specOf has the fields of a ScheduledRestart that decisions depend on.
+// specOf holds the fields of a ScheduledRestart that decisions depend on, to compare two versions
+// of it.
 type specOf struct {
 	uid        types.UID
 	generation int64
@@ -42,9 +44,9 @@ type specOf struct {
 	deleting   bool
 }
 
-// comparedRequest is the length of the prefix of the annotation restart-now that is compared. It is longer
-// than a time, and shorter than the part of an annotation that the cache keeps: the rest would always differ
-// between the cache and the API server.
+// comparedRequest is the length of the compared prefix of the annotation restart-now. It is longer
+// than a timestamp, but shorter than the prefix that the cache keeps, so that the truncation in the
+// cache does not count as a difference.
 const comparedRequest = 64
 
 func specOfObject(o metav1.Object) specOf {
@@ -52,10 +54,10 @@ func specOfObject(o metav1.Object) specOf {
 	return specOf{o.GetUID(), o.GetGeneration(), request, o.GetDeletionTimestamp() != nil}
 }
 
-// specList is a list of the ScheduledRestarts of a namespace, shared by their reconciles.
+// specList is a list of a namespace's ScheduledRestarts that is shared by their reconciles.
 type specList struct {
 	begun time.Time
-	// done is closed when the other fields are set.
+	// done is closed after the fields below have been set.
 	done    chan struct{}
 	objects map[string]specOf
 	err     error
@@ -71,8 +73,9 @@ type sender struct {
 	clock     clock.PassiveClock
 }
 
-// send patches the target for a tick. The patch is valid only for the version of the workload that was
-// decided about: the workload may have been broken, paused or replaced since.
+// send patches the target for a tick. The patch applies only to the version of the workload on
+// which the decision was based, since the workload may have been broken, paused or replaced in the
+// meantime.
 func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger tidekeeperv1.Trigger) error {
 	content := t.kind.Restart(tick)
 	content["metadata"] = map[string]any{
@@ -90,16 +93,19 @@ func (s *sender) send(ctx context.Context, t *target, tick time.Time, trigger ti
 	return nil
 }
 
-// recheck returns a conflict if the ScheduledRestart differs from the decision's, or differed when its
-// restart became due. A tick that was claimed earlier is sent without a status write, so a conflict of that
-// write cannot reveal an edit that the watch has not delivered yet, for example that the schedule was
-// suspended.
+// recheck returns a conflict if the ScheduledRestart on the API server differs from the version on
+// which the decision was based. A tick that was claimed early is sent without a status write, whose
+// conflict would otherwise reveal an edit that the watch has not delivered yet, for example that
+// the schedule was suspended. If many ticks are due, the read of the single object is usually
+// replaced with a list that was read after the restart became due and is shared with other
+// reconciles.
 func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) error {
 	decided := specOfObject(restart)
 	if listed, ok := s.listedSpec(ctx, key, restart.Status.Active.StartedTime.Time); ok && listed == decided {
 		return nil
 	}
-	// The list does not show changes since it was read, for example a new restart request.
+	// The list is not updated after it was read, so the difference may be a later edit, for example
+	// a new restart request.
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(tidekeeperv1.SchemeGroupVersion.WithKind("ScheduledRestart"))
 	if err := s.apiReader.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
@@ -112,15 +118,16 @@ func (s *sender) recheck(ctx context.Context, key types.NamespacedName, restart 
 	return nil
 }
 
-// listedSpec returns the spec of a ScheduledRestart from a list that was read after its restart became due.
-// It lists only if many ScheduledRestarts of the namespace are due.
+// listedSpec returns the compared fields of a ScheduledRestart from a list that was read after its
+// restart became due. It returns false unless many ScheduledRestarts of the namespace are due.
 func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due time.Time) (specOf, bool) {
 	list, isNew := s.claims.listSince(key.Namespace, due, s.clock.Now())
 	if list == nil {
 		return specOf{}, false
 	}
 	if isNew {
-		// Other reconciles wait for the list, even if this reconcile is cancelled.
+		// Other reconciles wait for the list, so it must be filled even if this reconcile is
+		// cancelled.
 		s.fill(context.WithoutCancel(ctx), key.Namespace, list)
 	}
 	select {
@@ -132,7 +139,7 @@ func (s *sender) listedSpec(ctx context.Context, key types.NamespacedName, due t
 	}
 }
 
-// fill lists the ScheduledRestarts of a namespace.
+// fill lists the ScheduledRestarts of a namespace, and stores the result in the given list.
 func (s *sender) fill(ctx context.Context, namespace string, list *specList) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

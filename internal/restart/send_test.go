@@ -20,8 +20,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Of many ticks that are due at once, one is sent although a restart of its workload was requested
-// after the list of the namespace was read, and one is not if its spec was edited before.
+// TestRecheckOfMany checks the recheck with a shared list when many ticks are due: a tick is sent
+// even if a new restart was requested after the list was read, but not if the spec was edited
+// before the list was read.
 func TestRecheckOfMany(t *testing.T) {
 	due := time.Date(2026, 6, 10, 3, 0, 0, 0, time.UTC)
 	var objects []client.Object
@@ -64,7 +65,7 @@ func TestRecheckOfMany(t *testing.T) {
 	if err := check(1, request); err != nil {
 		t.Errorf("requested since, as the cache shows: %v", err)
 	}
-	// The cache keeps a part of an annotation only.
+	// The cache keeps only a prefix of an annotation.
 	requested.Annotations[tidekeeperv1.RestartNowAnnotation] = strings.Repeat("x", 8192)
 	if err := server.Update(t.Context(), requested); err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// SetupWithManager adds the controller scheduled-restart to the manager. The cache of the manager must
-// already have the indexes, and the informers of the kinds that the definition watches.
+// SetupWithManager adds the controller "scheduled-restart" to the manager. The manager's cache must
+// already have the indexes and informers that the definition declares.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	shared, ok := mgr.(interface {
 		PodsByWorkload() *podcache.Workloads
@@ -84,7 +84,8 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.Clock) error {
 	return nil
 }
 
-// logOf returns a function that returns the logger of a reconcile, with the name of the ScheduledRestart.
+// logOf returns a function that returns a logger for a reconcile request, with the name of the
+// ScheduledRestart.
 func logOf(log logr.Logger) func(*reconcile.Request) logr.Logger {
 	log = log.WithValues("controller", controllerName)
 	return func(request *reconcile.Request) logr.Logger {
@@ -95,9 +96,9 @@ func logOf(log logr.Logger) func(*reconcile.Request) logr.Logger {
 	}
 }
 
-// restartsOf returns a function that maps a workload to the ScheduledRestarts that target it. The reader is
-// the cache itself: the client of the manager would wait, in the informer's goroutine, until the cache shows
-// all writes of the manager.
+// restartsOf returns a function that maps a workload to requests for the ScheduledRestarts that
+// target it. The reader must be the cache itself, because the manager's client would block the
+// informer's goroutine until the cache shows all writes of the manager.
 func restartsOf(reader client.Reader, kind *workload.Kind) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		key := index.TargetKey(kind.Ref(object.GetName()))
@@ -110,7 +111,8 @@ func restartsOf(reader client.Reader, kind *workload.Kind) handler.MapFunc {
 	}
 }
 
-// restartsOfKind returns a function that maps a kind to the ScheduledRestarts that target it.
+// restartsOfKind returns a function that maps a kind to requests for the ScheduledRestarts that
+// target objects of that kind.
 func restartsOfKind(reader client.Reader) func(context.Context, schema.GroupVersionKind) []reconcile.Request {
 	return func(ctx context.Context, gvk schema.GroupVersionKind) []reconcile.Request {
 		list := &tidekeeperv1.ScheduledRestartList{}
@@ -125,9 +127,9 @@ func restartsOfKind(reader client.Reader) func(context.Context, schema.GroupVers
 	}
 }
 
-// waiting returns a function that maps a Freeze, or a namespace, to the ScheduledRestarts that wait for a
-// blocker: the event may change whether they have to wait. The other ScheduledRestarts read the freezes when
-// they are due.
+// waiting returns a function that maps a Freeze or a Namespace to requests for the
+// ScheduledRestarts whose due restarts are blocked, since the event may unblock them. Other
+// ScheduledRestarts read the freezes when their restarts are due.
 func waiting(reader client.Reader) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		var requests []reconcile.Request

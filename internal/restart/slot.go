@@ -19,22 +19,24 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// slotUse describes, after a reconcile, whether a ScheduledRestart needs its slot.
+// slotUse describes whether a ScheduledRestart needs a slot of the restart budget after a
+// reconcile.
 type slotUse int
 
 const (
-	// slotUnknown means that a restart may be in progress: a write was refused, its response was lost, or the
-	// reconcile panicked.
+	// slotUnknown means that a restart may be in progress, because a write was rejected, its
+	// response was lost, or the reconcile panicked.
 	slotUnknown slotUse = iota
-	// slotHeld means that a restart is in progress.
+	// slotHeld means that a restart is in progress and holds its slot.
 	slotHeld
-	// slotWaited means that a restart waits for a slot.
+	// slotWaited means that a restart waits for a slot and must keep its place in the queue.
 	slotWaited
-	// slotFree means that no slot is needed.
+	// slotFree means that the ScheduledRestart needs no slot.
 	slotFree
 )
 
-// slotUseOf returns the slotUse of a ScheduledRestart for which the reconcile decided and wrote nothing.
+// slotUseOf returns the slotUse of a ScheduledRestart for which no decision was carried out,
+// according to its status.
 func slotUseOf(restart *tidekeeperv1.ScheduledRestart) slotUse {
 	if restart.Status.Active != nil {
 		return slotHeld
@@ -48,24 +50,24 @@ func waitsForSlot(restart *tidekeeperv1.ScheduledRestart) bool {
 	return restart.Status.Active == nil && restart.DeletionTimestamp.IsZero() && ready != nil && ready.Reason == tidekeeperv1.ReasonBudgetExhausted
 }
 
-// slots manages the slots of the budget for the reconciler.
+// slots assigns the slots of the restart budget to ScheduledRestarts.
 type slots struct {
 	budget    *budget.Budget
 	apiReader client.Reader
 	clock     clock.PassiveClock
-	// age is the maximum time for which a restart uses its slot; 0 means until it ends.
+	// age is the maximum time for which a restart holds its slot; 0 means until the restart ends.
 	age     time.Duration
 	enqueue func([]types.NamespacedName)
 }
 
-// of returns the limits that keep the waiting restarts of a namespace from getting a slot.
+// of returns the budget limits that apply to a namespace, and whether its share is used up.
 func (s *slots) of(namespace string) decision.Slots {
 	return decision.Slots{Limit: s.budget.Limit(), Share: s.budget.Share(), ShareUsed: s.budget.ShareUsed(namespace)}
 }
 
-// hold gives a slot to the restart in progress, and returns the time at which the slot expires; zero if it
-// has expired or no restart is in progress. The result depends on the clock only, and not on whether writes
-// or reads of the target succeed.
+// hold gives a slot to the restart in progress, and returns the time at which the slot expires. It
+// returns zero if the slot has expired or no restart is in progress. The result depends only on the
+// clock, and not on the success of writes or reads.
 func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart) (outlives time.Time) {
 	if restart.Status.Active == nil {
 		return time.Time{}
@@ -75,7 +77,7 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 		s.budget.Hold(key, started)
 		return time.Time{}
 	}
-	// A new leader must not hold an expired slot, even briefly, for a restart that it finds in the status.
+	// If the slot had already expired, a new leader must not hold it, even briefly.
 	if s.clock.Now().Before(started.Add(s.age)) {
 		started = s.budget.Hold(key, started)
 	}
@@ -86,21 +88,23 @@ func (s *slots) hold(key types.NamespacedName, restart *tidekeeperv1.ScheduledRe
 	return time.Time{}
 }
 
-// askTimeout is the time limit for the read that finds out whether a slot is still in use.
+// askTimeout is the time limit for the read that determines whether a slot is still needed.
 const askTimeout = 10 * time.Second
 
-// settle releases the slot of a ScheduledRestart unless a restart is in progress or waits for the slot.
+// settle releases the slot of a ScheduledRestart unless a restart is in progress or waits for the
+// slot.
 func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUse) {
 	if use == slotUnknown && s.budget.Outlived(key) {
 		return
 	}
 	if use == slotUnknown && s.budget.Has(key) {
-		// The context may have been cancelled, which would explain the unknown state.
+		// The slot use may be unknown because the context was cancelled, so the read needs a
+		// context that is not.
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
 		active, err := s.isActive(ask, key)
 		if err != nil {
-			// Keep the slot: no other restart starts instead, and the read is retried.
+			// Keep the slot, so that no other restart starts instead, and retry the read.
 			ctrl.LoggerFrom(ctx).V(1).Info("Kept a slot, as it is unknown whether the restart is in progress", "error", err.Error())
 			return
 		}
@@ -113,7 +117,7 @@ func (s *slots) settle(ctx context.Context, key types.NamespacedName, use slotUs
 	}
 }
 
-// isActive reports whether a restart is in progress, according to the API server.
+// isActive reports whether the API server shows a restart in progress.
 func (s *slots) isActive(ctx context.Context, key types.NamespacedName) (bool, error) {
 	list := &tidekeeperv1.ScheduledRestartList{}
 	if err := s.apiReader.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {

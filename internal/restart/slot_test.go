@@ -14,8 +14,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// While the reconciles of its namespace are put off, a restart gives its slot back when its time is
-// over, and one that was deleted gives it back at once.
+// TestSlotsWhileReconcilesArePutOff checks the slots of a namespace whose reconciles are deferred:
+// a restart releases its slot at the maximum age, and a deleted ScheduledRestart releases its slot
+// immediately.
 func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
 	request := reconcile.Request{NamespacedName: testKey}
 	b := newBench(t, nil)
@@ -50,7 +51,8 @@ func TestSlotsWhileReconcilesArePutOff(t *testing.T) {
 	}
 }
 
-// A new leader gives the free slot to the namespace that has none, although another restart asks first.
+// TestNewLeaderKnowsWhatWaits checks that a new leader gives the free slot to a waiting namespace
+// without a restart in progress, even if another namespace requests it first.
 func TestNewLeaderKnowsWhatWaits(t *testing.T) {
 	b := newBench(t, nil)
 	same, other := types.NamespacedName{Namespace: testKey.Namespace, Name: "same"}, types.NamespacedName{Namespace: "other", Name: "other"}

@@ -16,20 +16,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// stormRows is the maximum number of ScheduledRestarts with a series of their own. Tenants control the number
-// of ScheduledRestarts and the names in these series.
+// stormRows is the maximum number of ScheduledRestarts that have their own series, since tenants
+// control the number of ScheduledRestarts and the names in the labels.
 const stormRows = 20
 
 const stormHelp = "ScheduledRestarts whose ConfigMaps or Secrets keep changing, so that one restart after the other waits for minIntervalSeconds: 1 for each of 20 of them, with the object that changed last and the field managers that write it, and the number of all others as the one that has no name. Counted by the leader."
 
 var stormDesc = prometheus.NewDesc("tidekeeper_restart_storm", stormHelp, []string{"namespace", "name", "object", "writer"}, nil)
 
-// storms exposes the ScheduledRestarts whose condition RestartStorm is True, with the object that keeps
-// changing.
+// storms exports a metric of the ScheduledRestarts with the condition RestartStorm=True, labeled
+// with the object that keeps changing.
 type storms struct{ memories *memories }
 
-// observe records a decision about a ScheduledRestart. Its series changes only with the condition, unless
-// this process has no series for it yet.
+// observe updates the series of a ScheduledRestart after a decision. It changes the series only
+// when the condition changes, or if this process has no series for it yet.
 func (s *storms) observe(key types.NamespacedName, restart *tidekeeperv1.ScheduledRestart, status *tidekeeperv1.ScheduledRestartStatus, in *decision.Input) {
 	is := meta.FindStatusCondition(status.Conditions, tidekeeperv1.ConditionRestartStorm)
 	was := meta.FindStatusCondition(restart.Status.Conditions, tidekeeperv1.ConditionRestartStorm)
@@ -59,8 +59,8 @@ func (s *storms) Collect(metrics chan<- prometheus.Metric) {
 	keys := slices.SortedFunc(maps.Keys(sources), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	// Take the first ScheduledRestart of each namespace, then the second, and so on: no tenant can use up all
-	// series.
+	// First give a series to one ScheduledRestart of each namespace, then to a second, and so on,
+	// so that no tenant can use up all series.
 	place, before := map[types.NamespacedName]int{}, map[string]int{}
 	for _, key := range keys {
 		place[key] = before[key.Namespace]

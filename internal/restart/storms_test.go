@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// A storm has a series with what changes, and its labels change only when its condition does. A
-// tenant with many of them does not hide that of another one.
+// TestStorms checks that a storm has a series that is labeled with the changing object, and whose
+// labels change only together with the condition. A tenant with many storms must not hide another
+// tenant's storm.
 func TestStorms(t *testing.T) {
 	s := &storms{newMemories()}
 	status := func(message string) *tidekeeperv1.ScheduledRestartStatus {

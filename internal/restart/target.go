@@ -21,27 +21,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// target is a workload that is to be restarted, or is being restarted.
+// target is the workload that a ScheduledRestart restarts.
 type target struct {
 	kind *workload.Kind
-	// object is nil if the workload does not exist.
+	// object is the workload that was read; nil if it does not exist.
 	object client.Object
-	// unserved is set if the cluster does not serve the kind.
+	// unserved is true if the API server does not serve the workload's kind.
 	unserved bool
 }
 
-// targets reads the workloads that are restarted.
+// targets reads the workloads that ScheduledRestarts restart.
 type targets struct {
-	// client reads from the cache, and apiReader from the API server.
+	// client reads from the cache; apiReader reads from the API server.
 	client, apiReader client.Reader
-	// cache is used for kinds that may have no informer: the client would start one.
+	// cache is used for kinds that may have no informer, since client would start an informer for
+	// them.
 	cache client.Reader
-	// pods reads pods from the cache.
+	// pods provides compact records of pods from the cache.
 	pods   *podcache.Workloads
 	scales *scale.Reader
 }
 
-// read reads the target, and sets its state in the input.
+// read reads the target with the given reader, and sets its state in the input.
 func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekeeperv1.ScheduledRestart, in *decision.Input) (*target, error) {
 	in.Target, in.Unserved, in.Unreadable, in.Polled = nil, false, "", false
 	ref := decision.TargetRef(restart.Status.Active, &restart.Spec)
@@ -71,10 +72,11 @@ func (r *targets) read(ctx context.Context, from client.Reader, restart *tidekee
 	return t, r.excludeNodes(ctx, t, in.Target, restart.Status.Active)
 }
 
-// readRolledOut finds out whether a rollout for the tick has ever begun, and then reads the target again: a
-// manager that has just lost the lease may have sent the tick after the first read, so only a later read
-// without the tick proves that the rollout was undone. The second read also avoids conflicts with clients
-// that write to the target often, as the list can take a tenth of a second.
+// readRolledOut determines whether a rollout for the tick has ever begun, and then reads the target
+// again. A manager that has just lost the lease may have sent the tick after the target was first
+// read, so only a read after that without the tick proves that the rollout was undone. As listing
+// the revisions can take a tenth of a second, the second read also avoids conflicts with clients
+// that often write to the target.
 func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.ScheduledRestart, t *target, in *decision.Input) (*target, error) {
 	if !t.kind.UndoHidesRestart {
 		in.RolledOut = new(false)
@@ -87,9 +89,9 @@ func (r *targets) readRolledOut(ctx context.Context, restart *tidekeeperv1.Sched
 	return r.read(ctx, r.apiReader, restart, in)
 }
 
-// wasRolledOut reports whether a rollout for the tick has ever begun. kubectl rollout undo
-// reverts the annotations of a Deployment together with its pod template, but leaves the
-// ReplicaSet of the undone rollout. For other kinds it leaves the annotations.
+// wasRolledOut reports whether a rollout for the tick has ever begun. For a Deployment, kubectl
+// rollout undo reverts the annotations together with the pod template, but leaves the ReplicaSet of
+// the undone rollout. For other kinds, it leaves the annotations.
 func (r *targets) wasRolledOut(ctx context.Context, t *target, state *workload.State, tick time.Time) (*bool, error) {
 	selector, err := metav1.LabelSelectorAsSelector(state.Selector)
 	if err != nil {

@@ -26,15 +26,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// pollSource is a source of objects that is listed and watched, without a streamed list.
+// pollSource is a list-watcher for a fixed set of objects that does not support streaming lists.
 type pollSource struct {
 	*cachetesting.FakeControllerSource
 }
 
 func (pollSource) IsWatchListSemanticsUnSupported() bool { return true }
 
-// cacheOf returns a cache with that many ScheduledRestarts, all in one namespace and each
-// with a target of its own, and with the index by target.
+// cacheOf returns a cache with the given number of ScheduledRestarts in one namespace, each with
+// its own target. The cache has an index by target.
 func cacheOf(t *testing.T, restarts int) cache.Cache {
 	t.Helper()
 	source := cachetesting.NewFakeControllerSource()
@@ -78,8 +78,8 @@ func cacheOf(t *testing.T, restarts int) cache.Cache {
 	return store
 }
 
-// An event of a workload finds the ScheduledRestarts whose target it is by an index: among
-// a hundred times as many it takes no longer.
+// TestRestartsOfAWorkloadCostTheSameInALargeCluster checks that the lookup of a workload's
+// ScheduledRestarts uses an index, so that it takes no longer with a hundred times as many objects.
 func TestRestartsOfAWorkloadCostTheSameInALargeCluster(t *testing.T) {
 	d := workload.Deployment.New()
 	d.SetNamespace("shop")

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// admitted is the pattern by which the API server admits the five fields.
+// admitted returns the CRD's pattern with which the API server validates the five fields of a
+// schedule.
 func admitted(t *testing.T) *regexp.Regexp {
 	t.Helper()
 	crd, err := os.ReadFile("../../config/crd/bases/tidekeeper.dev_scheduledrestarts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In YAML a quote within quotes is doubled, and the lines are folded.
+	// In YAML, quotes within a quoted string are doubled, and long lines are folded.
 	text := strings.ReplaceAll(strings.Join(strings.Fields(string(crd)), " "), "''", "'")
 	match := regexp.MustCompile(`self\.startsWith\('@'\) \|\| !self\.matches\('[^']*'\) \|\| self\.matches\('([^']*)'\)`).FindStringSubmatch(text)
 	if match == nil {
@@ -29,7 +30,8 @@ func admitted(t *testing.T) *regexp.Regexp {
 	return regexp.MustCompile(match[1])
 }
 
-// Whatever can be parsed is admitted; numbers and names that no field has are not.
+// TestAdmission checks that the API server admits every schedule that can be parsed, and rejects
+// numbers, names and lists that are invalid in their field.
 func TestAdmission(t *testing.T) {
 	pattern := admitted(t)
 	for _, refused := range []string{

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// ClockChange describes the effect of a clock change of the zone on a tick of the schedule,
-// given the previous tick: the tick was moved out of a gap, its time occurs twice, or it is the
-// first tick after the change. It returns "" if there is no clock change nearby.
+// ClockChange describes the effect of a clock change in the zone on a tick, given the previous
+// tick: the tick was moved out of a gap, its local time occurs twice, or it is the first tick after
+// the clock change. It returns "" if there is no effect.
 func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	here := stretchNear(s.location, tick)
 	local := tick.In(s.location)
 	if !here.start.IsZero() {
 		switch shift := here.offset - stretchAt(s.location, here.start.Add(-1)).offset; {
 		case shift > 0 && tick.Equal(here.start) && !s.times.contain(local):
-			end := tick.UTC().Add(here.offset) // the end of the gap, on the wall clock
+			end := tick.UTC().Add(here.offset) // the end of the gap as a wall clock time
 			return fmt.Sprintf("%s to %s do not exist: runs at their end", end.Add(-shift).Format("15:04"), end.Add(-time.Minute).Format("15:04"))
 		case shift < 0 && tick.Before(here.start.Add(-shift)):
 			return local.Format("15:04") + " for the second time: the clock was put back"
@@ -39,7 +39,7 @@ func (s *Schedule) ClockChange(tick, previous time.Time) string {
 	return ""
 }
 
-// contain reports whether the expression matches this wall clock time.
+// contain reports whether the expression matches the given wall clock time.
 func (t *fieldValues) contain(wall time.Time) bool {
 	has := func(field, value int) bool { return slices.Contains(t[field].list(fields[field]), value) }
 	if !has(minuteField, wall.Minute()) || !has(hourField, wall.Hour()) || !has(monthField, int(wall.Month())) {
@@ -52,7 +52,7 @@ func (t *fieldValues) contain(wall time.Time) bool {
 	return day || weekday
 }
 
-// trimZeros formats a duration without trailing zero units.
+// trimZeros formats a duration without trailing zero units, for example "1h" instead of "1h0m0s".
 func trimZeros(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -63,8 +63,8 @@ func trimZeros(d time.Duration) string {
 	return text
 }
 
-// stretchNear is [stretchAt] without bounds at which the offset does not change (Go may report
-// a bound every year, see stretchAt), and without an end in the distant future.
+// stretchNear is like [stretchAt], but skips boundaries at which the offset does not change (Go may
+// report one every year, see stretchAt) and boundaries in the distant future.
 func stretchNear(location *time.Location, t time.Time) stretch {
 	at := stretchAt(location, t)
 	if !at.start.IsZero() && stretchAt(location, at.start.Add(-1)).offset == at.offset {
@@ -76,9 +76,8 @@ func stretchNear(location *time.Location, t time.Time) stretch {
 	return at
 }
 
-// FirstInstant returns the first instant at which a zone's clock shows the date and time of day
-// of wall or, if the clock skips that time, the end of the gap. The location of wall is
-// ignored.
+// FirstInstant returns the first instant at which the zone's clock shows the date and time of wall.
+// If the clock skips that time, it returns the end of the gap. The location of wall is ignored.
 func FirstInstant(location *time.Location, wall time.Time) time.Time {
 	year, month, day := wall.Date()
 	hour, minute, second := wall.Clock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// In each zone, a tick with no clock change nearby is not marked, and the first tick
-// after a clock change is.
+// TestClockChangesOfAYear checks in several zones that ClockChange describes the first tick after a
+// clock change, and returns "" for ticks without a clock change nearby.
 func TestClockChangesOfAYear(t *testing.T) {
 	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Tokyo"} {
 		ticks, err := Parse("*/30 * * * *", zone)

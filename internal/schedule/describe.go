@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// Describe returns the schedule in words, without its zone: "at 03:00, on Monday to Friday".
+// Describe returns the schedule in words, without its zone, for example "at 03:00, on Monday to
+// Friday".
 func (s *Schedule) Describe() string {
 	clock, days := s.times.describeClock(), s.times.describeDays()
-	// "Every 5 minutes" is complete if neither hours nor days are restricted.
+	// A phrase such as "every 5 minutes" is complete if the schedule restricts neither hours nor
+	// days.
 	if short, ok := strings.CutSuffix(clock, everyHour); ok && days == everyDay && strings.HasPrefix(short, "every ") {
 		clock, days = short, ""
 	}
@@ -33,7 +35,7 @@ const (
 	everyDay  = "every day"
 )
 
-// maxListedTimes is the maximum number of times of day that are listed individually.
+// maxListedTimes is the maximum number of times of day that a description lists individually.
 const maxListedTimes = 6
 
 func (t *fieldValues) describeClock() string {
@@ -81,7 +83,7 @@ func (t *fieldValues) describeDays() string {
 	case allDays && allWeekdays, both && (allDays || allWeekdays):
 		return everyDay
 	case both:
-		return dayWords + " or " + weekdayWords // cron: a day that matches either is enough
+		return dayWords + " or " + weekdayWords // As in cron, a day needs to match only one of the two fields.
 	case allWeekdays:
 		return dayWords
 	default:
@@ -89,7 +91,7 @@ func (t *fieldValues) describeDays() string {
 	}
 }
 
-// fromMonday moves Sunday from the front to the end of the list, as 7.
+// fromMonday moves Sunday from the front of the list to the back, where it is 7.
 func fromMonday(weekdays []int) []int {
 	if len(weekdays) > 0 && weekdays[0] == 0 {
 		return append(slices.Clone(weekdays[1:]), 7)
@@ -97,8 +99,7 @@ func fromMonday(weekdays []int) []int {
 	return weekdays
 }
 
-// stepOf returns n and true if the list consists of every nth value from 0 to size-1, with n >
-// 1.
+// stepOf returns n and true if the list consists of every nth value from 0 to size-1, with n > 1.
 func stepOf(list []int, size int) (int, bool) {
 	if len(list) < 2 || list[0] != 0 || size%len(list) != 0 {
 		return 0, false
@@ -123,7 +124,8 @@ func ordinal(n int) string {
 	}
 }
 
-// ranges returns the names of values; three or more consecutive values become "a to c".
+// ranges returns the names of the given values. It abbreviates three or more consecutive values as
+// "a to c".
 func ranges(list []int, name func(int) string) []string {
 	var items []string
 	for i := 0; i < len(list); {
@@ -143,7 +145,7 @@ func ranges(list []int, name func(int) string) []string {
 	return items
 }
 
-// joinAnd joins items as in a sentence: "a, b and c".
+// joinAnd joins items as in an English sentence: "a, b and c".
 func joinAnd(items []string) string {
 	if len(items) < 2 {
 		return strings.Join(items, "")

@@ -52,8 +52,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The description says what the schedule does: a reader who has only the words finds
-// the same ticks.
+// TestDescriptionSaysWhatTheScheduleDoes checks that the ticks of a schedule can be derived from
+// its description alone.
 func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 	item := func(t *rapid.T, f field) string {
 		low := rapid.IntRange(f.first, f.last).Draw(t, "low")
@@ -71,7 +71,7 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 			return fmt.Sprintf("%d-%d/%d", low, high, rapid.IntRange(1, max(1, high-low)).Draw(t, "step"))
 		}
 	}
-	// These have wording of their own, but would rarely be drawn at random.
+	// These schedules have special descriptions, and would rarely be drawn at random.
 	often := rapid.SampledFrom([]string{"* * * * *", "*/5 * * * *", "*/20 * * jan,mar *", "* * * * 0-6"})
 	rapid.Check(t, func(t *rapid.T) {
 		texts := make([]string, 5)
@@ -115,14 +115,14 @@ func TestDescriptionSaysWhatTheScheduleDoes(t *testing.T) {
 	})
 }
 
-// reading is what a reader understands who has only the words.
+// reading is the schedule as understood from its description.
 type reading struct {
-	clock        map[[2]int]bool // hour, minute
-	day, weekday map[int]bool    // nil: not mentioned
+	clock        map[[2]int]bool // the set of times of day, as hour and minute
+	day, weekday map[int]bool    // nil if the description does not restrict them
 	month        map[int]bool
 }
 
-// read parses the description of a schedule.
+// read parses the description of a schedule without using the schedule itself.
 func read(words string) (reading, error) {
 	r := reading{clock: map[[2]int]bool{}}
 	if head, months, ok := strings.Cut(words, ", in "); ok {
@@ -136,7 +136,8 @@ func read(words string) (reading, error) {
 			return -1
 		})
 	}
-	// The clock part may have commas; the days begin with "on" or "every day".
+	// The part about times of day may contain commas; the part about days begins with "on" or
+	// "every day".
 	days := regexp.MustCompile(`, (every day|on day .*|on [A-Z].*)$`).FindString(words)
 	clock := strings.TrimSuffix(words, days)
 	switch days = strings.TrimPrefix(days, ", "); {
@@ -235,7 +236,7 @@ func numbers(text string, value func(string) int) map[int]bool {
 	return set
 }
 
-// next returns the first minute after a time that the words name, by trying each.
+// next returns the first matching minute after the given time. It checks each minute.
 func (r reading) next(after time.Time) time.Time {
 	for day := after.Truncate(24 * time.Hour); ; day = day.AddDate(0, 0, 1) {
 		w := int(day.Weekday())

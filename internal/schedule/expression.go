@@ -14,17 +14,17 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// maxLength is far longer than any useful expression: all five fields with every value written
-// out take about 330 characters.
+// maxLength is the maximum length of an expression in bytes. It is far longer than any useful
+// expression: an expression that lists every value of all five fields has about 330 characters.
 const maxLength = 1024
 
-// searchYears is the number of years in which the calendar searches for the next time. The
-// rarest date in an expression is 29 February, at most eight years after the previous 29
-// February (2096 to 2104, as 2100 is not a leap year).
+// searchYears is the number of years that go-cron searches for the next matching time. The rarest
+// date is 29 February, which may come eight years after the previous 29 February (2096 to 2104, as
+// 2100 is not a leap year).
 const searchYears = 9
 
-// parser parses the output of expand. DowOrDom is cron's rule for the two day fields: if
-// neither is *, a day that matches either field is enough.
+// parser parses the expanded expression that [values.expand] returns. DowOrDom is cron's rule for
+// the two day fields: if neither field is *, a day needs to match only one of them.
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
 	WithMaxSearchYears(searchYears)
 
@@ -38,14 +38,15 @@ var descriptors = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// field describes a field of an expression: its name in errors, and its range of values.
+// field describes one of the five fields of an expression: its name in error messages and its range
+// of values.
 type field struct {
 	name       string
 	first      int
 	last       int
-	names      []string // names of the values first, first+1, ...
+	names      []string // names for the values, beginning with the value first
 	sundayAs7  bool
-	extensions bool // whether other cron implementations accept L, W and # here
+	extensions bool // true if other cron implementations accept L, W and # in this field
 }
 
 var fields = [5]field{
@@ -64,8 +65,8 @@ const (
 	weekdayField
 )
 
-// parseExpression returns the calendar of an expression and the values of its fields. An error
-// explains the mistake and its correction.
+// parseExpression returns the calendar of an expression and the values of its fields. Errors
+// explain the mistake and its correction.
 func parseExpression(expression string) (calendar *cron.SpecSchedule, times fieldValues, err error) {
 	texts, err := split(expression)
 	if err != nil {
@@ -86,14 +87,14 @@ func parseExpression(expression string) (calendar *cron.SpecSchedule, times fiel
 	if !ok {
 		return nil, fieldValues{}, fmt.Errorf("read as %T, which has no calendar", parsed)
 	}
-	// Any start will do: every existing date occurs within searchYears.
+	// The search may start at any time, since every existing date occurs within searchYears.
 	if calendar.Next(epoch).IsZero() {
 		return nil, fieldValues{}, errors.New("never happens: no month it names has a day it names")
 	}
 	return calendar, times, nil
 }
 
-// split returns the five fields of an expression or of a descriptor.
+// split returns the five fields of an expression. It expands a descriptor such as @daily.
 func split(expression string) ([]string, error) {
 	if len(expression) > maxLength {
 		return nil, fmt.Errorf("has %d characters, at most %d are read", len(expression), maxLength)
@@ -121,11 +122,11 @@ func split(expression string) ([]string, error) {
 	return texts, nil
 }
 
-// parse returns the values in the text of a field.
+// parse returns the values that a field's text matches.
 //
-// go-cron (v0.9.1) is not used for parsing: it refuses THU because of the H, reads 1/2 in the
-// day of week as ending on Sunday, which it also knows as 7, reads "*-5" as "*", and accepts
-// "," as a field with no values.
+// go-cron (v0.9.1) is not used for parsing: it rejects THU because of the H, reads 1/2 in the day
+// of week as ending on Sunday, which can also be written as 7, reads "*-5" as "*", and accepts ","
+// as a field with no values.
 func (f field) parse(text string) (values, error) {
 	var v values
 	for item := range strings.SplitSeq(text, ",") {
@@ -133,7 +134,7 @@ func (f field) parse(text string) (values, error) {
 		if err != nil {
 			return values{}, err
 		}
-		// As in Kubernetes' CronJob, * with a step is a list of values, not a *.
+		// As in Kubernetes' CronJob, a * with a step is a list of values and does not count as *.
 		v.star = v.star || (isStar(item[:1]) && step == 1)
 		for value := low; value <= high; value += step {
 			v.set |= 1 << value
@@ -142,8 +143,8 @@ func (f field) parse(text string) (values, error) {
 	return v, nil
 }
 
-// item returns the range and the step of an item in a field's list: *, a value or a range, with
-// or without a step.
+// item returns the range and the step of one item in a field's comma-separated list: a *, a value
+// or a range, with or without a step.
 func (f field) item(item string) (low, high, step int, err error) {
 	span, stepText, hasStep := strings.Cut(item, "/")
 	lowText, highText, isRange := strings.Cut(span, "-")
@@ -157,7 +158,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 			if high, err = f.value(highText); err != nil {
 				return 0, 0, 0, f.explain(item, err)
 			}
-		case !hasStep: // A value with a step is a range to the end of the field.
+		case !hasStep: // A value with a step is a range that extends to the end of the field.
 			high = low
 		}
 	}
@@ -171,7 +172,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 	if err != nil || step == 0 {
 		return 0, 0, 0, f.explain(item, fmt.Errorf("the step %q is not a positive number", stepText))
 	}
-	// "*/90" is meant as every 90 minutes, but would be every hour.
+	// A user who writes "*/90" expects a tick every 90 minutes, but it would match once per hour.
 	if size := high - low + 1; step > 1 && step >= size {
 		return 0, 0, 0, fmt.Errorf("the step of %s is not shorter than its %d values: if only the first is meant, write %d", item, size, low)
 	}
@@ -180,7 +181,7 @@ func (f field) item(item string) (low, high, step int, err error) {
 
 func isStar(text string) bool { return text == "*" || text == "?" }
 
-// value returns the number for a text, which is a number or a name.
+// value parses a number or a name of a field.
 func (f field) value(text string) (int, error) {
 	for i, name := range f.names {
 		if strings.EqualFold(text, name) {
@@ -199,15 +200,16 @@ func (f field) value(text string) (int, error) {
 }
 
 func number(text string) (int, error) {
-	value, err := strconv.ParseUint(text, 10, 16) // no sign, unlike Atoi
+	value, err := strconv.ParseUint(text, 10, 16) // Unlike Atoi, ParseUint accepts no sign.
 	return int(value), err
 }
 
-// dayExtensions matches Quartz's L, W and #: L, LW, L-3, 15W, 5L, FRIL, FRI#3.
+// dayExtensions matches the Quartz extensions L, W and #, for example L, LW, L-3, 15W, 5L, FRIL and
+// FRI#3.
 var dayExtensions = regexp.MustCompile(`(?i)^(LW?|L-\d+|\d+[LW]|[a-z]{3}L|\w+#\w+)$`)
 
-// explain returns a more helpful error than err for an item in the syntax of another
-// cron implementation.
+// explain returns a more helpful error than err if the item has the syntax of another cron
+// implementation.
 func (f field) explain(item string, err error) error {
 	switch {
 	case strings.HasPrefix(item, "H"):
@@ -218,17 +220,18 @@ func (f field) explain(item string, err error) error {
 	return err
 }
 
-// values are the values of a field, a bit for each, and whether the field is a *, which matters
-// for the rule for the two day fields. Sunday may be bit 0, bit 7 or both.
+// values is the set of values that a field matches, with one bit for each value. star is true if
+// the field is a *, which matters for cron's rule about the two day fields. Sunday may be bit 0,
+// bit 7 or both.
 type values struct {
 	set  uint64
 	star bool
 }
 
-// fieldValues are the values of the five fields, in the order of fields.
+// fieldValues holds the values of the five fields, in the order of the variable fields.
 type fieldValues [len(fields)]values
 
-// list returns the values in ascending order, Sunday as 0.
+// list returns the values in ascending order, with Sunday as 0.
 func (v values) list(f field) []int {
 	set := v.set
 	if f.sundayAs7 {
@@ -244,8 +247,8 @@ func (v values) list(f field) []int {
 // full reports whether v contains every value of the field.
 func (v values) full(f field) bool { return len(v.list(f)) == f.last-f.first+1 }
 
-// expand writes the values as a plain list, so that go-cron has nothing left to interpret
-// except that 7 is Sunday.
+// expand formats the values as a plain list, so that go-cron has nothing left to interpret except 7
+// as Sunday.
 func (v values) expand() string {
 	if v.star {
 		return "*"

@@ -16,9 +16,8 @@ import (
 
 const page = "cronjob.md"
 
-// TestPage checks each row of the page's table against this package and against the
-// library that Kubernetes' CronJob controller uses, so that the page cannot become
-// outdated.
+// TestPage checks each row of the documentation page's table against this package and against the
+// library that Kubernetes' CronJob controller uses, so that the page cannot become outdated.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -26,7 +25,7 @@ func TestPage(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(text), "\n| Situation ")
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")[2:] // without the header and its separator
+	rows := strings.Split(table, "\n")[2:] // The first two lines are the header and its separator.
 	if len(rows) < 30 {
 		t.Fatalf("the table of %s has %d rows: does it still have its header?", page, len(rows))
 	}
@@ -69,10 +68,9 @@ func ours(expression, zone string, after time.Time) string {
 	})
 }
 
-// theirs does what formatSchedule and mostRecentScheduleTime of the CronJob
-// controller do (k8s.io/kubernetes v1.36.3, pkg/controller/cronjob): robfig/cron
-// parses the expression with the zone as its prefix and returns one tick after
-// another.
+// theirs computes ticks like formatSchedule and mostRecentScheduleTime of the CronJob controller
+// (k8s.io/kubernetes v1.36.3, pkg/controller/cronjob): robfig/cron parses the expression with the
+// zone as a prefix, and returns one tick after another.
 func theirs(expression, zone string, after time.Time) (answer string) {
 	defer func() {
 		if recover() != nil {
@@ -89,7 +87,7 @@ func theirs(expression, zone string, after time.Time) (answer string) {
 	return ticks(zone, after, s.Next)
 }
 
-// ticks formats the first three ticks, on the zone's clock.
+// ticks formats the first three ticks after a time, on the zone's clock.
 func ticks(zone string, after time.Time, next func(time.Time) time.Time) string {
 	location, err := time.LoadLocation(zone)
 	if err != nil {

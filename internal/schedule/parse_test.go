@@ -88,7 +88,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParseAccepts(t *testing.T) {
-	// Pairs with the same meaning.
+	// Both expressions of each pair must have the same ticks.
 	tests := [][2]string{
 		{"0 3 * * *", "00 03 ? * ?"},
 		{"*/15 * * * *", "0,15,30,45 * * * *"},
@@ -103,7 +103,7 @@ func TestParseAccepts(t *testing.T) {
 		{"0 0 * * 0-7", "0 0 * * 0-6"},
 		{"0 0 */1 * mon", "0 0 * * mon"},
 		{"0 0 *,5 * mon", "0 0 * * mon"},
-		{"0 0 30 2 1", "0 0 31 2 mon"}, // the date does not exist, but Mondays do
+		{"0 0 30 2 1", "0 0 31 2 mon"}, // 30 February does not exist, but the expression also matches Mondays.
 	}
 	for _, test := range tests {
 		a, b := mustParse(t, test[0], ""), mustParse(t, test[1], "")
@@ -149,8 +149,8 @@ func TestZones(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	// Constants and not calculated: a change of these values moves every restart in
-	// every cluster.
+	// The expected values are constants, because a change of the formula would move every restart
+	// in every cluster.
 	tests := []struct {
 		namespace, name string
 		window          time.Duration

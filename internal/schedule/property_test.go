@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is an expression as the sets of its values, together with its text, so that
-// the reference needs no parser.
+// model is an expression as sets of matching values, together with its text, so that the reference
+// implementation needs no parser.
 type model struct {
 	text  string
 	sets  [5]map[int]bool
@@ -49,7 +49,7 @@ func drawField(t *rapid.T, f field) (text string, set map[int]bool, star bool) {
 		to = rapid.IntRange(from, f.last).Draw(t, "to")
 		text = fmt.Sprintf("%d-%d", from, to)
 	default:
-		// Mostly values near clock changes.
+		// Half of the values are small, since most clock changes happen early in the day.
 		value := rapid.OneOf(rapid.IntRange(f.first, f.last), rapid.IntRange(f.first, min(f.last, f.first+4)))
 		values := rapid.SliceOfN(value, 1, 4).Draw(t, "values")
 		for i, v := range values {
@@ -73,8 +73,8 @@ func (m model) matches(wall time.Time) bool {
 	return either && m.sets[0][wall.Minute()] && m.sets[1][wall.Hour()] && m.sets[3][int(wall.Month())]
 }
 
-// reference finds the ticks in (from, to] by looking at the zone's clock every
-// minute. It is the rule of docs/concepts/schedules.md, implemented literally.
+// reference returns the ticks in (from, to]. It checks the zone's clock at every minute, and
+// implements the rule in docs/concepts/schedules.md literally.
 func (m model) reference(location *time.Location, from, to time.Time) []time.Time {
 	clock := func(t time.Time) time.Time {
 		_, offset := t.In(location).Zone()
@@ -82,7 +82,7 @@ func (m model) reference(location *time.Location, from, to time.Time) []time.Tim
 	}
 	interval := len(m.sets[1]) == 24
 	start := from.Truncate(time.Minute).Add(-48 * time.Hour)
-	latest := clock(start) // the latest time that the clock has shown
+	latest := clock(start) // the latest time that the zone's clock has shown
 	var ticks []time.Time
 	for t := start.Add(time.Minute); !t.After(to); t = t.Add(time.Minute) {
 		due := false
@@ -107,8 +107,8 @@ var testZones = []string{
 	"Asia/Pyongyang", "Antarctica/Troll", "Antarctica/Casey", "Europe/Moscow",
 }
 
-// instants are mostly close to a clock change of the zone. They begin when the
-// offsets of all testZones are whole minutes.
+// instants generates times, most of which are close to a clock change of the zone. The earliest
+// times are after the last date on which any of the testZones had an offset with seconds.
 func instants(location *time.Location) *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		at := time.Unix(rapid.Int64Range(time.Date(1973, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC).Unix()).Draw(t, "at"), 0).UTC()
@@ -119,7 +119,8 @@ func instants(location *time.Location) *rapid.Generator[time.Time] {
 	})
 }
 
-// drawSchedule also returns a time to start from. It skips dates that never happen.
+// drawSchedule returns a random model, its schedule and a start time. It skips expressions whose
+// dates never happen.
 func drawSchedule(t *rapid.T) (model, *Schedule, time.Time) {
 	m := models().Draw(t, "expression")
 	s, err := Parse(m.text, rapid.SampledFrom(testZones).Draw(t, "zone"))
@@ -201,8 +202,8 @@ func TestSpreadIsEven(t *testing.T) {
 	}
 }
 
-// FuzzParse: Parse returns for any input, and every schedule that it accepts has
-// strictly increasing ticks. The fuzzer's own deadline catches a hang.
+// FuzzParse checks that Parse returns for any input, and that every schedule that it accepts has
+// strictly increasing ticks. The fuzzer's own time limit detects a hang.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"0 3 * * *", "@daily", "@every 1h", "TZ=", "TZ=UTC 0 3 * * *", "*/15 0-23 1,31 feb 7", "0 0 30 2 *", "0 0 29 2 *", "H 3 * * *", "0 0 L * FRI#2", "*/60 * * * *", ", , , , ,"} {
 		for _, zone := range []string{"", "Australia/Lord_Howe", "Local", "../x"} {
@@ -220,7 +221,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.String() != s.String() {
 			t.Errorf("%s, parsed again, is %v, %v", s, again, err)
 		}
-		// Years -4000 to 6000 or so: the calendar's own limits are not tested here.
+		// The start is limited to about the years -4000 to 6000, since this test does not cover the
+		// limits of the calendar.
 		start := time.Unix(unix%150_000_000_000, 0)
 		at := start
 		for range 10 {

@@ -5,34 +5,34 @@ package schedule
 
 import "time"
 
-// gap is a period without ticks between from and to. A schedule caches the last gap that it
-// found, since it is asked about the same time repeatedly while a tick is due, and a search is
-// the most expensive part of a decision.
+// gap is a period without ticks between the times from and to. A schedule caches the last gap that
+// it found: the same times are looked up repeatedly while a tick is due, and a search is the most
+// expensive part of a decision about a restart.
 type gap struct {
 	from, to time.Time
-	// fromTick means that from is a tick, and toTick that to is a tick.
+	// fromTick is true if the time from is a tick. toTick is true if the time to is a tick.
 	fromTick, toTick bool
 }
 
 func (g *gap) contains(t time.Time) bool { return g != nil && !t.Before(g.from) && t.Before(g.to) }
 
-// Next returns the first tick strictly after a time, in UTC; false if there is none. A schedule
-// that Parse returned always has a next tick.
+// Next returns the first tick strictly after the given time, in UTC; false if there is none. A
+// schedule that Parse returned always has a next tick.
 //
-// A schedule with every hour of the day is an interval: it ticks whenever the zone's clock
-// shows a matching time. When the clock is put back, it keeps ticking through the repeated
-// hour. When the clock is put forward, the skipped times are lost: the next tick is the next
-// matching time that the clock shows.
+// A schedule that matches every hour of the day is an interval: it ticks whenever the zone's clock
+// shows a matching time. When the clock is put back, it keeps ticking through the repeated hour.
+// When the clock is put forward, the skipped times are lost: the next tick is the next matching
+// time that the clock shows.
 //
-// Every other schedule has fixed times, each of which ticks once: at the first instant at which
-// the zone's clock shows that time or a later time. A time in the spring gap therefore ticks at
-// the end of the gap, together with all other times in the gap, and a time in the autumn
-// overlap ticks in the first pass only.
+// Every other schedule has fixed times. Each of them ticks once, at the first instant at which the
+// zone's clock shows that time or a later time. A time in the spring gap therefore ticks at the end
+// of the gap, together with all other times in the gap, and a time in the autumn overlap ticks in
+// the first pass only.
 //
-// Vixie cron makes the same distinction (crontab(5), cron(8)), except that there a * in the
-// minute field, or a * with a step, is enough for an interval.
+// Vixie cron makes the same distinction (crontab(5), cron(8)), but its schedule already counts as
+// an interval if the minute field is a *, with or without a step.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
-	after = after.UTC() // also drops the monotonic clock reading, which a tick must not have
+	after = after.UTC() // UTC also drops the monotonic clock reading, which a tick must not have.
 	known := s.recent.Load()
 	if known.contains(after) && known.toTick {
 		return known.to, true
@@ -52,14 +52,14 @@ func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 	return next, true
 }
 
-// last returns the latest tick not after upTo, which is in UTC.
+// last returns the latest tick that is not after upTo. upTo must be in UTC.
 func (s *Schedule) last(upTo time.Time) (time.Time, bool) {
 	known := s.recent.Load()
 	if known.contains(upTo) && known.fromTick {
 		return known.from, true
 	}
 	if known != nil && known.toTick && !upTo.Before(known.to) {
-		// The usual case: the next tick has just become due.
+		// Usually the next tick has just become due.
 		if next, ok := s.findNext(known.to); ok && upTo.Before(next) {
 			s.recent.Store(&gap{from: known.to, to: next, fromTick: true, toTick: true})
 			return known.to, true

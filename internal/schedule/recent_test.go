@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a schedule was asked before changes no answer.
+// TestAnswersAreThoseOfANewSchedule checks that earlier calls of a schedule's methods do not affect
+// later results.
 func TestAnswersAreThoseOfANewSchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, s, at := drawSchedule(t)
@@ -45,7 +46,8 @@ func TestAnswersAreThoseOfANewSchedule(t *testing.T) {
 	})
 }
 
-// A tick that becomes due, is looked at and is left behind costs one search.
+// TestATickCostsOneSearch checks that all lookups between two ticks together cost no more than a
+// single search.
 func TestATickCostsOneSearch(t *testing.T) {
 	s := mustParse(t, "7 3 * * *", "Europe/Berlin")
 	tick, _ := s.Next(utc(t, "2026-06-10 00:00"))

@@ -12,7 +12,7 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// MaxMissed is the number at which [Schedule.Latest] stops counting.
+// MaxMissed is the number of missed ticks at which [Schedule.Latest] stops counting.
 const MaxMissed = 1000
 
 var epoch = time.Unix(0, 0).UTC()
@@ -22,24 +22,23 @@ var epoch = time.Unix(0, 0).UTC()
 type Schedule struct {
 	expression string
 	location   *time.Location
-	calendar   *cron.SpecSchedule // wall clock times, represented as if they were UTC
+	calendar   *cron.SpecSchedule // matches wall clock times, represented as if they were UTC
 	times      fieldValues
 	everyHour  bool
-	// recent is the last gap that was found; nil at first.
+	// recent is the period without ticks that the last search found; nil until the first search.
 	recent atomic.Pointer[gap]
 }
 
 // Parse parses a cron expression and the name of a time zone.
 //
-// The expression has the five fields minute, hour, day of month, month and day of week, or is
-// one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly. A field is a
-// list of values, ranges and steps, as in crontab(5); months and days of the week can also be
-// given by name, and Sunday is 0 or 7. If both day fields are restricted, a day that matches
-// either field is enough. The zone is a name from the IANA database, such as Europe/Berlin; ""
-// is UTC.
+// The expression has the five fields minute, hour, day of month, month and day of week, or is one
+// of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly. A field is a list of
+// values, ranges and steps, as in crontab(5); months and days of the week can also be given by
+// name, and Sunday is 0 or 7. If both day fields are restricted, a day needs to match only one of
+// them. The zone is a name from the IANA database, such as Europe/Berlin; "" is UTC.
 //
-// All other expressions are refused, including dates that never happen, such as 30 February.
-// The error explains the mistake and its correction in one line.
+// Parse rejects all other expressions, including dates that never happen, such as 30 February. The
+// error explains the mistake and its correction in one line.
 func Parse(expression, zone string) (*Schedule, error) {
 	calendar, times, err := parseExpression(expression)
 	if err != nil {
@@ -58,16 +57,16 @@ func Parse(expression, zone string) (*Schedule, error) {
 	}, nil
 }
 
-// Zone returns the name of the time zone, and "UTC" if none was given.
+// Zone returns the name of the time zone, which is "UTC" by default.
 func (s *Schedule) Zone() string { return s.location.String() }
 
 // Location returns the time zone.
 func (s *Schedule) Location() *time.Location { return s.location }
 
-// String returns the expression and the zone.
+// String returns the expression and the zone, separated by a space.
 func (s *Schedule) String() string { return s.expression + " " + s.Zone() }
 
-// findNext searches for the first tick strictly after a time in UTC.
+// findNext searches for the first tick strictly after the given time, which must be in UTC.
 func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.calendar.Next(shown(s.location, after))
@@ -85,17 +84,17 @@ func (s *Schedule) findNext(after time.Time) (time.Time, bool) {
 		if tick := wall.Add(-at.offset); at.end.IsZero() || tick.Before(at.end) {
 			return tick, true
 		}
-		from = at.end.Add(-1) // so that a tick at the start of the next stretch is found
+		from = at.end.Add(-1) // The search must also find a tick at the start of the next stretch.
 	}
 }
 
-// Latest returns the latest tick after a time and not after upTo, in UTC, and the number of
-// ticks between after and that tick, which count as missed. It returns false if there is no
-// tick.
+// Latest returns the latest tick, in UTC, that is later than "after" and not later than upTo. It
+// also returns the number of ticks between "after" and that tick, which count as missed. It returns
+// false if there is no such tick.
 //
-// The cost is bounded, however long ago after is: the search for the tick goes backwards from
-// upTo, and missed ticks are counted up to [MaxMissed]. A result of MaxMissed means "that many
-// or more".
+// The cost is bounded, regardless of the length of the period: the search goes backwards from upTo,
+// and missed ticks are counted up to [MaxMissed]. A result of MaxMissed means that at least that
+// many ticks were missed.
 func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
 	tick, ok = s.last(upTo.UTC())
 	if !ok || !tick.After(after) {
@@ -112,7 +111,7 @@ func (s *Schedule) Latest(after, upTo time.Time) (tick time.Time, missed int, ok
 	return tick, missed, true
 }
 
-// findLast searches for the latest tick not after upTo, which is in UTC.
+// findLast searches for the latest tick that is not after upTo. upTo must be in UTC.
 func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 	if !s.everyHour {
 		wall := s.previous(shown(s.location, upTo))
@@ -135,7 +134,7 @@ func (s *Schedule) findLast(upTo time.Time) (time.Time, bool) {
 }
 
 // previous returns the latest wall clock time in the calendar that is not after wall. The
-// calendar's Prev starts at the second before its argument.
+// calendar's Prev method begins its search at the second before its argument.
 func (s *Schedule) previous(wall time.Time) time.Time {
 	return s.calendar.Prev(wall.Add(time.Second))
 }

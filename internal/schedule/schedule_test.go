@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layout is how the tests and the page write a tick: on the zone's clock.
+// layout is the format of ticks in the tests and the documentation, in the zone's local time.
 const layout = "2006-01-02T15:04Z07:00"
 
 func mustParse(t interface {
@@ -37,7 +37,7 @@ func mustTime(t *testing.T, text string) time.Time {
 	return time.Time{}
 }
 
-// local formats ticks on the schedule's clock, with seconds only if they are not 0.
+// local formats ticks in the schedule's local time, with seconds only if they are not 0.
 func local(s *Schedule, ticks []time.Time) []string {
 	var texts []string
 	for _, tick := range ticks {
@@ -74,7 +74,8 @@ func TestTicks(t *testing.T) {
 		{"29 February, every hour", "30 * 29 2 *", "Africa/Casablanca", "2096-02-29T23:45Z", "2104-02-29T00:30+01:00 2104-02-29T01:30+01:00"},
 		{"a day that few months have", "0 0 31 4,6,7 *", "", "2026-01-10T00:00Z", "2026-07-31T00:00Z 2027-07-31T00:00Z"},
 
-		// Berlin, spring: 02:00 +01:00 is 03:00 +02:00. Autumn: 03:00 +02:00 is 02:00 +01:00.
+		// In Berlin in spring, 02:00 +01:00 becomes 03:00 +02:00. In autumn, 03:00 +02:00 becomes
+		// 02:00 +01:00.
 		{"Berlin gap: before and after it", "30 1 * * *", "Europe/Berlin", "2026-03-28T12:00Z", "2026-03-29T01:30+01:00 2026-03-30T01:30+02:00"},
 		{"Berlin gap: in it", "30 2 * * *", "Europe/Berlin", "2026-03-28T00:00Z", "2026-03-28T02:30+01:00 2026-03-29T03:00+02:00 2026-03-30T02:30+02:00"},
 		{"Berlin gap: its start", "0 2 * * *", "Europe/Berlin", "2026-03-28T12:00Z", "2026-03-29T03:00+02:00 2026-03-30T02:00+02:00"},
@@ -101,7 +102,7 @@ func TestTicks(t *testing.T) {
 		{"New York overlap", "30 1 * * *", "America/New_York", "2026-10-31T12:00Z", "2026-11-01T01:30-04:00 2026-11-02T01:30-05:00"},
 		{"New York overlap: hourly", "30 * * * *", "America/New_York", "2026-11-01T05:00Z", "2026-11-01T01:30-04:00 2026-11-01T01:30-05:00 2026-11-01T02:30-05:00"},
 
-		// Lord Howe moves by half an hour: 02:00 +10:30 is 02:30 +11:00, and back.
+		// Lord Howe moves its clock by half an hour: 02:00 +10:30 becomes 02:30 +11:00 in spring.
 		{"Lord Howe gap", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00Z", "2026-10-04T02:30+11:00 2026-10-05T02:15+11:00"},
 		{"Lord Howe gap: after it in the same hour", "45 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00Z", "2026-10-04T02:45+11:00 2026-10-05T02:45+11:00"},
 		{"Lord Howe gap: the hour after it", "0 3 * * *", "Australia/Lord_Howe", "2026-10-03T12:00Z", "2026-10-04T03:00+11:00 2026-10-05T03:00+11:00"},
@@ -112,7 +113,8 @@ func TestTicks(t *testing.T) {
 		{"Lord Howe overlap: before it in the same hour", "15 1 * * *", "Australia/Lord_Howe", "2026-04-04T12:00Z", "2026-04-05T01:15+11:00 2026-04-06T01:15+10:30"},
 		{"Lord Howe overlap: every 20 minutes", "*/20 * * * *", "Australia/Lord_Howe", "2026-04-05T01:30+11:00", "2026-04-05T01:40+11:00 2026-04-05T01:40+10:30 2026-04-05T02:00+10:30"},
 
-		// São Paulo had no midnight on 4 November 2018, and two hours from 23:00 on 17 February 2018.
+		// São Paulo skipped midnight on 4 November 2018, and repeated the hour from 23:00 on 17
+		// February 2018.
 		{"São Paulo gap at midnight", "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00Z", "2018-11-04T01:00-02:00 2018-11-05T00:00-02:00"},
 		{"São Paulo gap on a given day", "30 0 4 11 *", "America/Sao_Paulo", "2018-11-03T12:00Z", "2018-11-04T01:00-02:00 2019-11-04T00:30-03:00"},
 		{"São Paulo gap on the first day of its week", "@weekly", "America/Sao_Paulo", "2018-11-03T12:00Z", "2018-11-04T01:00-02:00 2018-11-11T00:00-02:00"},
@@ -121,18 +123,19 @@ func TestTicks(t *testing.T) {
 		{"São Paulo overlap, midnight", "0 0 * * *", "America/Sao_Paulo", "2018-02-17T12:00Z", "2018-02-18T00:00-03:00 2018-02-19T00:00-03:00"},
 		{"São Paulo overlap, the last day", "30 23 17 2 *", "America/Sao_Paulo", "2018-02-17T12:00Z", "2018-02-17T23:30-02:00 2019-02-17T23:30-03:00"},
 
-		// Apia skipped 30 December 2011 when it crossed the date line.
+		// Apia skipped 30 December 2011 when Samoa moved across the date line.
 		{"Apia's skipped day", "0 12 * * *", "Pacific/Apia", "2011-12-28T12:00-10:00", "2011-12-29T12:00-10:00 2011-12-31T00:00+14:00 2011-12-31T12:00+14:00"},
 		{"Apia's skipped day, midnight", "0 0 * * *", "Pacific/Apia", "2011-12-28T12:00-10:00", "2011-12-29T00:00-10:00 2011-12-31T00:00+14:00 2012-01-01T00:00+14:00"},
 		{"Apia's skipped day alone", "0 12 30 12 *", "Pacific/Apia", "2011-12-28T12:00-10:00", "2011-12-31T00:00+14:00 2012-12-30T12:00+14:00"},
 		{"Apia's skipped day, hourly", "0 * * * *", "Pacific/Apia", "2011-12-29T22:30-10:00", "2011-12-29T23:00-10:00 2011-12-31T00:00+14:00"},
 		{"Apia's skipped day alone, hourly", "0 * 30 12 *", "Pacific/Apia", "2011-12-28T12:00-10:00", "2012-12-30T00:00+14:00"},
 
-		// Casablanca puts the clock back for Ramadan: from 15 February to 22 March 2026.
+		// Casablanca puts its clock back during Ramadan, in 2026 from 15 February to 22 March.
 		{"Casablanca, Ramadan begins", "30 2 * * *", "Africa/Casablanca", "2026-02-14T12:00Z", "2026-02-15T02:30+01:00 2026-02-16T02:30Z"},
 		{"Casablanca, Ramadan ends", "30 2 * * *", "Africa/Casablanca", "2026-03-21T12:00Z", "2026-03-22T03:00+01:00 2026-03-23T02:30+01:00"},
 
-		// From 2038 on, zones follow a rule. See stretchAt for 31 December.
+		// From 2038 on, the clock changes of zones follow a rule. See stretchAt for the special
+		// case of 31 December.
 		{"a leap year's last day, hourly", "30 * 1 1 *", "Europe/Berlin", "2040-12-31T12:00Z", "2041-01-01T00:30+01:00 2041-01-01T01:30+01:00"},
 		{"a leap year's last day", "30 0 1 1 *", "Europe/Berlin", "2040-12-31T12:00Z", "2041-01-01T00:30+01:00 2042-01-01T00:30+01:00"},
 		{"a gap by rule", "30 2 * * *", "Europe/Berlin", "2044-03-26T12:00Z", "2044-03-27T03:00+02:00 2044-03-28T02:30+02:00"},
@@ -198,7 +201,7 @@ func TestLatest(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := mustParse(t, test.schedule, test.zone)
-			after := time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC) // cannot be written as text
+			after := time.Date(-4000, 1, 1, 0, 0, 0, 0, time.UTC) // The table's time format cannot represent this year.
 			if test.after != "-" {
 				after = mustTime(t, test.after)
 			}
@@ -227,8 +230,8 @@ func TestLatestBeforeTheYear1(t *testing.T) {
 	}
 }
 
-// A time from time.Now has a monotonic clock reading, which must not get into a tick:
-// two equal ticks would not be ==.
+// TestMonotonicClock checks that a tick has no monotonic clock reading, even if it is computed from
+// time.Now. Otherwise the operator == would not report two equal ticks as equal.
 func TestMonotonicClock(t *testing.T) {
 	s := mustParse(t, "* * * * *", "Europe/Berlin")
 	now := time.Now()
@@ -244,7 +247,8 @@ func TestMonotonicClock(t *testing.T) {
 	}
 }
 
-// A walk from stretch to stretch must make progress, in both directions.
+// TestStretches checks that a walk from stretch to stretch, the periods without a clock change,
+// makes progress in both directions.
 func TestStretches(t *testing.T) {
 	for _, zone := range testZones {
 		location, err := Zone(zone)

@@ -5,31 +5,32 @@ package schedule
 
 import "time"
 
-// Ticks are the ticks of a schedule that count: a window is open at some time between their due
-// time and their deadline. The other ticks of the schedule do not count.
+// Ticks computes the effective ticks of a schedule. A tick is effective if a window is open at some
+// time between its due time and its deadline.
 type Ticks struct {
 	// Schedule is nil if there are no ticks.
 	Schedule *Schedule
 	Windows  Windows
-	// Offset is the time from a tick until it is due, and Deadline the time from then until its
-	// deadline.
+	// Offset is the time between a tick and its due time. Deadline is the time between the due time
+	// and the deadline.
 	Offset, Deadline time.Duration
 }
 
-// maxClosed is the number of windows without a tick after which a search ends: more than a year
-// of daily windows.
+// maxClosed is the maximum number of windows that a search visits without finding a tick. It covers
+// more than a year of daily windows.
 const maxClosed = 400
 
-// Next returns the first tick strictly after a time, in UTC; false if [Ticks.Search] finds
+// Next returns the first tick strictly after the given time, in UTC; false if [Ticks.Search] finds
 // none.
 func (t Ticks) Next(after time.Time) (time.Time, bool) {
 	tick, _, ok := t.Search(after)
 	return tick, ok
 }
 
-// Search returns the first tick strictly after a time, in UTC. If it finds none, it returns
-// false and the time up to which there is none: a search ends after some hundred windows, and
-// can be continued there. The zero time means that there will never be a tick.
+// Search returns the first tick strictly after the given time, in UTC. If it visits maxClosed
+// windows without finding a tick, it gives up and returns false. The next search can then start
+// from the returned time "until", before which there is no tick. If "until" is zero, there will
+// never be a tick.
 func (t Ticks) Search(after time.Time) (tick, until time.Time, ok bool) {
 	if t.Schedule == nil {
 		return time.Time{}, time.Time{}, false
@@ -46,14 +47,15 @@ func (t Ticks) Search(after time.Time) (tick, until time.Time, ok bool) {
 		case t.reaches(tick, opens):
 			return tick, time.Time{}, true
 		}
-		// Continue with the first tick whose deadline is not before the window opens.
+		// Continue with the first tick whose deadline is at or after the opening of this window.
 		after = opens.Add(-t.Deadline - t.Offset - 1)
 	}
 	return time.Time{}, after.UTC(), false
 }
 
-// Latest returns the latest tick after a time and not after upTo, in UTC, and the number of
-// ticks between after and that tick, up to [MaxMissed]; false if there is no tick.
+// Latest returns the latest tick, in UTC, that is later than "after" and not later than upTo. It
+// also returns the number of ticks between "after" and that tick, up to [MaxMissed]. It returns
+// false if there is no such tick.
 func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok bool) {
 	if t.Schedule == nil {
 		return time.Time{}, 0, false
@@ -76,7 +78,8 @@ func (t Ticks) Latest(after, upTo time.Time) (tick time.Time, missed int, ok boo
 	return tick, missed, true
 }
 
-// LeftOut returns the tick of the schedule before the given tick, if no window is open for it.
+// LeftOut returns the schedule's latest tick before the given tick, and reports whether it is not
+// effective because no window is open for it.
 func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
 	if len(t.Windows) == 0 {
 		return time.Time{}, false
@@ -89,7 +92,7 @@ func (t Ticks) LeftOut(before time.Time) (time.Time, bool) {
 	return tick, !ok || !t.reaches(tick, opens)
 }
 
-// last returns the latest tick not after upTo.
+// last returns the latest effective tick that is not after upTo.
 func (t Ticks) last(upTo time.Time) (time.Time, bool) {
 	for range maxClosed {
 		tick, ok := t.Schedule.last(upTo)
@@ -104,14 +107,15 @@ func (t Ticks) last(upTo time.Time) (time.Time, bool) {
 		if closed.IsZero() {
 			return time.Time{}, false
 		}
-		// No window opens before the deadline of this tick, nor of any tick since the last
-		// window closed: continue with ticks that were due before that.
+		// No window opens before the deadline of this tick, nor before the deadlines of other ticks
+		// since the last window closed. Continue with ticks that were due before it closed.
 		upTo = closed.Add(-t.Offset - 1)
 	}
 	return time.Time{}, false
 }
 
-// reaches reports whether a tick may still be started at the time at which a window opens.
+// reaches reports whether a restart for the tick may still start when a window opens at the time
+// "open".
 func (t Ticks) reaches(tick, open time.Time) bool {
 	return !open.After(tick.Add(t.Offset + t.Deadline))
 }

@@ -5,26 +5,27 @@ package schedule
 
 import "time"
 
-// Window opens at each tick of a schedule, for a duration that clock changes neither shorten
-// nor extend.
+// Window opens at each tick of a schedule, and closes after a fixed duration, even if the zone's
+// clock changes in between.
 type Window struct {
 	Opens  *Schedule
 	Length time.Duration
 }
 
-// Windows are open while any of them is open. An empty list is always open.
+// Windows is a list of windows. It is open while any of its windows is open. An empty list is
+// always open.
 type Windows []Window
 
-// When windows overlap or adjoin, at most maxJoined of them are joined, and no further than
-// farAhead.
+// Limits for joining overlapping or adjoining windows: at most maxJoined windows are joined, until
+// together they are longer than farAhead.
 const (
 	maxJoined = 100
 	farAhead  = 48 * time.Hour
 )
 
 // ClosesAt returns the time until which the windows stay open; false if they are closed at the
-// time at. Windows without a gap between them count as a single window, up to two days ahead.
-// The zero time means that they never close.
+// given time. Windows without a gap between them count as a single window, up to two days ahead. A
+// zero time means that the windows never close.
 func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	if len(w) == 0 {
 		return time.Time{}, true
@@ -42,9 +43,10 @@ func (w Windows) ClosesAt(at time.Time) (closes time.Time, open bool) {
 	return closes, closes.After(at)
 }
 
-// Around returns when the window at a time opened and closes or, if none is open, the last
-// window before it. Windows without a gap between them count as a single window, as for
-// [Windows.ClosesAt]. It returns false if no window has opened until then.
+// Around returns the opening and closing times of the window that is open at the given time. If no
+// window is open, it returns the times of the previous window. Windows without a gap between them
+// count as a single window, as for [Windows.ClosesAt]. It returns false if no window has ever
+// opened before.
 func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	closes = w.lastEnd(at)
 	if closes.IsZero() {
@@ -53,7 +55,7 @@ func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	opened = closes
 	if closes.After(at) {
 		closes, _ = w.ClosesAt(at)
-		opened = at.Add(1) // The window may have opened at exactly that time.
+		opened = at.Add(1) // A window that opened at exactly this time must be included.
 	}
 	from := opened
 	for range maxJoined {
@@ -68,8 +70,8 @@ func (w Windows) Around(at time.Time) (opened, closes time.Time, ok bool) {
 	return opened, closes, true
 }
 
-// opensBefore returns, for the windows that are open just before until, the earliest of their
-// last openings; until itself if there is none.
+// opensBefore returns the earliest opening time of the windows that are open just before until. If
+// none is open, it returns until.
 func (w Windows) opensBefore(until time.Time) time.Time {
 	first := until
 	for i := range w {
@@ -81,11 +83,11 @@ func (w Windows) opensBefore(until time.Time) time.Time {
 	return first
 }
 
-// isOpen reports whether the windows are open at a time.
+// isOpen reports whether any window is open at the given time.
 func (w Windows) isOpen(at time.Time) bool { return len(w) == 0 || w.lastEnd(at).After(at) }
 
-// OpensAt returns the first time, from a given time on, at which the windows are open; false if
-// there is none.
+// OpensAt returns the first time at or after "from" at which the windows are open; false if there
+// is none.
 func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
 	if w.isOpen(from) {
 		return from, true
@@ -99,8 +101,8 @@ func (w Windows) OpensAt(from time.Time) (time.Time, bool) {
 	return first, !first.IsZero()
 }
 
-// lastEnd returns the latest end of the windows that have opened up to a time; the zero time if
-// none has.
+// lastEnd returns the latest closing time of the windows that have opened at or before the given
+// time; zero if none has opened.
 func (w Windows) lastEnd(at time.Time) (end time.Time) {
 	for i := range w {
 		opened, ok := w[i].Opens.last(at.UTC())

@@ -31,7 +31,8 @@ func TestWindows(t *testing.T) {
 		name    string
 		windows Windows
 		at      string
-		// closes is empty if the windows are closed, and opens if they never open again.
+		// closes is "" if the windows are closed at the tested time. opens is "" if they never open
+		// again.
 		closes, opens string
 	}{
 		{"before it opens", overMidnight, "2026-01-10 20:59", "", "2026-01-10 21:00"},
@@ -71,8 +72,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// Ticks are those of the schedule whose time until the deadline has a minute at which a window
-// is open, by trying each.
+// TestTicksInWindows compares Ticks with a reference implementation, which checks for each tick of
+// the schedule whether a window is open in any minute until the tick's deadline.
 func TestTicksInWindows(t *testing.T) {
 	expressions := []string{"0 3 * * *", "*/20 * * * *", "30 2 * * *", "@hourly", "15,45 0-6 * * 1-5", "0 0 1 * *", "0 12 * * 0"}
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"}
@@ -110,7 +111,7 @@ func TestTicksInWindows(t *testing.T) {
 			}
 			after = tick
 			if i%7 != 0 {
-				continue // What was missed is counted again each time.
+				continue // A later call of Latest counts these ticks as well.
 			}
 			upTo := end.Add(-time.Minute)
 			if i+1 < len(want) {
@@ -126,7 +127,7 @@ func TestTicksInWindows(t *testing.T) {
 	})
 }
 
-// openMinutes returns the minutes at which a window is open.
+// openMinutes returns the minutes during which a window is open, as minutes since 1970.
 func openMinutes(windows Windows, begin, end time.Time) map[int64]bool {
 	open := map[int64]bool{}
 	for at := begin; !at.After(end); at = at.Add(time.Minute) {
@@ -142,7 +143,8 @@ func openMinutes(windows Windows, begin, end time.Time) map[int64]bool {
 	return open
 }
 
-// A schedule and windows that never meet have no tick.
+// TestWindowsThatNeverMeet checks that there are no effective ticks if no tick of the schedule is
+// ever inside a window.
 func TestWindowsThatNeverMeet(t *testing.T) {
 	ticks := Ticks{
 		Schedule: mustParse(t, "0 12 * * *", "UTC"), Deadline: time.Hour,
@@ -157,8 +159,8 @@ func TestWindowsThatNeverMeet(t *testing.T) {
 	}
 }
 
-// A search that ends before it finds a tick says until when there is none, and the next one
-// begins there: minutes of each hour in which nothing is due do not hide a night of the year.
+// TestSearchGoesOn checks that a search that gives up returns the time from which the next search
+// must continue, so that a rare tick is found among many windows without a tick.
 func TestSearchGoesOn(t *testing.T) {
 	ticks := Ticks{
 		Schedule: mustParse(t, "30 * * * *", "UTC"), Deadline: time.Minute,

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Bar is a bar whose full length is the width of its column.
+// Bar is a horizontal bar in a table cell. The table's layout determines its full length.
 type Bar struct {
-	// From is the start of the bar, and Share its length, both as fractions of the full length.
+	// From is the start of the bar, and Share is its length. Both are fractions of the full length.
 	From, Share float64
-	// Ground fills the rest of the column, so that an empty bar is visible.
+	// Ground draws a background along the full length, so that even an empty bar is visible.
 	Ground bool
-	// Point draws a mark in place of a bar that is too short to be visible.
+	// Point draws a mark instead of a bar that is too short to be visible.
 	Point bool
 }
 
-// eighths are the characters that fill a part of a column from the left.
+// eighths lists the characters that fill 0/8 to 8/8 of a column, from the left.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}
 
-// draw draws the bar with the given full length in columns.
+// draw returns the characters of the bar. columns is its full length.
 func (b Bar) draw(columns int, ascii bool) string {
 	blocks := eighths
 	ground := "·"
@@ -43,7 +43,8 @@ func (b Bar) draw(columns int, ascii bool) string {
 	return drawn
 }
 
-// fill draws a share of a width. A share above 0 is always visible, and only a share of 1 fills the width.
+// fill returns characters that fill a share of the columns. A share above 0 is always visible, and
+// only a share of 1 fills all columns.
 func fill(share float64, columns int, blocks []string) string {
 	if math.IsNaN(share) || share <= 0 {
 		return ""

@@ -3,23 +3,24 @@
 
 package term
 
-// leastName is the minimum width of a column of names.
+// leastName is the minimum width to which a column of names is cut.
 const leastName = 8
 
-// Layout is the layout of a table for a screen.
+// Layout holds a table's column widths, and the reductions that fit the table on a screen.
 type Layout struct {
 	bar     int  // full length of a bar; 0 means no bars
-	short   bool // cells show their short texts
+	short   bool // set if cells show their Short text
 	dropped []bool
 	widths  []int
 }
 
-// Layout returns a layout of the table for a screen. For rows that continue a previous table, it keeps the
-// dropped columns of that layout, and makes no column narrower.
+// Layout returns the table's layout for a screen. If the table continues earlier rows, previous is
+// their layout: columns that it dropped stay dropped, and no column becomes narrower. Otherwise,
+// previous is nil.
 //
-// On a narrow terminal, a table is reduced in this order: sentences are cut, bars become shorter and
-// disappear, cells show their short texts, columns are dropped, names are cut. Numbers and times are never
-// cut: if they do not fit, the terminal wraps the lines.
+// On a narrow terminal, the table is reduced in this order: sentences are cut, bars become shorter
+// and disappear, cells show their short texts, columns are dropped, and names are cut. Numbers and
+// times are never cut. If they do not fit, the terminal wraps the lines.
 func (t *Table) Layout(s Screen, previous *Layout) *Layout {
 	l := &Layout{dropped: make([]bool, len(t.Columns))}
 	bars := append(t.Bars[:len(t.Bars):len(t.Bars)], 0)
@@ -55,7 +56,8 @@ func (t *Table) Layout(s Screen, previous *Layout) *Layout {
 	return l
 }
 
-// measure sets the widths that the columns need without cuts.
+// measure sets each column's width to the width of its widest cell, but at least to the minimum
+// width and the width in the previous layout.
 func (t *Table) measure(l *Layout, s Screen, previous *Layout) {
 	l.widths = make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -73,7 +75,7 @@ func (t *Table) measure(l *Layout, s Screen, previous *Layout) {
 	}
 }
 
-// fits reports whether the table fits if sentences are cut.
+// fits reports whether the table fits on the screen if nothing but sentences is cut.
 func (t *Table) fits(l *Layout, s Screen) bool {
 	if s.Width <= 0 {
 		return true
@@ -91,7 +93,8 @@ func (t *Table) fits(l *Layout, s Screen) bool {
 	return total <= s.Width
 }
 
-// dropOne drops the least important column, and reports whether there was one to drop.
+// dropOne drops the column with the highest Drop rank. It returns false if no column can be
+// dropped.
 func (t *Table) dropOne(l *Layout) bool {
 	worst := -1
 	for i, c := range t.Columns {
@@ -106,8 +109,8 @@ func (t *Table) dropOne(l *Layout) bool {
 	return true
 }
 
-// cut makes the widest columns narrower until the table fits, but no column narrower than least returns for
-// it; a column with 0 is not cut.
+// cut narrows the widest columns until the table fits into the given width. The function least
+// returns a column's minimum width; 0 means that the column must not be cut.
 func (t *Table) cut(l *Layout, width int, least func(Column) int) {
 	total := -gap
 	for i := range t.Columns {

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen describes the capabilities of the output. The zero value is a file or a pipe, for which nothing is
-// cut, colored or drawn.
+// Screen describes the capabilities of an output stream. The zero value describes a file or pipe,
+// whose output is neither cut nor colored and has no bars.
 type Screen struct {
 	Terminal bool
-	Width    int // in columns; 0 means unlimited
+	Width    int // width in columns; 0 means unlimited
 	Colors   bool
-	// ASCII is set if the terminal cannot show the characters of bars.
+	// ASCII is set if the terminal cannot show the block characters of bars.
 	ASCII bool
 }
 
-// ScreenOf returns the capabilities of an output.
+// ScreenOf returns the capabilities of an output stream.
 func ScreenOf(out io.Writer) Screen {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -35,8 +35,8 @@ func ScreenOf(out io.Writer) Screen {
 	return s
 }
 
-// asciiLocale reports whether the locale has a charset other than UTF-8. Containers often have no locale,
-// although their terminal shows UTF-8.
+// asciiLocale reports whether the locale names a charset other than UTF-8. A missing locale counts
+// as UTF-8, because containers often lack a locale although the terminal supports UTF-8.
 func asciiLocale(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
@@ -45,7 +45,7 @@ func asciiLocale(getenv func(string) string) bool {
 // Color is a color of the terminal's palette.
 type Color string
 
-// The colors in use.
+// Colors that the plugin uses.
 const (
 	Plain  Color = ""
 	Red    Color = "31"
@@ -53,7 +53,7 @@ const (
 	Yellow Color = "33"
 )
 
-// Paint colors a text, if the screen has colors.
+// Paint adds a color to a string if the screen supports colors.
 func (s Screen) Paint(c Color, text string) string {
 	if !s.Colors || c == Plain || text == "" {
 		return text

@@ -11,41 +11,45 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Table is a table of text. Widths are in columns of the screen: a Chinese character takes two, a combining
-// character none.
+// Table is a table of text cells. Widths are measured in screen columns: a Chinese character takes
+// two columns, and a combining character takes none.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
-	// Bars are the possible full lengths of a bar, longest first. The table uses the longest that fits.
+	// Bars lists the possible full lengths of the bars, longest first. The table uses the longest
+	// that fits on the screen.
 	Bars []int
-	// NoHeader leaves out the header.
+	// NoHeader omits the header row.
 	NoHeader bool
 }
 
-// Column describes how a column is reduced if the terminal is too narrow for the table. The zero value is
-// never reduced.
+// Column defines a column's header, and how the column is reduced if the table is too wide for the
+// screen. By default, a column is never reduced.
 type Column struct {
 	Header string
-	// Text is set for a column of sentences: it is cut first, down to this width.
+	// Text is the minimum width of a column of sentences, which is cut before other columns. It is
+	// 0 for other columns.
 	Text int
-	// Drop is the order in which columns are dropped: the highest first; 0 means never.
+	// Drop is the rank in which the column is dropped. Columns with a higher rank are dropped
+	// first. A column with rank 0 is never dropped.
 	Drop int
-	// Name is set for a column of names, which is cut last.
+	// Name marks a column of names, which is cut last.
 	Name bool
-	// Least is the minimum width of the column.
+	// Least is the column's minimum width, regardless of its cells.
 	Least int
 }
 
-// Cell is a text with an optional color and an optional bar before it.
+// Cell is a table cell with a string, an optional color and, before the string, an optional bar.
 type Cell struct {
 	Text  string
 	Color Color
 	Bar   *Bar
-	// BarText is the width of the text after a bar, for alignment.
+	// BarText is the width to which the string after a bar is padded, for alignment.
 	BarText int
-	// Short replaces the text where there is not enough space.
+	// Short replaces the text if the table is too wide for the screen.
 	Short string
-	// Span lets the text extend over the columns to its right. It must be the last cell of its row.
+	// Span lets the text extend into the columns to its right. The cell must be the last of its
+	// row.
 	Span bool
 }
 
@@ -58,17 +62,18 @@ func Painted(c Color, text string) Cell { return Cell{Text: text, Color: c} }
 // gap is the number of spaces between two columns.
 const gap = 3
 
-// WriteTo prints the table. On a terminal, it reduces the table to the width, see [Column]; elsewhere it cuts
-// nothing.
+// WriteTo prints the table. On a terminal, it reduces the table to the width of the screen (see
+// [Column]). In files and pipes, nothing is cut.
 func (t *Table) WriteTo(out io.Writer, s Screen) error {
 	return t.WriteLayout(out, s, t.Layout(s, nil))
 }
 
-// WriteLayout prints the table in a given layout, so that its columns are aligned with rows printed before.
+// WriteLayout prints the table with the given layout, which may align the columns with previously
+// printed rows.
 func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	var text strings.Builder
 	for _, row := range t.lines() {
-		pending, begin := 0, 0 // spaces are written before a cell, so that no line ends with spaces
+		pending, begin := 0, 0 // Write pending spaces only before another cell, so that no line ends with spaces.
 		for i, c := range row {
 			if l.dropped[i] {
 				continue
@@ -94,7 +99,7 @@ func (t *Table) WriteLayout(out io.Writer, s Screen, l *Layout) error {
 	return err
 }
 
-// show returns the text of a cell in a layout.
+// show returns the characters of a cell, with its bar, for the given layout.
 func (c Cell) show(l *Layout, s Screen) string {
 	text := c.Text
 	if l.short && c.Short != "" {
@@ -111,7 +116,7 @@ func (c Cell) show(l *Layout, s Screen) string {
 	return drawn
 }
 
-// lines returns the rows, with the header unless NoHeader is set.
+// lines returns the rows of the table. The header is the first row unless NoHeader is set.
 func (t *Table) lines() [][]Cell {
 	if t.NoHeader {
 		return t.Rows
@@ -126,10 +131,11 @@ func (t *Table) lines() [][]Cell {
 // width measures the width of characters independently of the locale.
 var width = &runewidth.Condition{}
 
-// DisplayWidth returns the width of a text in columns of the screen.
+// DisplayWidth returns the width of a string in screen columns.
 func DisplayWidth(text string) int { return width.StringWidth(text) }
 
-// Truncate shortens a text to a number of columns, and marks the cut with an ellipsis.
+// Truncate shortens a string to the given number of screen columns, and marks the cut with an
+// ellipsis.
 func (s Screen) Truncate(text string, columns int) string { return truncate(text, columns, s.ASCII) }
 
 func truncate(text string, columns int, ascii bool) string {
@@ -139,8 +145,8 @@ func truncate(text string, columns int, ascii bool) string {
 	return width.Truncate(text, columns, "…")
 }
 
-// Printable removes characters that would move the cursor or change the terminal. Texts come from the
-// cluster, and any tenant may have written them.
+// Printable removes characters that would move the cursor or change the state of the terminal. Any
+// tenant may have written a string in the cluster.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -154,10 +160,10 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OneLine joins the lines of a text.
+// OneLine joins the lines of a string into a single line.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Wrap breaks a text into lines of at most that many columns, between words.
+// Wrap breaks a string between words, into lines of at most the given number of screen columns.
 func Wrap(text string, columns int) []string {
 	var lines []string
 	line := ""

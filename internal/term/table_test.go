@@ -93,7 +93,7 @@ func TestMoment(t *testing.T) {
 		{now.Add(10 * time.Minute), "today 23:40 (in 10m)"},
 		{now.Add(10*time.Minute - time.Millisecond), "today 23:39 (in 10m)"},
 		{time.Date(2026, 10, 25, 0, 0, 0, 0, berlin), "tomorrow 00:00 (in 30m)"},
-		{time.Date(2026, 10, 25, 23, 30, 0, 0, berlin), "tomorrow 23:30 CET (in 25h)"}, // a day of 25 hours
+		{time.Date(2026, 10, 25, 23, 30, 0, 0, berlin), "tomorrow 23:30 CET (in 25h)"}, // The day has 25 hours.
 		{time.Date(2026, 10, 26, 3, 0, 0, 0, berlin), "Mon 03:00 CET (in 29h)"},
 		{time.Date(2026, 10, 31, 3, 0, 0, 0, berlin), "Sat 31 Oct 03:00 CET (in 6d5h)"},
 		{time.Date(2027, 1, 1, 0, 0, 0, 0, berlin), "Fri 1 Jan 2027 00:00 CET (in 68d)"},
@@ -105,7 +105,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// Elsewhere than on a UTF-8 terminal bars are drawn with what ASCII has.
+// TestASCII checks that bars consist of ASCII characters on a terminal that does not support UTF-8.
 func TestASCII(t *testing.T) {
 	for env, want := range map[string]bool{"": false, "LANG=C": true, "LC_ALL=POSIX LANG=de_DE.UTF-8": true, "LANG=en_US.utf8": false, "LC_CTYPE=C.UTF-8 LANG=C": false} {
 		values := map[string]string{}
@@ -129,7 +129,8 @@ func TestASCII(t *testing.T) {
 	}
 }
 
-// A cell that spans columns makes none of them wider, and is cut at the end of the line only.
+// TestSpan checks that a cell that spans several columns does not widen them, and is cut only at
+// the end of the line.
 func TestSpan(t *testing.T) {
 	table := &Table{Columns: []Column{{Header: "CONTEXT"}, {Header: "NAME", Name: true}, {Header: "NODES"}}, Rows: [][]Cell{
 		{Text("prod"), Text("worker"), Text("3/3")},

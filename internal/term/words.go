@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Moment describes a time in a time zone, relative to now: "today 03:00", for example. It includes the name
-// of the zone only if that differs from now's, as across a change of daylight saving time: the header of a
-// table has the zone of now.
+// Moment formats a time relative to now, such as "today 03:00". It adds the time zone only if its
+// abbreviation differs from the current one, as after a daylight saving time change. Table headers
+// name the current abbreviation.
 func Moment(t, now time.Time, in *time.Location) string {
 	t, now = t.In(in), now.In(in)
 	clock := Clock(t, now, in)
@@ -33,7 +33,8 @@ func Moment(t, now time.Time, in *time.Location) string {
 	}
 }
 
-// Clock returns the time of day, with its zone if that differs from now's.
+// Clock formats the time of day. It adds the time zone only if its abbreviation at t differs from
+// the abbreviation at now.
 func Clock(t, now time.Time, in *time.Location) string {
 	clock := t.In(in).Format("15:04")
 	if zone := Zone(t, in); zone != Zone(now, in) {
@@ -42,17 +43,18 @@ func Clock(t, now time.Time, in *time.Location) string {
 	return clock
 }
 
-// Zone returns the abbreviation of a zone at a time.
+// Zone returns a time zone's abbreviation at t, such as CET.
 func Zone(t time.Time, in *time.Location) string { return t.In(in).Format("MST") }
 
-// DaysBetween returns the number of midnights between two times, which changes of daylight saving time do not
-// affect.
+// DaysBetween returns the number of midnights between two times. Unlike a number of hours, it is
+// independent of daylight saving time changes.
 func DaysBetween(from, to time.Time) int {
 	date := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(date(to).Sub(date(from)) / (24 * time.Hour))
 }
 
-// Coming describes a future time, or says that it is due.
+// Coming formats a future time, such as "today 03:00 (in 10m)", or a past time, such as "due since
+// today 03:00".
 func Coming(t, now time.Time, in *time.Location) string {
 	if !t.After(now) {
 		return "due since " + Moment(t, now, in)
@@ -60,7 +62,8 @@ func Coming(t, now time.Time, in *time.Location) string {
 	return fmt.Sprintf("%s (in %s)", Moment(t, now, in), until(t.Sub(now)))
 }
 
-// ComingInZone is [Coming] with the zone, for texts without a header that names it.
+// ComingInZone is like [Coming], but always adds the time zone to a future time. It is used where
+// no table header names the time zone.
 func ComingInZone(t, now time.Time, in *time.Location) string {
 	text := Coming(t, now, in)
 	if zone := Zone(t, in); zone == Zone(now, in) && t.After(now) {
@@ -69,10 +72,10 @@ func ComingInZone(t, now time.Time, in *time.Location) string {
 	return text
 }
 
-// Ago returns the time since t as text.
+// Ago formats the time passed since t.
 func Ago(t, now time.Time) string { return Between(t, now) }
 
-// Between returns the time from a start to an end as text.
+// Between formats the time between two times. It is 0 if `to` is before from.
 func Between(from, to time.Time) string { return duration.HumanDuration(max(0, to.Sub(from))) }
 
 // Plural returns a number with a noun in the singular or plural.
@@ -83,7 +86,7 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// until returns a duration as text, rounded to the nearest displayed unit: a user who typed 6d reads 6d, and
+// until formats a duration, rounded to the smallest displayed unit. A user who entered 6d sees 6d,
 // not 5d23h.
 func until(d time.Duration) string {
 	unit := 24 * time.Hour

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text formats texts for people: it bounds the length of foreign texts, such as error
+// Package text formats strings for people. It shortens strings from other sources, such as error
 // messages, names and annotations, and formats durations.
 package text
 
@@ -12,10 +12,10 @@ import (
 
 const ellipsis = "…"
 
-// Shorten returns the text if it has at most limit bytes, else its beginning with an ellipsis,
-// limit bytes in all. The result is valid UTF-8.
+// Shorten returns the given string if it has at most limit bytes. Otherwise it returns the
+// beginning of the string and an ellipsis, at most limit bytes in total. The result is valid UTF-8.
 func Shorten(text string, limit int) string {
-	// A text may be megabytes long: only its beginning is read.
+	// The string may be megabytes long, so only its beginning is processed.
 	long := len(text) > limit
 	if long {
 		text = text[:limit]
@@ -24,7 +24,7 @@ func Shorten(text string, limit int) string {
 	if !long && len(text) <= limit {
 		return text
 	}
-	// A replacement character may be shorter than the invalid bytes.
+	// The replacement character may be shorter than the invalid bytes that it replaces.
 	end := min(limit-len(ellipsis), len(text))
 	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
@@ -32,8 +32,8 @@ func Shorten(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// Cut returns the first bytes of a text up to the limit. A shortened text is copied, so that the
-// original, which tenants can make as long as they like, can be freed.
+// Cut returns at most the first limit bytes of a string. A shortened string is copied, so that the
+// memory of the original, whose length tenants control, can be freed.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

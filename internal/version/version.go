@@ -1,19 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version returns the version of this binary.
+// Package version provides the version of this binary.
 package version
 
 import "runtime/debug"
 
-// version is set when the binary is linked:
+// version is set at link time:
 //
 //	go build -ldflags "-X tidekeeper.dev/tidekeeper/internal/version.version=v1.2.3"
 var version string
 
 // String returns the version of this binary, for instance v1.2.3. If no version was set at link
-// time, it returns the version recorded by the Go toolchain (the module version for `go install
-// …@v1.2.3`, else the commit), or "unknown". It is never empty.
+// time, it returns the version that the Go toolchain has recorded: the module version after `go
+// install …@v1.2.3`, otherwise the commit. If there is none, it returns "unknown".
 func String() string {
 	if version != "" {
 		return version

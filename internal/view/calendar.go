@@ -14,43 +14,46 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Calendar has the future starts of restarts, and the ticks without a start.
+// Calendar lists future restarts by minute, and the ticks that will be missed or skipped.
 type Calendar struct {
 	Minutes  []Minute
-	Unlisted int      // the number of starts that are counted but not listed
-	Problems []string // schedules that cannot be used
-	// UnderWay has the restarts that are in progress at the beginning.
+	Unlisted int      // number of starts that are counted but not listed
+	Problems []string // errors in schedules that could not be parsed
+	// UnderWay lists the restarts that are in progress when the calendar begins.
 	UnderWay []Start
 }
 
-// Minute has the restarts that start in the same minute.
+// Minute lists the restarts that start in the same minute.
 type Minute struct {
-	Time   time.Time `json:"time"` // the beginning of the minute
+	Time   time.Time `json:"time"` // beginning of the minute
 	Count  int       `json:"count"`
-	Starts []Start   `json:"starts"` // all starts of the minute, or none, see MostListed
-	// NotStarted has the ticks that are due in the minute and will be missed or skipped.
+	Starts []Start   `json:"starts"` // either all starts in the minute, or none if there are too many, see MostListed
+	// NotStarted lists the ticks due in the minute that will be missed or skipped.
 	NotStarted []Start `json:"notStarted,omitempty"`
 }
 
-// Start is the start of a restart.
+// Start is a future start of a restart, or a tick that will not start.
 type Start struct {
-	// Context is the context of the cluster, in a calendar of several clusters.
+	// Context is the cluster's kubeconfig context. It is empty unless the calendar covers several
+	// clusters.
 	Context   string    `json:"context,omitempty"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Target    string    `json:"target"`
 	Tick      time.Time `json:"tick"`
 	Start     time.Time `json:"start,omitzero"`
-	// OffsetSeconds is the time from the tick to the start, within the spread.
+	// OffsetSeconds is the delay between the tick and the start, chosen within the
+	// ScheduledRestart's spread.
 	OffsetSeconds int64 `json:"offsetSeconds"`
-	// Outcome and Reason explain why a tick is not started.
+	// Outcome and Reason explain why the tick will not start. They are empty for a start.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
-	// EarlierTicks is the number of earlier ticks with the same outcome.
+	// EarlierTicks is the number of earlier ticks with the same outcome, which have no entry of
+	// their own.
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Of returns the starts of the minute in one of several clusters.
+// Of returns a copy of the minute that contains only the given cluster's starts.
 func (m *Minute) Of(cluster string) Minute {
 	of := Minute{Time: m.Time, Starts: []Start{}}
 	for _, start := range m.Starts {
@@ -67,16 +70,17 @@ func (m *Minute) Of(cluster string) Minute {
 	return of
 }
 
-// MostListed is the maximum number of starts that are listed by name; further starts are only counted. It
-// bounds the memory, as tenants control the number of starts.
+// MostListed is the maximum number of starts that a calendar lists individually; it only counts the
+// rest. The limit bounds memory, because tenants control the number of starts by their schedules.
 const MostListed = 100_000
 
-// Planner computes the starts in a period from schedules alone, where there are too many for a simulation,
-// see [CalendarOf]. It leaves out ticks that are already due and wait. It stores little of each
-// ScheduledRestart, and one number per minute.
+// Planner computes future starts from schedules and windows alone. It replaces the simulation (see
+// [CalendarOf]) if there are too many starts. It ignores ticks that are already due and waiting. It
+// stores only a few fields of each ScheduledRestart, and one number per minute.
 type Planner struct {
 	now, until time.Time
-	// known has the parsed schedules: many objects have the same schedule and differ only in their offsets.
+	// known caches parsed schedules, because many objects have the same schedule and differ only in
+	// their offsets.
 	known    map[timetable]*schedule.Schedule
 	members  map[timetable][]planned
 	problems []string
@@ -84,26 +88,27 @@ type Planner struct {
 
 type timetable struct{ expression, zone string }
 
-// planned is a ScheduledRestart with future ticks.
+// planned holds the fields of a ScheduledRestart that determine its future starts.
 type planned struct {
 	namespace, name, target string
 	offset, deadline        time.Duration
 	windows                 schedule.Windows
 }
 
-// NewPlanner returns a Planner for the period from now until another time.
+// NewPlanner returns a Planner for the period from now to until.
 func NewPlanner(now, until time.Time) *Planner {
 	return &Planner{now: now, until: until, known: map[timetable]*schedule.Schedule{}, members: map[timetable][]planned{}}
 }
 
-// Add adds a ScheduledRestart.
+// Add adds a ScheduledRestart. It ignores a ScheduledRestart that is suspended, stopped by
+// failures, being deleted, or without a schedule.
 func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	if r.Spec.Suspend || StoppedByFailures(r) || !r.DeletionTimestamp.IsZero() {
 		return
 	}
 	q := timetable{string(r.Spec.GetSchedule()), r.Spec.TimeZone}
 	if q.expression == "" {
-		return // Without a schedule, the pods determine when it is restarted.
+		return // A restart without a schedule is triggered by the pods' age or a configuration change.
 	}
 	member := planned{namespace: r.Namespace, name: r.Name, target: TargetOf(r), offset: OffsetOf(r), deadline: time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second}
 	if p.known[q] == nil || len(r.Spec.Windows) > 0 {
@@ -117,14 +122,14 @@ func (p *Planner) Add(r *tidekeeperv1.ScheduledRestart) {
 	p.members[q] = append(p.members[q], member)
 }
 
-// Count returns the number of starts.
+// Count returns the number of starts in the period.
 func (p *Planner) Count(ctx context.Context) (starts int) {
 	p.each(ctx, p.until, func(*planned, time.Time, time.Time) { starts++ })
 	return starts
 }
 
-// Calendar counts the starts of all minutes, and lists the starts of the first minutes up to mostListed. It
-// stops when the context is cancelled.
+// Calendar counts the starts in each minute. It lists the starts of the first minutes, up to a
+// total of mostListed. If ctx is cancelled, it stops early.
 func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	begin := p.now.Truncate(time.Minute)
 	minuteOf := func(at time.Time) int { return int(at.Sub(begin) / time.Minute) }
@@ -132,7 +137,7 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	p.each(ctx, p.until, func(_ *planned, _, at time.Time) { counts[minuteOf(at)]++ })
 
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(p.problems))}
-	place := make([]int, len(counts)) // index of each minute among the minutes with starts
+	place := make([]int, len(counts)) // index of each minute in c.Minutes
 	listed, all := 0, true
 	for i, count := range counts {
 		if count == 0 {
@@ -170,9 +175,10 @@ func (p *Planner) Calendar(ctx context.Context, mostListed int) Calendar {
 	return c
 }
 
-// each calls do for each start up to the given time.
+// each calls do for every start between now and until.
 func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned, tick, at time.Time)) {
-	// The maximum spread plus the maximum wait for a window.
+	// longestSpread is the maximum delay of a start: one day of spread, and one day of waiting for
+	// a window.
 	const longestSpread = 2 * 24 * time.Hour
 	for q, members := range p.members {
 		s := p.known[q]
@@ -186,8 +192,8 @@ func (p *Planner) each(ctx context.Context, until time.Time, do func(r *planned,
 	}
 }
 
-// start returns the time at which the restart for a tick can start; false if no window is open before its
-// deadline.
+// start returns the time at which the restart for a tick starts. It returns false if no window
+// opens before the tick's deadline.
 func (r *planned) start(tick time.Time) (time.Time, bool) {
 	due := tick.Add(r.offset)
 	at, ok := r.windows.OpensAt(due)

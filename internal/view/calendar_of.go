@@ -12,13 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// stopped has the reasons of ticks whose schedule does not run. A calendar leaves such ticks out.
+// stopped lists the reasons for which a schedule misses all of its ticks. A calendar omits ticks
+// with these reasons.
 var stopped = []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonFailureLimit, tidekeeperv1.ReasonInvalidSchedule}
 
-// CalendarOf returns the calendar of a forecast: the starts after its beginning, and the ticks that are
-// missed or skipped. By namespace/name, offsets has the offsets within the spread, and underWay the ticks of
-// the restarts in progress. The latter cannot be recognized by their start time, as the clock of the manager
-// may be ahead.
+// CalendarOf returns the calendar of a forecast: the future starts, and the ticks that will be
+// missed or skipped. The maps are keyed by namespace/name: offsets holds each ScheduledRestart's
+// offset within its spread, and underWay holds the tick of its restart in progress. A restart in
+// progress cannot be recognized by its start time, because the manager's clock may be ahead.
 func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay map[string]time.Time) Calendar {
 	c := Calendar{Minutes: []Minute{}, Problems: slices.Sorted(slices.Values(f.Problems)), Unlisted: f.Summary.Unlisted}
 	starts := func(t *forecast.Tick) Start {
@@ -59,7 +60,8 @@ func CalendarOf(f *forecast.Forecast, offsets map[string]time.Duration, underWay
 	return c
 }
 
-// minute returns the entry for the minute of a time, and adds it if necessary.
+// minute returns the calendar's entry for the minute that contains the given time. It adds the
+// entry if necessary.
 func (c *Calendar) minute(of time.Time) *Minute {
 	of = of.Truncate(time.Minute)
 	i, found := slices.BinarySearchFunc(c.Minutes, of, func(m Minute, of time.Time) int { return m.Time.Compare(of) })
@@ -69,8 +71,8 @@ func (c *Calendar) minute(of time.Time) *Minute {
 	return &c.Minutes[i]
 }
 
-// tidy sorts the starts of each minute, and removes empty minutes. It lists either all or none of the starts
-// of a minute.
+// tidy removes empty minutes, and sorts the starts within each minute. If only some of a minute's
+// starts are listed, it removes them.
 func (c *Calendar) tidy() {
 	c.Minutes = slices.DeleteFunc(c.Minutes, func(m Minute) bool { return m.Count == 0 && len(m.NotStarted) == 0 })
 	for i := range c.Minutes {
@@ -85,12 +87,12 @@ func (c *Calendar) tidy() {
 	}
 }
 
-// compareStarts orders starts.
+// compareStarts orders starts by start time, then by context, namespace, name and tick.
 func compareStarts(a, b *Start) int {
 	return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Context, b.Context), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Tick.Compare(b.Tick))
 }
 
-// Join adds the calendar of another cluster.
+// Join merges another cluster's calendar into c.
 func (c *Calendar) Join(cluster string, other Calendar) {
 	in := func(starts []Start) []Start {
 		for i := range starts {

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// The calendar has what a forecast starts, in the minute in which it starts, and what it does not
-// start, in that in which it is due.
+// TestCalendarOfAForecast checks that the calendar lists a start in the minute in which it starts,
+// and a missed tick in the minute in which it is due.
 func TestCalendarOfAForecast(t *testing.T) {
 	deadline := func(r *tidekeeperv1.ScheduledRestart) {
 		r.Spec.StartingDeadlineSeconds, r.Spec.ProgressDeadlineSeconds, r.UID = 600, 600, "u"
@@ -33,7 +33,7 @@ func TestCalendarOfAForecast(t *testing.T) {
 	}
 	in := forecast.Input{
 		Targets: map[forecast.TargetKey]forecast.Target{}, Now: noon, Until: noon.Add(2 * time.Hour), MostListed: 100, AssumedDuration: 5 * time.Minute,
-		// Of the two slots one namespace has one.
+		// A namespace may use one of the two slots of the restart budget.
 		Limits:  forecast.Limits{MaxConcurrent: 2, NamespaceShare: 50, SlotAge: time.Hour},
 		Freezes: map[string][]period.Period{"cold": {{Name: "x", From: noon, Until: noon.Add(time.Hour + 20*time.Minute)}}},
 	}

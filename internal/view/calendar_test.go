@@ -21,7 +21,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
-// aRestart makes a ScheduledRestart of the Deployment of that name.
+// aRestart returns a ScheduledRestart whose target is the Deployment of the same name. The given
+// changes are applied to it.
 func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRestart)) tidekeeperv1.ScheduledRestart {
 	r := tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -44,7 +45,8 @@ func calendarOf(t *testing.T, items []tidekeeperv1.ScheduledRestart, now, until 
 	return p.Calendar(t.Context(), MostListed)
 }
 
-// Restarts start while a window is open: a tick before it waits for it until its deadline.
+// TestCalendarWithWindows checks that a tick outside the windows waits until the next window opens,
+// unless its deadline passes before that.
 func TestCalendarWithWindows(t *testing.T) {
 	within := func(deadline int32) func(*tidekeeperv1.ScheduledRestart) {
 		return func(r *tidekeeperv1.ScheduledRestart) {
@@ -72,7 +74,7 @@ func TestCalendar(t *testing.T) {
 	offset := schedule.Spread("shop", "spread", time.Hour)
 	items := []tidekeeperv1.ScheduledRestart{
 		aRestart("a", "0 13 * * *"), aRestart("b", "0 13 * * *"), aRestart("c", "0 13,14 * * *"),
-		aRestart("spread", "0 12 * * *", spread), // its tick is now, its start is to come
+		aRestart("spread", "0 12 * * *", spread), // due at noon, but starts later
 		aRestart("off", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Spec.Suspend = true }),
 		aRestart("failed", "* * * * *", func(r *tidekeeperv1.ScheduledRestart) { r.Status.ConsecutiveFailures = 3 }),
 		aRestart("wrong", "60 * * * *"),
@@ -100,8 +102,8 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// Ten thousand schedules are worked out at human speed: a start takes less than an allocation,
-// the unit of work that does not depend on the machine.
+// TestCalendarIsFast checks that a calendar of 10,000 schedules takes at most one allocation per
+// start. Unlike the duration, the number of allocations does not depend on the machine.
 func TestCalendarIsFast(t *testing.T) {
 	const starts, mostWork = 70_000, 70_000
 	items := make([]tidekeeperv1.ScheduledRestart, 10000)
@@ -121,8 +123,8 @@ func TestCalendarIsFast(t *testing.T) {
 	}
 }
 
-// Whatever is scheduled, the number of listed starts is bounded: all of a minute
-// or none. They are counted all the same.
+// TestCalendarListsSoMany checks that the number of listed starts is bounded, that either all or
+// none of a minute's starts are listed, and that unlisted starts are still counted.
 func TestCalendarListsSoMany(t *testing.T) {
 	p := NewPlanner(noon, noon.Add(10*time.Minute))
 	for _, name := range []string{"a", "b", "c"} {
@@ -146,7 +148,8 @@ func TestCalendarListsSoMany(t *testing.T) {
 	}
 }
 
-// A tenant decides how often, and not how much memory that takes here.
+// TestCalendarOfEveryMinuteIsSmall checks that a calendar of very frequent schedules does not take
+// much memory, because tenants control the schedules.
 func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
 	p := NewPlanner(noon, noon.Add(24*time.Hour))
 	for i := range 2000 {
@@ -157,7 +160,7 @@ func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	c := p.Calendar(t.Context(), MostListed)
 	runtime.ReadMemStats(&after)
-	// 2,880,000 starts, of some 100 bytes each if they were kept.
+	// There are 2,880,000 starts. Storing them would take about 100 bytes each.
 	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 64 {
 		t.Errorf("it took %d MiB", grown)
 	}
@@ -166,7 +169,8 @@ func TestCalendarOfEveryMinuteIsSmall(t *testing.T) {
 	}
 }
 
-// The calendar of several clusters has the starts of all, and each says which one it is from.
+// TestCalendarOfSeveralClusters checks that a joint calendar lists all clusters' starts, each with
+// the cluster's context.
 func TestCalendarOfSeveralClusters(t *testing.T) {
 	c := Calendar{}
 	for cluster, items := range map[string][]tidekeeperv1.ScheduledRestart{

@@ -15,7 +15,7 @@ import (
 // mostEvents is the maximum number of events shown for an object.
 const mostEvents = 10
 
-// Event is an event about an object.
+// Event describes a Kubernetes event.
 type Event struct {
 	LastSeen time.Time `json:"lastSeen"`
 	Type     string    `json:"type"`
@@ -23,7 +23,7 @@ type Event struct {
 	Message  string    `json:"message"`
 }
 
-// Events returns the last events, latest last.
+// Events returns the most recent events, the latest last.
 func Events(events []corev1.Event) []Event {
 	shown := make([]Event, 0, len(events))
 	for i := range events {

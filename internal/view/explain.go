@@ -16,14 +16,15 @@ type Explanation struct {
 	Ticks []Tick `json:"ticks"`
 }
 
-// Tick is a tick of a schedule, in the time zone of the schedule.
+// Tick is a scheduled time, in the schedule's time zone.
 type Tick struct {
 	Time time.Time `json:"time"`
-	// ClockChange describes the effect of daylight saving time on the tick.
+	// ClockChange describes how a daylight saving time change affects the tick. It is empty if
+	// there is no effect.
 	ClockChange string `json:"clockChange,omitempty"`
 }
 
-// Explain describes a schedule and returns its ticks after a time.
+// Explain describes a schedule in words, and lists its next ticks after the given time.
 func Explain(s *schedule.Schedule, after time.Time, ticks int) Explanation {
 	e := Explanation{Words: s.Describe(), Zone: s.Zone(), Ticks: []Tick{}}
 	before := after

@@ -5,8 +5,8 @@ package view
 
 import "strings"
 
-// Matches reports whether a name has a text in it, in upper or lower case: as --name of the commands
-// and the filter of the pages mean it.
+// Matches reports whether a name contains a string, ignoring case. It implements the flag --name of
+// the commands, and the filter of the dashboard.
 func Matches(text, name string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
 }

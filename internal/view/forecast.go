@@ -13,25 +13,28 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// Unserved are ticks that are not restarted successfully, with the same outcome and for the same
-// reason: all such ticks of a restart, and those of other restarts that are due at the same times.
+// Unserved is a group of ticks with the same outcome and reason that do not lead to a successful
+// restart. It contains all of these ticks of a ScheduledRestart, and of other ScheduledRestarts
+// whose ticks are due at the same times.
 type Unserved struct {
-	// First and Last are the times of the first tick and of the last.
+	// First and Last are the scheduled times of the first and last tick.
 	First, Last time.Time
 	Outcome     Outcome
-	// Message is the message of the first tick. Alike is set if all ticks have that message.
+	// Message is the first tick's message. Alike is set if all ticks have the same message.
 	Message string
 	Alike   bool
-	// Restarts has the first tick of each restart, and Count is how many ticks they are together.
+	// Restarts lists the first tick of each ScheduledRestart in the group. Count is the total
+	// number of ticks.
 	Restarts []forecast.Tick
 	Count    int
-	// Waiting is how many more ticks of them wait at the end, for the same reason.
+	// Waiting is the number of additional ticks that are still waiting at the end of the forecast,
+	// for the same reason.
 	Waiting int
-	// All reports that these restarts have no other ticks.
+	// All is set if the ScheduledRestarts in the group have no other ticks in the forecast.
 	All bool
 }
 
-// CountText is how many ticks these are.
+// CountText formats the number of ticks, such as "all 724, 1 waiting".
 func (u *Unserved) CountText() string {
 	text := strconv.Itoa(u.Count)
 	if u.All && u.Count > len(u.Restarts) {
@@ -43,27 +46,28 @@ func (u *Unserved) CountText() string {
 	return text
 }
 
-// waiting is the outcome shown for a tick that is undecided at the end of a forecast.
+// waiting is the outcome to show for a tick that still waits at the end of the forecast.
 const waiting tidekeeperv1.Outcome = "Waiting"
 
-// restartKey names a ScheduledRestart.
+// restartKey identifies a ScheduledRestart.
 type restartKey struct{ namespace, name string }
 
-// unservedKey is a restart with an outcome and its reason.
+// unservedKey identifies a ScheduledRestart's ticks with the same outcome and reason.
 type unservedKey struct {
 	restartKey
 	outcome, reason string
 }
 
-// unservedGroup are the ticks of an [unservedKey].
+// unservedGroup collects ticks with the same [unservedKey].
 type unservedGroup struct {
 	Unserved
 	key   unservedKey
-	times []int64 // that the ticks are due at
+	times []int64 // scheduled times, each followed by the number of ticks that the entry stands for
 }
 
-// UnservedIn returns the ticks of a forecast that are not restarted successfully until its
-// end, in the order of their first times. Restarts in progress at the end are not among them.
+// UnservedIn returns the ticks that do not lead to a successful restart within the forecast, in
+// groups ordered by their first tick. It leaves out restarts that are still in progress at the end
+// of the forecast.
 func UnservedIn(f *forecast.Forecast) []Unserved {
 	var groups []*unservedGroup
 	places, ticks := map[unservedKey]*unservedGroup{}, map[restartKey]int{}
@@ -107,8 +111,8 @@ func UnservedIn(f *forecast.Forecast) []Unserved {
 	return mergeUnserved(groups)
 }
 
-// mergeUnserved puts restarts together that miss the same times for the same reason, such as those
-// that a budget has no room for at an hour.
+// mergeUnserved merges the groups of ScheduledRestarts that miss the same ticks for the same
+// reason, such as hourly restarts that exceed the restart budget.
 func mergeUnserved(groups []*unservedGroup) []Unserved {
 	places := map[string]int{}
 	var all []Unserved

@@ -15,9 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// A workload that misses all its ticks is one line, whatever their number, and so are the restarts
-// that miss the same time for the same reason; restarts that succeed or are in progress at the end
-// are not shown.
+// TestUnservedIn checks that all missed ticks of a workload form one entry, and that
+// ScheduledRestarts that miss the same tick for the same reason share an entry. Restarts that
+// succeed, or are in progress at the end, have no entry.
 func TestUnservedIn(t *testing.T) {
 	tick := func(name string, minute int, outcome tidekeeperv1.Outcome, reason, message string) forecast.Tick {
 		return forecast.Tick{Namespace: "shop", Name: name, Tick: noon.Add(time.Duration(minute) * time.Minute), Outcome: outcome, Reason: reason, Message: message}
@@ -59,7 +59,7 @@ func TestUnservedIn(t *testing.T) {
 	if diff := cmp.Diff(want, shown()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Among ticks that are counted and not listed, there may be others of that restart.
+	// The ticks that are not listed may include others of the same ScheduledRestart.
 	f.Summary.Unlisted = 1
 	want[0] = strings.Replace(want[0], "all ", "", 1)
 	if diff := cmp.Diff(want, shown()); diff != "" {

@@ -16,21 +16,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Freeze is a Freeze that has not ended.
+// Freeze describes a Freeze that has not ended.
 type Freeze struct {
 	Name   string    `json:"name"`
 	Reason string    `json:"reason"`
 	From   time.Time `json:"from"`
 	Until  time.Time `json:"until"`
-	// InForce is set if the freeze has begun.
+	// InForce is set if the Freeze has begun.
 	InForce bool `json:"inForce"`
-	// Where describes the namespaces in which no restart starts.
+	// Where describes the namespaces in which the Freeze prevents restarts from starting.
 	Where    string                `json:"where"`
 	HeldBack tidekeeperv1.HeldBack `json:"heldBack"`
 	UID      string                `json:"-"`
 }
 
-// FreezesOf returns the Freezes that have not ended, ordered by their beginning.
+// FreezesOf returns the Freezes that have not ended, ordered by start time.
 func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 	freezes := []Freeze{}
 	for _, f := range list {
@@ -49,7 +49,7 @@ func FreezesOf(list []*tidekeeperv1.Freeze, now time.Time) []Freeze {
 	return freezes
 }
 
-// whereOf describes the namespaces of a Freeze: by name if the selector uses names, else by labels.
+// whereOf describes the namespaces that a Freeze selects, by name or by label.
 func whereOf(f *tidekeeperv1.Freeze) string {
 	if period.AppliesToAllNamespaces(f) {
 		return "all namespaces"
@@ -67,7 +67,7 @@ func whereOf(f *tidekeeperv1.Freeze) string {
 	}
 	compiled, err := period.Selector(f)
 	if err != nil {
-		return "all namespaces" // the same as [period.Selects] for an invalid selector
+		return "all namespaces" // consistent with [period.Selects] for an invalid selector
 	}
 	return "namespaces with " + compiled.String()
 }

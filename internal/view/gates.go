@@ -14,14 +14,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Gates describes whether a restart could start now.
+// Gates lists the gates of a restart. The restart starts only if all gates are open.
 type Gates struct {
-	// Starts is set if a restart requested now would start immediately.
+	// Starts is set if a restart that is requested now would start immediately.
 	Starts bool            `json:"starts"`
 	Gates  []decision.Gate `json:"gates"`
 }
 
-// GatesOf returns the gates of a decision, with the gate of the budget.
+// GatesOf returns the gates for the given input, and the given gate of the restart budget.
 func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	g := Gates{Starts: true, Gates: append(decision.Gates(in), budget)}
 	for _, gate := range g.Gates {
@@ -30,26 +30,27 @@ func GatesOf(in decision.Input, budget decision.Gate) Gates {
 	return g
 }
 
-// GateManager is the gate that is closed while no manager runs. It is listed only then.
+// GateManager is the gate that is closed while no manager is running. It is only listed when it is
+// closed.
 const GateManager decision.GateName = "Manager"
 
-// CloseWithoutManager adds the closed gate of the manager in front of the others, with the evidence that no
-// manager runs.
+// CloseWithoutManager inserts the closed gate GateManager as the first gate. problem is the
+// evidence that no manager is running.
 func (g *Gates) CloseWithoutManager(problem string) {
 	g.Starts = false
 	g.Gates = slices.Insert(g.Gates, 0, decision.Gate{Name: GateManager, Reason: "NoLeader", Message: problem + ": nothing is started until one does"})
 }
 
-// Slots counts the slots of the restart budget that other restarts use.
+// Slots counts the slots of the restart budget that are in use.
 type Slots struct {
-	// Of is the restart that needs a slot.
+	// Of is the ScheduledRestart that needs a slot. A slot that it already uses is not counted.
 	Of *tidekeeperv1.ScheduledRestart
 	Settings
 
 	used, here int
 }
 
-// Add counts a restart if it uses a slot at the given time.
+// Add counts r if it uses a slot at the given time.
 func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	if a := r.Status.Active; a == nil || r.UID == s.Of.UID || now.Sub(a.StartedTime.Time) > s.SlotAge {
 		return
@@ -59,8 +60,8 @@ func (s *Slots) Add(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	}
 }
 
-// Gate returns the gate of the budget, with note appended to its message. The message names settings that are
-// assumed.
+// Gate returns the gate of the restart budget. Its message ends with the given note, and with the
+// settings whose values are assumed.
 func (s *Slots) Gate(note string) decision.Gate {
 	share := budget.Share(s.MaxConcurrent, s.NamespaceShare)
 	if assumed := s.AssumedText(budget.FlagMaxConcurrent, budget.FlagNamespaceShare); assumed != "" {
@@ -76,11 +77,11 @@ func (s *Slots) Gate(note string) decision.Gate {
 	return g
 }
 
-// Obstacles returns the reasons for which a restart requested now waits or does not start, except another
-// restart in progress.
+// Obstacles returns the reasons why a restart that is requested now would wait or would not start.
+// It ignores a restart that is in progress.
 func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []string {
 	var said []string
-	// A request becomes due when a window is open.
+	// A request outside the windows becomes due when the next window opens.
 	due := tick
 	if _, windows, err := decision.ParseSchedule(&r.Spec); err == nil {
 		if opens, ok := windows.OpensAt(tick); ok {
@@ -89,7 +90,7 @@ func (g *Gates) Obstacles(r *tidekeeperv1.ScheduledRestart, tick time.Time) []st
 	}
 	deadline := due.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 	for _, gate := range g.Gates {
-		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The workload is only unhealthy because of the restart in progress.
+		own := r.Status.Active != nil && gate.Name == decision.GateHealth // The restart in progress itself makes the workload unhealthy.
 		if gate.Open || own || gate.Name == decision.GateSchedule || gate.Name == decision.GateProgress {
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// A request that waits for something is missed if that takes longer than its deadline, which begins
-// when a window is open.
+// TestObstacles checks that a request is reported as missed if a gate opens only after the
+// request's deadline. The deadline is counted from the time at which the window opens.
 func TestObstacles(t *testing.T) {
 	gates := Gates{Gates: []decision.Gate{
 		{Name: decision.GateSchedule, Message: "it is suspended"}, {Name: decision.GateTarget, Open: true, Message: "it exists"},

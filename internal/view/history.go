@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Outcome is the outcome of a tick.
+// Outcome is the outcome of a tick, with its severity.
 type Outcome struct {
-	Text     string   `json:"text"` // the outcome with its reason
+	Text     string   `json:"text"` // outcome and reason, such as Missed/Frozen
 	Severity Severity `json:"severity,omitempty"`
 }
 
@@ -31,21 +31,22 @@ func outcomeOf(record tidekeeperv1.RestartRecord) Outcome {
 	return o
 }
 
-// HistoryEntry is a past tick with its outcome.
+// HistoryEntry is a past tick, or the tick of a restart in progress, with its outcome.
 type HistoryEntry struct {
 	Tick    time.Time `json:"tick"`
 	Trigger string    `json:"trigger"`
 	Outcome Outcome   `json:"outcome"`
-	// Waited is the time from the tick to the start, and Took the time from the start to the end or to now;
-	// nil for a tick that was not started.
+	// Waited is the time between the tick and the start. Took is the duration of the restart, so
+	// far if it is in progress. Both are nil if the tick was not started.
 	Waited  *time.Duration           `json:"waited,omitempty"`
 	Took    *time.Duration           `json:"took,omitempty"`
-	Pods    *int32                   `json:"pods,omitempty"` // number of pods, for a successful restart
+	Pods    *int32                   `json:"pods,omitempty"` // number of restarted pods; nil unless the restart succeeded
 	Startup *tidekeeperv1.PodStartup `json:"startup,omitempty"`
 	Message string                   `json:"message,omitempty"`
 }
 
-// HistoryOf returns the ticks of a ScheduledRestart, latest first, beginning with the restart in progress.
+// HistoryOf returns a ScheduledRestart's past ticks, the latest first. A restart in progress is the
+// first entry.
 func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	entries := []HistoryEntry{}
 	if active := r.Status.Active; active != nil {
@@ -69,13 +70,14 @@ func HistoryOf(r *tidekeeperv1.ScheduledRestart, now time.Time) []HistoryEntry {
 	return entries
 }
 
-// between returns the time between two timestamps, in whole seconds.
+// between returns the time between two timestamps. It is 0 if `to` is before from.
 func between(from, to time.Time) *time.Duration {
 	length := max(0, to.Sub(from))
 	return &length
 }
 
-// messageOf returns the message of a record, with the number of its earlier ticks.
+// messageOf returns a record's message. If the record also represents earlier ticks, their number
+// is appended.
 func messageOf(record tidekeeperv1.RestartRecord) string {
 	n := int(record.EarlierTicks)
 	if n == 0 {
@@ -92,8 +94,8 @@ func messageOf(record tidekeeperv1.RestartRecord) string {
 	return message
 }
 
-// StartupTexts describes the start-up times of the new pods, with the number of counted pods if not all are
-// counted.
+// StartupTexts formats the median and maximum start-up times of the new pods. It adds the number of
+// measured pods if not all were measured.
 func (e *HistoryEntry) StartupTexts() (median, worst string) {
 	s := e.Startup
 	if s == nil {

@@ -18,24 +18,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// observeWithin is the time after which an unobserved change suggests that no manager runs. When another
-// manager takes over, it observes changes within a second.
+// observeWithin is the time after which an unobserved change is evidence that no manager is
+// running. A new leader observes changes within a second.
 const observeWithin = 10 * time.Second
 
-// Manager is the state of the manager according to the leases of the leader election.
+// Manager describes the current leader among the managers, according to their leader election
+// leases.
 type Manager struct {
-	// Leader is the identity of the leader, empty if there is none.
+	// Leader is the leader's identity. It is empty if there is no leader.
 	Leader string
-	// Namespace is the namespace of the lease, empty without a lease: a manager without leader election has
-	// none.
+	// Namespace is the lease's namespace. It is empty if there is no lease, as with a manager
+	// without leader election.
 	Namespace string
 	// Problem explains why there is no leader.
 	Problem string
-	// Published has the settings that the manager published, by flag name.
+	// Published maps flag names to the values that the manager published in its lease.
 	Published map[string]string
 }
 
-// ManagerOf returns the state of the manager from the leases with its name, of all namespaces.
+// ManagerOf returns the state of the manager. The parameter leases lists the manager's leases in
+// all namespaces.
 func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	m := Manager{Problem: "there is no lease " + lease.Name}
 	var renewed time.Time
@@ -56,17 +58,19 @@ func ManagerOf(leases []coordinationv1.Lease, now time.Time) Manager {
 	return m
 }
 
-// Unobserved counts the objects whose last change, or due tick, no manager has observed in time.
+// Unobserved counts the objects with a change, request or due tick that no manager has observed in
+// time.
 type Unobserved struct {
 	Count int
-	// Oldest is the object that has waited longest, and Since is the time since when.
+	// Oldest names the object that has been waiting the longest, since Since.
 	Oldest string
 	Since  time.Time
-	// Recent is the number of objects whose change is so recent that a manager may still observe it in time.
+	// Recent is the number of objects with a change so recent that a manager may still observe it
+	// in time.
 	Recent int
 }
 
-// Add counts an object if its status is of an older generation.
+// Add counts an object if its status was written for an older generation than the current one.
 func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64, now time.Time) {
 	if observedGeneration >= o.GetGeneration() {
 		return
@@ -74,7 +78,7 @@ func (u *Unobserved) Add(kind string, o metav1.Object, observedGeneration int64,
 	u.add(kind, o, changed(o), now)
 }
 
-// add counts an object that has waited since the given time.
+// add counts an object that has been waiting since the given time.
 func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	if now.Sub(since) < observeWithin {
 		u.Recent++
@@ -85,8 +89,8 @@ func (u *Unobserved) add(kind string, o metav1.Object, since, now time.Time) {
 	}
 }
 
-// AddRestart counts a ScheduledRestart if its status is of an older generation, or shows neither the request
-// in its annotation nor its due tick: a running manager would have recorded the reason for the wait.
+// AddRestart counts a ScheduledRestart that a running manager would have updated. Its status was
+// written for an older generation, or lacks a requested restart or the outcome of a due tick.
 func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time) {
 	const kind = "ScheduledRestart"
 	switch request, err := decision.RequestedTime(r, now); {
@@ -109,8 +113,9 @@ func (u *Unobserved) AddRestart(r *tidekeeperv1.ScheduledRestart, now time.Time)
 	}
 }
 
-// expiry returns the deadline of the next tick, after which a running manager has recorded the tick,
-// whatever holds it back. It is zero for a restart that is suspended, stalled or active.
+// expiry returns the deadline of the next tick, by which a running manager would have recorded the
+// tick's outcome. It returns the zero time for a ScheduledRestart without a next tick, and for one
+// that is suspended, stalled or in progress.
 func expiry(r *tidekeeperv1.ScheduledRestart) time.Time {
 	shown := RestartOf(r, nil)
 	stalled := meta.IsStatusConditionTrue(r.Status.Conditions, tidekeeperv1.ConditionStalled)
@@ -120,14 +125,15 @@ func expiry(r *tidekeeperv1.ScheduledRestart) time.Time {
 	return shown.NextStart.Add(time.Duration(r.Spec.StartingDeadlineSeconds) * time.Second)
 }
 
-// NoticesRequest reports whether the status of a ScheduledRestart shows the request in its annotation, if
-// there is one.
+// NoticesRequest reports whether the status of a ScheduledRestart reflects the restart that its
+// annotation requests. It returns true if there is no valid request.
 func NoticesRequest(r *tidekeeperv1.ScheduledRestart, now time.Time) bool {
 	request, err := decision.RequestedTime(r, now)
 	return err != nil || request.IsZero() || noticed(r, request)
 }
 
-// noticed reports whether the status of a ScheduledRestart shows a request.
+// noticed reports whether the status of a ScheduledRestart reflects the restart requested at the
+// given time, or a later one.
 func noticed(r *tidekeeperv1.ScheduledRestart, request time.Time) bool {
 	times := []*metav1.Time{r.Status.PendingRequestTime, r.Status.LastRequestTime}
 	if active := r.Status.Active; active != nil && active.Trigger == tidekeeperv1.TriggerRequest {
@@ -136,13 +142,15 @@ func noticed(r *tidekeeperv1.ScheduledRestart, request time.Time) bool {
 	return slices.ContainsFunc(times, func(t *metav1.Time) bool { return t != nil && !t.Time.Before(request) })
 }
 
-// idle reports whether nothing is due according to the status.
+// idle reports whether the ScheduledRestart waits for its next tick, according to the condition
+// Ready.
 func idle(r *tidekeeperv1.ScheduledRestart) bool {
 	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
 	return r.Status.Active == nil && !r.Spec.Suspend && ready != nil && ready.Reason == tidekeeperv1.ReasonScheduled
 }
 
-// changed returns the time of the last change of an object, apart from its status.
+// changed returns the time of the object's last change, ignoring changes of subresources such as
+// status.
 func changed(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	if d := o.GetDeletionTimestamp(); d != nil && d.After(at) {
@@ -156,7 +164,7 @@ func changed(o metav1.Object) time.Time {
 	return at
 }
 
-// Message describes the unobserved changes, empty if there are none.
+// Message describes the unobserved changes. It is empty if there are none.
 func (u *Unobserved) Message(now time.Time) string {
 	if u.Count == 0 {
 		return ""
@@ -168,8 +176,8 @@ func (u *Unobserved) Message(now time.Time) string {
 	return fmt.Sprintf("no manager has observed %s%s for %s", u.Oldest, more, duration.HumanDuration(now.Sub(u.Since)))
 }
 
-// Outdated explains that no manager runs, and since when; empty if a manager seems to run. Without a lease,
-// only unobserved objects reveal that.
+// Outdated returns the evidence that no manager is running, and its age. It is empty if there is no
+// evidence. Without a lease, unobserved objects are the only possible evidence.
 func Outdated(m Manager, u Unobserved, now time.Time) string {
 	switch {
 	case m.Leader != "":

@@ -14,15 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// Settings are the settings of the manager that determine when restarts start.
+// Settings holds the manager's settings that determine when restarts start.
 type Settings struct {
 	forecast.Limits
-	// Assumed has the flags with unknown values, for which the defaults are assumed.
+	// Assumed lists the flags with unknown values, for which the defaults are assumed.
 	Assumed []string
 }
 
-// SettingsOf returns the settings that a manager published, by flag name. Missing and invalid settings have
-// their defaults, and are listed as assumed.
+// SettingsOf parses a manager's published settings, keyed by flag name. Missing and invalid
+// settings get their defaults, and are listed in Assumed.
 func SettingsOf(published map[string]string) Settings {
 	s := Settings{Limits: forecast.Limits{
 		MaxConcurrent: budget.DefaultMaxConcurrent, NamespaceShare: budget.DefaultNamespaceShare, SlotAge: budget.DefaultSlotAge,
@@ -44,14 +44,15 @@ func SettingsOf(published map[string]string) Settings {
 	return s
 }
 
-// Values returns the settings in the notation of flags, by flag name.
+// Values returns the settings as flag values, keyed by flag name.
 func (s *Settings) Values() map[string]string {
 	return map[string]string{
 		budget.FlagMaxConcurrent: fmt.Sprint(s.MaxConcurrent), budget.FlagNamespaceShare: fmt.Sprint(s.NamespaceShare), budget.FlagSlotAge: FormatDuration(s.SlotAge),
 	}
 }
 
-// AssumedText lists the given flags whose values are assumed, with these values; "" if there are none.
+// AssumedText lists the given flags whose values are assumed, with the values. It returns "" if
+// none is assumed.
 func (s *Settings) AssumedText(flags ...string) string {
 	var said []string
 	values := s.Values()

@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/forecast"
 )
 
-// What a manager has published is taken as it is; the rest is assumed, and said to be.
+// TestSettings checks that published settings are used, and that missing and invalid settings get
+// their defaults and are listed as assumed.
 func TestSettings(t *testing.T) {
 	const none = "--max-concurrent-restarts 20, --restart-namespace-share 50, --restart-slot-age 10m"
 	defaults := forecast.Limits{MaxConcurrent: 20, NamespaceShare: 50, SlotAge: 10 * time.Minute}

@@ -64,8 +64,9 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// Without a lease, what a ScheduledRestart does not show says that no manager runs: an edit, a
-// request or a tick without a decision. What waits is known to a manager.
+// TestUnobservedRestarts checks that, without a lease, an unobserved edit, request or tick of a
+// ScheduledRestart is evidence that no manager is running. A tick or request that the status
+// reports as waiting is no evidence.
 func TestUnobservedRestarts(t *testing.T) {
 	ago := func(d time.Duration) *metav1.Time { return at(noon.Add(-d)) }
 	ready := func(r *tidekeeperv1.ScheduledRestart, reason string) {

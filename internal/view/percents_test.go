@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// Whatever is rounded: it adds up to 100, is off by less than one, and is in the same order.
+// TestWholePercents checks with random shares that the rounded percentages add up to 100, differ
+// from the shares by less than 1, and keep the shares' order.
 func TestWholePercents(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

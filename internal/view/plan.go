@@ -9,15 +9,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// Plan has the changes that applying or deleting NodePools would cause.
+// Plan lists the changes that applying and deleting NodePools would cause.
 type Plan struct {
 	Pools []PoolPlan     `json:"pools"`
 	Nodes []preview.Node `json:"nodes"`
-	// Pods is null if the user may not read pods.
+	// Pods lists the affected pods. It is null if the user is not allowed to list pods.
 	Pods []preview.Pod `json:"pods"`
 }
 
-// Actions for a pool in a plan.
+// Actions on a pool in a plan.
 const (
 	PoolCreated   = "Create"
 	PoolChanged   = "Change"
@@ -25,7 +25,7 @@ const (
 	PoolUnchanged = "None"
 )
 
-// PoolPlan is the change of a pool itself.
+// PoolPlan is the planned change of a NodePool.
 type PoolPlan struct {
 	Name   string `json:"name"`
 	Action string `json:"action"` // Create, Change, Delete or None
@@ -48,17 +48,17 @@ func (p *Plan) DeletedRuntimeClasses() (names []string) {
 	return names
 }
 
-// PlanCounts has the totals of a plan.
+// PlanCounts holds the numbers of nodes and pods that a plan affects.
 type PlanCounts struct {
 	Changed, Joining, Leaving    int
 	ConflictsBegin, ConflictsEnd int
 	NeverSettle                  int
-	Evicted, EvictedFrom         int // evicted pods, and the nodes from which they are evicted
+	Evicted, EvictedFrom         int // number of evicted pods, and of the nodes that they leave
 	NotReschedulable             int
 	NotRecreatable               int
 }
 
-// Counts returns the totals of a plan.
+// Counts returns the numbers of nodes and pods that the plan affects.
 func (p *Plan) Counts() PlanCounts {
 	c := PlanCounts{}
 	for _, n := range p.Nodes {

@@ -11,13 +11,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/preview"
 )
 
-// NodeGroup is a group of nodes that change in the same way.
+// NodeGroup is a group of nodes with equal changes.
 type NodeGroup struct {
 	Names []string
 	preview.Node
 }
 
-// GroupNodes groups the nodes that change in the same way, largest group first.
+// GroupNodes groups nodes with equal changes, the largest group first.
 func GroupNodes(nodes []preview.Node) []*NodeGroup {
 	var groups []*NodeGroup
 	known := map[string]*NodeGroup{}
@@ -40,7 +40,7 @@ func GroupNodes(nodes []preview.Node) []*NodeGroup {
 	return groups
 }
 
-// EachNode returns a group for each node, in the order of the plan.
+// EachNode returns a separate group for each node, in the order of the plan.
 func EachNode(nodes []preview.Node) []*NodeGroup {
 	var groups []*NodeGroup
 	for _, n := range nodes {
@@ -49,13 +49,14 @@ func EachNode(nodes []preview.Node) []*NodeGroup {
 	return groups
 }
 
-// PodGroup is a group of pods of a workload with the same outcome.
+// PodGroup is a group of a workload's pods with the same outcome.
 type PodGroup struct {
-	preview.Pod     // an example without its node, and without its name if it has an owner
-	Pods, Nodes int // the number of pods and of their nodes
+	preview.Pod     // example pod without its node, and without its name if it has an owner
+	Pods, Nodes int // number of pods, and of nodes that they are on
 }
 
-// GroupPods groups the pods by workload, largest group first within each outcome.
+// GroupPods groups pods by workload and outcome. Among groups with the same outcome, the largest
+// comes first.
 func GroupPods(pods []preview.Pod) []PodGroup {
 	type group struct {
 		pods  int

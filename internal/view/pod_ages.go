@@ -13,10 +13,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// PodAges has the creation time of the oldest pod of each workload.
+// PodAges maps each workload to the creation time of its oldest pod.
 type PodAges map[forecast.TargetKey]time.Time
 
-// Add adds a pod.
+// Add updates the entry of the pod's workload. It ignores terminated pods, and pods without a
+// supported workload.
 func (a PodAges) Add(pod *corev1.Pod) {
 	kind, name := pods.Workload(pod)
 	if kind == "" || !pods.IsActive(pod) {

@@ -18,23 +18,23 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Pool is the summary of a NodePool.
+// Pool summarizes a NodePool.
 type Pool struct {
 	Name       string  `json:"name"`
 	Status     Status  `json:"status"`
 	Nodes      int32   `json:"nodes"`
 	ReadyNodes int32   `json:"readyNodes"`
 	Levels     []Level `json:"levels"` // sorted by resource name
-	// LargestFits are the largest pods that could start now, from the status.
+	// LargestFits lists the largest pods that could start now, according to the pool's status.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
-	// Headroom is the condition Headroom, nil if the pool has none.
+	// Headroom is the pool's condition Headroom. It is nil if the pool lacks the condition.
 	Headroom   *Status   `json:"headroom,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`
 	Created    time.Time `json:"created"`
 }
 
-// Level is the requested share of a resource on a group of nodes.
+// Level is the requested percentage of a resource on a node, or on all nodes of a pool.
 type Level struct {
 	Resource    string `json:"resource"`
 	Percent     int32  `json:"percent"`
@@ -42,8 +42,8 @@ type Level struct {
 	Allocatable string `json:"allocatable,omitempty"`
 }
 
-// Severity returns the severity of a level: a pool that is nearly full has no room for the pods of a failed
-// node.
+// Severity returns a warning or worse for a high level, because a nearly full pool cannot take the
+// pods of a failed node.
 func (l Level) Severity() Severity {
 	switch {
 	case l.Percent >= 95:
@@ -55,7 +55,7 @@ func (l Level) Severity() Severity {
 	}
 }
 
-// LevelOf returns the level of a resource, and whether it is known.
+// LevelOf returns the level of a resource. It returns false if the level is unknown.
 func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 	i := slices.IndexFunc(levels, func(l Level) bool { return l.Resource == string(name) })
 	if i < 0 {
@@ -64,7 +64,7 @@ func LevelOf(levels []Level, name corev1.ResourceName) (Level, bool) {
 	return levels[i], true
 }
 
-// PoolOf returns the summary of a pool at the given time.
+// PoolOf returns a pool's summary as of now.
 func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	shown := Pool{
 		Name: p.Name, Status: poolStatus(p, now), Nodes: p.Status.NodeCount, ReadyNodes: p.Status.ReadyNodes,
@@ -90,7 +90,7 @@ func severityOfHeadroom(is metav1.ConditionStatus) Severity {
 	}
 }
 
-// LevelsOf returns the levels, sorted by resource name.
+// LevelsOf combines each resource's percentage and amounts. The levels are sorted by resource name.
 func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable corev1.ResourceList) []Level {
 	shown := []Level{}
 	for _, name := range slices.Sorted(maps.Keys(percent)) {
@@ -104,8 +104,8 @@ func LevelsOf(percent map[corev1.ResourceName]int32, requested, allocatable core
 	return shown
 }
 
-// poolStatus returns the reason of the condition Ready. While the pool is being deleted, it says so even if
-// no manager runs to update the condition.
+// poolStatus returns the pool's status from its condition Ready. A pool with a deletion timestamp
+// is shown as being deleted, even if no manager is running to update the condition.
 func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	ready := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionReady)
 	switch {
@@ -124,7 +124,8 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus describes since when a pool is being deleted, and the reason for the wait.
+// deletingStatus returns the status of a pool that is being deleted. Its message states when the
+// deletion began, and why it waits.
 func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
 	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))

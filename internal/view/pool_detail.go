@@ -16,55 +16,59 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// PoolDetail is a NodePool with its nodes and events.
+// PoolDetail is the detailed description of a NodePool, with its nodes and events.
 type PoolDetail struct {
 	Pool     `json:",inline"`
 	Selector string   `json:"selector"`
-	Settings []string `json:"settings"` // settings in the spec of the pool
+	Settings []string `json:"settings"` // settings in the pool's spec
 	Members  []Member `json:"members"`  // fullest first
-	// Room is the part of the nodes that new pods can use. FilledBy has the namespaces and workloads that
-	// request most of the CPU. Both are missing if the user may not read pods.
+	// Room describes the capacity of the pool's nodes for new pods. FilledBy lists the namespaces
+	// and workloads that request the most CPU. Both are missing if the user is not allowed to list
+	// pods.
 	Room     *capacity.Level `json:"room,omitempty"`
 	FilledBy *FilledBy       `json:"filledBy,omitempty"`
-	// Used is the usage of the nodes; if it is missing, NoMetrics explains why.
+	// Used is the measured usage of the nodes. If it is missing, NoMetrics explains why.
 	Used      *capacity.Used `json:"used,omitempty"`
 	NoMetrics string         `json:"-"`
 	Events    []Event        `json:"events"`
 }
 
-// FilledBy has the shares of namespaces and workloads in the requested CPU of a group of nodes. The shares of
+// FilledBy lists the shares of the requested CPU by namespace and by workload. The percentages in
 // each list add up to 100.
 type FilledBy struct {
 	Namespaces []capacity.Share `json:"namespaces"`
 	Workloads  []capacity.Share `json:"workloads"`
 }
 
-// mostShares is the maximum number of namespaces and of workloads in FilledBy, besides the rest.
+// mostShares is the maximum number of namespaces, and of workloads, in FilledBy. It does not count
+// the entry that combines all others.
 const mostShares = 5
 
-// Member is a node of a pool.
+// Member is a node of a pool, with the level of each resource.
 type Member struct {
 	Name   string   `json:"name"`
 	Ready  bool     `json:"ready"`
-	Levels []Level  `json:"levels"` // empty if the user may not read pods
-	Lacks  []string `json:"lacks"`  // settings in the spec of the pool
+	Levels []Level  `json:"levels"` // empty if the user is not allowed to list pods
+	Lacks  []string `json:"lacks"`  // settings in the pool's spec that are missing from the node
 }
 
-// PoolFacts has the objects that a PoolDetail is computed from.
+// PoolFacts holds the objects from which a PoolDetail is computed.
 type PoolFacts struct {
 	Pool    *tidekeeperv1.NodePool
 	Members []corev1.Node
-	// Pods has the pods by node; nil if the user may not read pods.
+	// Pods maps node names to the pods on the node. It is nil if the user is not allowed to list
+	// pods.
 	Pods map[string][]*corev1.Pod
-	// Cluster has at least the members with their pods; nil to build it from Pods.
+	// Cluster contains at least the pool's nodes with their pods. If it is nil, it is computed from
+	// Pods.
 	Cluster *capacity.Cluster
-	// Used is the usage of the members; if it is nil, NoMetrics explains why.
+	// Used is the measured usage of the pool's nodes. If it is nil, NoMetrics explains why.
 	Used      *capacity.Used
 	NoMetrics string
 	Events    []corev1.Event
 }
 
-// PoolDetailOf returns the details of a pool at the given time.
+// PoolDetailOf returns a pool's details as of now.
 func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	selector, err := plan.Selector(f.Pool)
 	if err != nil {
@@ -87,7 +91,8 @@ func PoolDetailOf(f PoolFacts, now time.Time) (PoolDetail, error) {
 	return d, nil
 }
 
-// clusterOf returns the members with their pods, nil if the user may not read pods.
+// clusterOf returns a cluster that contains the pool's nodes and their pods. It returns nil if the
+// user is not allowed to list pods.
 func clusterOf(f PoolFacts) *capacity.Cluster {
 	if f.Cluster != nil || f.Pods == nil {
 		return f.Cluster
@@ -99,7 +104,8 @@ func clusterOf(f PoolFacts) *capacity.Cluster {
 	return capacity.New(nodes.Pointers(f.Members), list)
 }
 
-// roomOf returns the level of the members, and the namespaces and workloads that request most.
+// roomOf returns the capacity of the pool's nodes for new pods, and the namespaces and workloads
+// that request the most CPU.
 func roomOf(f PoolFacts, cluster *capacity.Cluster) (*capacity.Level, *FilledBy) {
 	if cluster == nil {
 		return nil, nil
@@ -129,7 +135,7 @@ func memberOf(f PoolFacts, node *corev1.Node, cluster *capacity.Cluster) Member 
 	return m
 }
 
-// Fullest returns the utilization of the member's fullest resource, in percent.
+// Fullest returns the requested percentage of the member's fullest resource.
 func (m *Member) Fullest() (most int32) {
 	for _, l := range m.Levels {
 		most = max(most, l.Percent)

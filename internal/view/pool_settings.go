@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// settingsOf describes the settings of a pool and its RuntimeClass.
+// settingsOf describes the settings in a pool's spec, and its RuntimeClass.
 func settingsOf(p *tidekeeperv1.NodePool) []string {
 	desired := map[setting.Key]string{}
 	var keys []setting.Key
@@ -36,7 +36,7 @@ func settingsOf(p *tidekeeperv1.NodePool) []string {
 	return texts
 }
 
-// missingSettings lists the settings of the spec that a node lacks.
+// missingSettings lists the settings in the pool's spec that are missing from the node.
 func missingSettings(p *tidekeeperv1.NodePool, node *corev1.Node) []string {
 	texts := []string{}
 	for _, key := range setting.Missing(p, node) {

@@ -13,7 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// A pool that is being deleted says so, whether a manager runs or not.
+// TestDeletingPool checks that the status of a pool with a deletion timestamp shows the deletion,
+// even if no manager is running.
 func TestDeletingPool(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

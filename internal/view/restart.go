@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Restart is the summary of a ScheduledRestart.
+// Restart summarizes a ScheduledRestart.
 type Restart struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -27,39 +27,41 @@ type Restart struct {
 	TimeZone  string `json:"timeZone"`
 	Status    Status `json:"status"`
 	Failures  int32  `json:"failures"` // consecutive failures
-	// LastTick is the last decided tick, and Outcome its outcome.
+	// LastTick is the last tick (scheduled time) with an outcome, and Outcome is its outcome.
 	LastTick    *time.Time `json:"lastTick,omitempty"`
 	Outcome     Outcome    `json:"outcome,omitzero"`
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	// ActiveSince is the start time of the restart in progress.
 	ActiveSince *time.Time `json:"activeSince,omitempty"`
-	// NextStart is the time of the next start, including the offset within the spread.
+	// NextStart is the time of the next start. It includes the offset within the spread.
 	NextStart *time.Time    `json:"nextStart,omitempty"`
 	Offset    time.Duration `json:"-"`
 	Spread    bool          `json:"-"`
-	// ByTick is set if NextStart belongs to a tick of the schedule, which has a deadline.
+	// ByTick is set if NextStart is the start of a tick of the schedule, which has a deadline.
 	ByTick bool `json:"-"`
-	// Refused is the reason if the last eviction of the restart in progress was refused.
+	// Refused is the reason why the last eviction of the restart in progress was rejected. It is
+	// empty otherwise.
 	Refused string `json:"refused,omitempty"`
-	// Frozen is the effect of a Freeze on the next restart; nil if there is none.
+	// Frozen is the effect of a Freeze on the next restart. It is nil if no Freeze affects the
+	// restart.
 	Frozen *Frozen `json:"frozen,omitempty"`
-	// Workload is the gate that the current state of the workload would close for the next restart; nil if
-	// there is none, or if Status already says so.
+	// Workload is the closed gate that the workload's current state would cause for the next
+	// restart. It is nil if there is none, or if Status already shows it.
 	Workload *decision.Gate `json:"workload,omitempty"`
-	// AlsoBy has the other ScheduledRestarts of the same workload.
+	// AlsoBy lists the other ScheduledRestarts of the same workload.
 	AlsoBy []string `json:"alsoBy,omitempty"`
 }
 
-// Frozen is the effect of a Freeze on a restart that becomes due while the freeze is in force: the restart
-// waits until the freeze ends, or is missed if its deadline is earlier.
+// Frozen is the effect of a Freeze on a restart that becomes due while the Freeze is in force. The
+// restart waits until the Freeze ends, or is missed if its deadline is earlier.
 type Frozen struct {
 	Freeze string    `json:"freeze"`
 	Until  time.Time `json:"until"`
 	Missed bool      `json:"missed,omitempty"`
 }
 
-// Text describes the effect of the Freeze, to follow the time of the start. moment formats a time. It is ""
-// if there is no effect.
+// Text describes the effect of the Freeze by a phrase to append to the start time. The function
+// moment formats a time. Text returns "" if there is no effect.
 func (f *Frozen) Text(moment func(time.Time) string) string {
 	switch {
 	case f == nil:
@@ -71,7 +73,8 @@ func (f *Frozen) Text(moment func(time.Time) string) string {
 	}
 }
 
-// AddFreezes adds the effect of the freezes of the namespace on the next restart.
+// AddFreezes adds the effect of the given Freezes, which apply to r's namespace, on the next
+// restart.
 func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []period.Period, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -98,8 +101,8 @@ func (shown *Restart) AddFreezes(r *tidekeeperv1.ScheduledRestart, freezes []per
 	}
 }
 
-// AddTarget adds the gate that the current state of the workload would close: the same as in the command
-// gates, but without nodes that are not ready, like the forecast.
+// AddTarget adds the gate that is closed because of the workload's current state. Like the
+// forecast, and unlike the command restarts gates, it ignores nodes that are not ready.
 func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecast.Target, now time.Time) {
 	if shown.NextStart == nil {
 		return
@@ -114,10 +117,10 @@ func (shown *Restart) AddTarget(r *tidekeeperv1.ScheduledRestart, target forecas
 	}
 }
 
-// Shared has the names of the ScheduledRestarts of each workload.
+// Shared maps each workload to the names of its ScheduledRestarts.
 type Shared map[string][]string
 
-// SharedTargets returns the ScheduledRestarts of each workload.
+// SharedTargets groups ScheduledRestarts by workload.
 func SharedTargets(items []tidekeeperv1.ScheduledRestart) Shared {
 	shared := Shared{}
 	for i := range items {
@@ -126,7 +129,7 @@ func SharedTargets(items []tidekeeperv1.ScheduledRestart) Shared {
 	return shared
 }
 
-// Add adds a ScheduledRestart.
+// Add adds a ScheduledRestart to the entry of its workload.
 func (s Shared) Add(r *tidekeeperv1.ScheduledRestart) {
 	key := r.Namespace + "/" + TargetOf(r)
 	s[key] = append(s[key], r.Name)
@@ -137,7 +140,7 @@ func (s Shared) others(r *tidekeeperv1.ScheduledRestart) []string {
 	return slices.DeleteFunc(slices.Clone(s[r.Namespace+"/"+TargetOf(r)]), func(name string) bool { return name == r.Name })
 }
 
-// RestartOf returns the summary of a ScheduledRestart.
+// RestartOf returns a ScheduledRestart's summary.
 func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 	shown := Restart{
 		Namespace: r.Namespace, Name: r.Name, Target: TargetOf(r), Schedule: string(r.Spec.GetSchedule()), TimeZone: r.Spec.TimeZone,
@@ -154,7 +157,7 @@ func RestartOf(r *tidekeeperv1.ScheduledRestart, shared Shared) Restart {
 			shown.Refused = eviction.Refused
 		}
 	case next != nil:
-		// Earlier versions of the manager do not record the start.
+		// Earlier versions of the manager do not record the start time.
 		shown.Offset = OffsetOf(r)
 		if start := r.Status.NextStartTime; start != nil {
 			shown.Offset = start.Sub(next.Time)
@@ -177,32 +180,34 @@ func timeOf(t *metav1.Time) *time.Time {
 	return &t.Time
 }
 
-// TargetOf returns the workload of a ScheduledRestart as text.
+// TargetOf formats the kind and name of the workload of a ScheduledRestart.
 func TargetOf(r *tidekeeperv1.ScheduledRestart) string {
 	return r.Spec.TargetRef.Kind + "/" + r.Spec.TargetRef.Name
 }
 
-// OffsetOf returns the time from the ticks of a ScheduledRestart to its starts.
+// OffsetOf returns the delay of a ScheduledRestart's starts after their ticks, chosen within the
+// spread.
 func OffsetOf(r *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(r.Namespace, r.Name, time.Duration(r.Spec.SpreadSeconds)*time.Second)
 }
 
-// StoppedByFailures reports whether consecutive failures have stopped the schedule.
+// StoppedByFailures reports whether the schedule stopped because of consecutive failures.
 func StoppedByFailures(r *tidekeeperv1.ScheduledRestart) bool {
 	return r.Status.ConsecutiveFailures >= max(1, r.Spec.FailureLimit)
 }
 
-// LastSuccessBefore reports whether there was no successful restart since the given time.
+// LastSuccessBefore reports whether the last successful restart was before limit. It returns true
+// if no restart has succeeded.
 func LastSuccessBefore(r *tidekeeperv1.ScheduledRestart, limit time.Time) bool {
 	return r.Status.LastSuccessfulTime == nil || r.Status.LastSuccessfulTime.Time.Before(limit)
 }
 
-// waitReasons are the reasons of the condition Ready while a due restart waits.
+// waitReasons lists the reasons of the condition Ready that indicate that a due restart is waiting.
 var waitReasons = sets.New(tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling,
 	tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonOutOfOrder, tidekeeperv1.ReasonPredecessorFailed, tidekeeperv1.ReasonPredecessorNotFound,
 	tidekeeperv1.ReasonFrozen, tidekeeperv1.ReasonWindowClosed, tidekeeperv1.ReasonBudgetExhausted, tidekeeperv1.ReasonClosedByQuery)
 
-// restartStatus returns the reason of the condition Ready.
+// restartStatus returns a ScheduledRestart's status from its condition Ready.
 func restartStatus(r *tidekeeperv1.ScheduledRestart) Status {
 	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
 	if ready == nil {

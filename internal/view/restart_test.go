@@ -29,8 +29,8 @@ func TestLastSuccessBefore(t *testing.T) {
 	}
 }
 
-// A start during a freeze waits for its end, and for a window after that, or is missed at its
-// deadline.
+// TestRestartDuringAFreeze checks that a start during a Freeze waits until the Freeze has ended and
+// a window is open, or is missed if its deadline is earlier.
 func TestRestartDuringAFreeze(t *testing.T) {
 	in := func(d time.Duration) time.Time { return noon.Add(d) }
 	freeze := func(name string, from, until time.Duration) period.Period {
@@ -72,8 +72,9 @@ func TestRestartDuringAFreeze(t *testing.T) {
 	}
 }
 
-// What the workload is now is said of a start that is to come, once, and not of pods of a DaemonSet on
-// nodes that are not ready.
+// TestRestartOfAWorkloadAsItIs checks that the summary shows the effect of the workload's current
+// state on a future start, unless the status already shows it. It ignores DaemonSet pods on nodes
+// that are not ready.
 func TestRestartOfAWorkloadAsItIs(t *testing.T) {
 	healthy := workload.State{Kind: "Deployment", Name: "web", Pods: 1, Updates: 1, Rollout: workload.Progress{Available: true}, Availability: workload.Progress{Available: true}}
 	state := func(change func(*workload.State)) forecast.Target {

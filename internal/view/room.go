@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Room has the nodes of a cluster with their pods, and the pools to evaluate, for questions about capacity.
-// It is not safe for concurrent use.
+// Room evaluates the capacity of a cluster for pods. It holds the nodes with their pods, and the
+// pools to evaluate. It is not safe for concurrent use.
 type Room struct {
 	Cluster *capacity.Cluster
 	Nodes   []*corev1.Node
@@ -27,19 +27,19 @@ type Room struct {
 	Pools   []PoolMembers
 }
 
-// PoolMembers is a pool with the names of its nodes.
+// PoolMembers holds a pool and the names of its nodes.
 type PoolMembers struct {
 	*tidekeeperv1.NodePool
 	Members []string
 }
 
-// NewRoom returns the room in a cluster for these pools. Pools with an invalid selector are left out, and
-// named in problems.
+// NewRoom returns a Room for the given pools of a cluster. It omits pools with an invalid selector,
+// and names them in problems.
 func NewRoom(pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	return NewRoomWith(&capacity.Keys{}, pools, nodes, running)
 }
 
-// NewRoomWith is [NewRoom] with a cache of class keys, for repeated calls.
+// NewRoomWith is like [NewRoom], with a cache of pod class keys that repeated calls share.
 func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*corev1.Node, running []*corev1.Pod) (room *Room, problems []string) {
 	room = &Room{Cluster: capacity.NewWith(keys, nodes, running), Nodes: nodes, Pods: running}
 	for _, pool := range pools {
@@ -53,7 +53,7 @@ func NewRoomWith(keys *capacity.Keys, pools []*tidekeeperv1.NodePool, nodes []*c
 	return room, problems
 }
 
-// MembersOf returns the names of the nodes that a selector matches.
+// MembersOf returns the names of the nodes that match a selector.
 func MembersOf[N metav1.Object](nodes []N, selector labels.Selector) []string {
 	var members []string
 	for _, node := range nodes {
@@ -64,22 +64,22 @@ func MembersOf[N metav1.Object](nodes []N, selector labels.Selector) []string {
 	return members
 }
 
-// PoolFit describes how many copies of a pod fit into a pool.
+// PoolFit states how many copies of a pod fit into a pool.
 type PoolFit struct {
 	Pool         string `json:"pool"`
 	Members      int    `json:"members"`
 	capacity.Fit `json:",inline"`
 }
 
-// PodOf returns a pod with one container that has these requests.
+// PodOf returns a pod with a single container and the given requests.
 func PodOf(requests corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "copy", Resources: corev1.ResourceRequirements{Requests: requests},
 	}}}}
 }
 
-// Fit returns how many copies of a pod fit into each pool. If tolerant is set, the copies tolerate the taints
-// of the pool, like pods with the pool's RuntimeClass.
+// Fit returns the number of copies of a pod that fit into each pool. If tolerant is set, the copies
+// tolerate the pool's taints, as pods with the pool's RuntimeClass do.
 func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 	fits := []PoolFit{}
 	for _, pool := range r.Pools {
@@ -95,26 +95,26 @@ func (r *Room) Fit(pod *corev1.Pod, tolerant bool) []PoolFit {
 	return fits
 }
 
-// PoolLoss is the loss of nodes of a pool.
+// PoolLoss is the effect of losing nodes or a zone of a pool.
 type PoolLoss struct {
-	// Pool is empty if the nodes were given by name.
+	// Pool is the pool's name. It is empty if the user selected the nodes by name.
 	Pool string `json:"pool,omitempty"`
-	// Lost is the name of the lost node or zone.
+	// Lost describes the lost nodes, such as "node n1", "3 nodes" or "zone a".
 	Lost string `json:"lost"`
-	// Worst is set if the loss of no other node of the pool would leave more pods without a place.
+	// Worst is set for the loss of the pool's node that leaves the most pods unschedulable.
 	Worst         bool `json:"worst,omitempty"`
 	capacity.Loss `json:",inline"`
 }
 
-// WorstLoss returns the loss of the node of a pool that would leave the most pods without a place; false if
-// the pool has no node.
+// WorstLoss returns the loss of the pool's node that leaves the most pods unschedulable. It returns
+// false if the pool has no nodes.
 func (r *Room) WorstLoss(pool PoolMembers) (PoolLoss, bool) {
 	node, loss, found := r.Cluster.WorstNode(pool.Members)
 	return PoolLoss{Pool: pool.Name, Lost: "node " + node, Worst: true, Loss: loss}, found
 }
 
-// Losses returns, for each pool, the loss of its worst node and the loss of each of its zones; if zones are
-// given, only the losses of these zones.
+// Losses returns the loss of the worst node and of each zone, for every pool. If zones is not
+// empty, it returns only the loss of each of the given zones.
 func (r *Room) Losses(zones []string) []PoolLoss {
 	losses := []PoolLoss{}
 	byZone := r.Cluster.Zones()
@@ -133,7 +133,8 @@ func (r *Room) Losses(zones []string) []PoolLoss {
 	return losses
 }
 
-// PendingGroup is a group of pending pods that are alike, with the answer of each pool.
+// PendingGroup is a group of similar pending pods, with the result of evaluating each pool for
+// them.
 type PendingGroup struct {
 	Namespace string              `json:"namespace"`
 	Pods      []string            `json:"pods"`
@@ -142,23 +143,24 @@ type PendingGroup struct {
 	Pools     []PendingIn         `json:"pools"`
 }
 
-// Answers of a pool for pending pods.
+// Possible results of evaluating a pool for a group of pending pods.
 const (
 	// FitsNow means that the pool has room for a pod of the group.
 	FitsNow = "FitsNow"
-	// FitsEmpty means that only an empty node of the pool would have room.
+	// FitsEmpty means that a pod of the group would only fit on an empty node of the pool.
 	FitsEmpty = "FitsAnEmptyNode"
-	// NeverFits means that no node of the pool could take a pod, even without other pods.
+	// NeverFits means that a pod of the group fits on no node of the pool, not even without other
+	// pods.
 	NeverFits = "Never"
 )
 
-// PendingIn is the answer of a pool for a group of pending pods.
+// PendingIn is the result of evaluating one pool for a group of pending pods.
 type PendingIn struct {
 	Answer  string `json:"answer"` // FitsNow, FitsAnEmptyNode or Never
 	PoolFit `json:",inline"`
 }
 
-// Pending returns the pending pods of the cluster, in groups of pods that are alike.
+// Pending returns the cluster's pending pods, in groups of similar pods.
 func (r *Room) Pending() []PendingGroup {
 	groups := []PendingGroup{}
 	for _, g := range r.Cluster.Pending() {
@@ -189,7 +191,7 @@ func (r *Room) pendingGroup(g capacity.Group) PendingGroup {
 	return shown
 }
 
-// WorkloadText names the workload of a group, or the first workload and the number of others.
+// WorkloadText names the first workload of a group, and the number of the group's other workloads.
 func (g *PendingGroup) WorkloadText() string {
 	if more := len(g.Workloads) - 1; more > 0 {
 		return g.Workloads[0] + fmt.Sprintf(" and %d more", more)
@@ -197,7 +199,8 @@ func (g *PendingGroup) WorkloadText() string {
 	return g.Workloads[0]
 }
 
-// AnswerText describes whether and when the pool can take the pods, with a severity.
+// AnswerText describes whether the pool can take the pods, now or on an empty node. It also returns
+// the severity.
 func (in *PendingIn) AnswerText() (string, Severity) {
 	switch in.Answer {
 	case FitsNow:

@@ -19,10 +19,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// NotAvailable is shown for unknown metrics, in contrast to 0.
+// NotAvailable is shown instead of an unknown usage, to distinguish it from 0.
 const NotAvailable = "not available"
 
-// CopiesText describes how many copies fit, or the upper bound.
+// CopiesText formats the number of copies that fit. It is marked as an upper bound if some
+// constraints were not evaluated.
 func (f *PoolFit) CopiesText() string {
 	if len(f.AtMost) > 0 && f.Copies > 0 {
 		return "at most " + strconv.FormatInt(f.Copies, 10)
@@ -30,7 +31,7 @@ func (f *PoolFit) CopiesText() string {
 	return strconv.FormatInt(f.Copies, 10)
 }
 
-// LostText names the lost node or zone, and marks the worst loss.
+// LostText returns the name of the lost node or zone, with a mark if it is the worst loss.
 func (l *PoolLoss) LostText() string {
 	if l.Worst {
 		return l.Lost + " (the worst)"
@@ -38,7 +39,8 @@ func (l *PoolLoss) LostText() string {
 	return l.Lost
 }
 
-// CountsText lists the number of nodes with each property: "cordoned (2), taint x:NoSchedule (1)".
+// CountsText lists the properties of nodes with the number of nodes, such as "cordoned (2), taint
+// x:NoSchedule (1)".
 func CountsText(counts []capacity.Count) string {
 	if len(counts) == 0 {
 		return "-"
@@ -50,10 +52,10 @@ func CountsText(counts []capacity.Count) string {
 	return strings.Join(texts, ", ")
 }
 
-// mostWorkloads is the maximum number of workloads named in a row.
+// mostWorkloads is the maximum number of workloads named in a table cell.
 const mostWorkloads = 3
 
-// WithoutPlaceText names the workloads with the most pods without a place.
+// WithoutPlaceText names the workloads with the most pods that fit nowhere.
 func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	if len(list) == 0 {
 		return "-"
@@ -68,23 +70,24 @@ func WithoutPlaceText(list []capacity.WithoutPlace) string {
 	return strings.Join(texts, ", ")
 }
 
-// causeTexts describes the causes of lost resources.
+// causeTexts maps the reasons why new pods cannot use resources to phrases.
 var causeTexts = map[tidekeeperv1.LostCause]string{
 	tidekeeperv1.LostBeingDeleted: "being deleted", tidekeeperv1.LostNotReady: "not ready", tidekeeperv1.LostCordoned: "cordoned",
 	tidekeeperv1.LostOtherTaint: "another taint", tidekeeperv1.LostPodLimitReached: "at its limit of pods",
 }
 
-// LostText describes lost resources and their cause.
+// LostText describes resources that new pods cannot use, with the cause and the number of nodes.
 func LostText(l tidekeeperv1.Lost) string {
 	return fmt.Sprintf("%s: %s, %s", causeTexts[l.Cause], plural(int(l.Nodes), "node"), resources.Text(l.Resources))
 }
 
-// FreeText describes the resources that new pods can use, and the number of nodes.
+// FreeText describes the free resources for new pods, and the number of usable nodes.
 func FreeText(l *capacity.Level) string {
 	return fmt.Sprintf("%s, on %d of %s", resources.Text(l.Free), l.UsableNodes, plural(l.Nodes, "node"))
 }
 
-// DaemonSetsText describes the requests of DaemonSets, and the rest of an empty node; "" if there are none.
+// DaemonSetsText describes the requests of DaemonSet pods on a node, and the remaining capacity of
+// an empty node. It returns "" if there are no DaemonSets.
 func DaemonSetsText(l *capacity.Level) string {
 	if pods := l.DaemonSets[corev1.ResourcePods]; pods.IsZero() {
 		return ""
@@ -92,19 +95,20 @@ func DaemonSetsText(l *capacity.Level) string {
 	return fmt.Sprintf("%s; an empty node has %s left", resources.Text(l.DaemonSets), resources.Text(l.EmptyNode.Resources))
 }
 
-// LargestFitText describes the largest pod that fits now, and its node.
+// LargestFitText describes the largest pod that fits now, and names the node.
 func LargestFitText(s tidekeeperv1.LargestFit) string {
 	return resources.Text(s.Resources) + ", on " + s.Node
 }
 
-// NamedPercent is a named share in whole percent.
+// NamedPercent is a named share, rounded to a whole percentage.
 type NamedPercent struct {
 	Name    string
 	Percent int
 }
 
-// WholePercents rounds shares to whole percentages that add up to 100 and keep their order: the numbers that
-// lose most by rounding down are rounded up, the first among equals.
+// WholePercents rounds shares to whole percentages that add up to 100 and keep the shares' order.
+// It rounds up the shares with the largest fractions. Among equal fractions, earlier shares take
+// precedence.
 func WholePercents(shares []capacity.Share) []NamedPercent {
 	list := make([]NamedPercent, len(shares))
 	byLoss := make([]int, len(shares))
@@ -123,8 +127,8 @@ func WholePercents(shares []capacity.Share) []NamedPercent {
 	return list
 }
 
-// UsedText describes the usage. If the usage is a lower bound, it adds the number of measured nodes in the
-// format bound.
+// UsedText formats the measured usage. If the usage is only a lower bound, it adds the number of
+// measured nodes with the format string `bound`.
 func UsedText(u *capacity.Used, bound string) string {
 	shown := resources.Text(u.Resources)
 	if u.AtLeast() {
@@ -133,7 +137,7 @@ func UsedText(u *capacity.Used, bound string) string {
 	return shown
 }
 
-// UsedLine describes the usage of the nodes of a pool; "" if the pool has no nodes.
+// UsedLine describes the measured usage of a pool's nodes. It returns "" if the pool has no nodes.
 func (d *PoolDetail) UsedLine() string {
 	switch {
 	case d.Used != nil:
@@ -145,7 +149,7 @@ func (d *PoolDetail) UsedLine() string {
 	}
 }
 
-// Amount describes the requested part of the allocatable amount.
+// Amount formats the level as amounts: the requested amount of the allocatable amount.
 func (l Level) Amount() string {
 	if l.Allocatable == "" {
 		return "-"
@@ -153,7 +157,7 @@ func (l Level) Amount() string {
 	return human(l.Resource, l.Requested) + " of " + human(l.Resource, l.Allocatable)
 }
 
-// human formats a quantity in a short form, or returns it unchanged if it cannot be parsed.
+// human formats a quantity in a short form. It returns an invalid quantity unchanged.
 func human(name, quantity string) string {
 	amount, err := resource.ParseQuantity(quantity)
 	if err != nil {
@@ -162,14 +166,16 @@ func human(name, quantity string) string {
 	return resources.Human(corev1.ResourceName(name), amount)
 }
 
-// LevelClass is the number of nodes whose fullest resource has a level within a range.
+// LevelClass counts the nodes whose fullest resource has a level within a range of ten percentage
+// points.
 type LevelClass struct {
 	Text  string // such as "80–89%"
-	Class int    // the percentage divided by ten, 10 for 100 and more
+	Class int    // percentage divided by ten; 10 means 100% or more
 	Nodes int
 }
 
-// Histogram counts the nodes by the level of their fullest resource, fullest first, including empty classes.
+// Histogram counts the nodes by the level of their fullest resource, the fullest range first. It
+// includes ranges without nodes.
 func Histogram(members []Member) []LevelClass {
 	const full = 10
 	classes := make([]LevelClass, full+1)

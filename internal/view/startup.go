@@ -14,40 +14,42 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// Startup is the start-up of a pod. Durations are in whole seconds, and can be off by a second in either
-// direction.
+// Startup describes a pod's start-up. Durations are in whole seconds, and may be off by one second.
 type Startup struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`
 	Node      string    `json:"node,omitempty"`
 	Created   time.Time `json:"created"`
-	// Ready is set if the pod is ready, and Ended if it has ended; otherwise it is still starting.
+	// Ready is set if the pod is ready. Ended is set if the pod has terminated. If neither is set,
+	// the pod is still starting.
 	Ready bool `json:"ready"`
 	Ended bool `json:"ended,omitempty"`
-	// Seconds is the duration of the start-up, up to now if it is not complete.
+	// Seconds is the duration of the start-up. For a pod that is still starting, it is the duration
+	// so far.
 	Seconds  int64          `json:"seconds"`
 	Restarts int64          `json:"restarts,omitempty"`
 	Slowest  *SlowestStage  `json:"slowest,omitempty"`
 	Stages   []StartupStage `json:"stages"`
-	// ReadyAgain is when a pod became ready again that had been: its start-up ends with its containers.
+	// ReadyAgain is the time at which the pod became ready again after it had not been ready for a
+	// while. It is zero otherwise. The start-up of such a pod ends when its containers are ready.
 	ReadyAgain time.Time `json:"readyAgain,omitzero"`
 	UID        string    `json:"-"`
-	// Workload is the kind and the name of what the pod belongs to.
+	// Workload is the kind and name of the pod's workload.
 	Workload string `json:"-"`
 
 	timeline podtimeline.Timeline
 }
 
-// SlowestStage is the longest stage.
+// SlowestStage is the longest stage of a pod's start-up.
 type SlowestStage struct {
 	Stage   podtimeline.StageName `json:"stage"`
 	Seconds int64                 `json:"seconds"`
 	Cause   string                `json:"cause"`
-	// Known is set if the pod or its events show the cause.
+	// Known is set if the pod or its events contain the cause.
 	Known bool `json:"-"`
 }
 
-// StartupStage is a stage of the start-up of a pod.
+// StartupStage is a stage of a pod's start-up.
 type StartupStage struct {
 	Name      podtimeline.StageName `json:"name"`
 	Start     time.Time             `json:"start"`
@@ -58,8 +60,8 @@ type StartupStage struct {
 	WaitedFor string                `json:"waitedFor,omitempty"`
 }
 
-// StartupOf returns the start-up of a pod at the given time. events has events about the pod, and may be
-// empty.
+// StartupOf returns a pod's start-up as of now. The parameter events lists the events about the
+// pod. It may be empty.
 func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	t, again := podtimeline.New(pod), podtimeline.ReadyAgain(pod)
 	if n := len(t.Stages); n > 0 && !again.IsZero() && t.Stages[n-1].Name == podtimeline.Ready {
@@ -75,7 +77,7 @@ func StartupOf(pod *corev1.Pod, events []corev1.Event, now time.Time) Startup {
 	return s
 }
 
-// Explain adds the cause of the wait in each stage, from the pod and its events.
+// Explain sets the cause of each stage's wait, as found in the pod and the given events.
 func (s *Startup) Explain(events []corev1.Event) {
 	t := s.timeline
 	s.Stages, s.Slowest = []StartupStage{}, nil
@@ -93,7 +95,7 @@ func (s *Startup) Explain(events []corev1.Event) {
 	}
 }
 
-// Slowest returns the slowest start-ups, slowest first.
+// Slowest returns at most `top` start-ups, the slowest first.
 func Slowest(startups []Startup, top int) []Startup {
 	slices.SortStableFunc(startups, func(a, b Startup) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod))
@@ -101,17 +103,18 @@ func Slowest(startups []Startup, top int) []Startup {
 	return startups[:min(top, len(startups))]
 }
 
-// StartupSummary is how several pods came up.
+// StartupSummary summarizes the start-ups of several pods.
 type StartupSummary struct {
 	Pods, Ready   int
-	MedianSeconds int64 // of the ready pods
+	MedianSeconds int64 // median duration of the ready pods
 	Worst         Startup
-	// SlowestStage is the stage that was the slowest for most pods, and SlowestOf the number of these pods.
+	// SlowestStage is the stage that is the slowest for the most pods. SlowestOf is the number of
+	// these pods.
 	SlowestStage podtimeline.StageName
 	SlowestOf    int
 }
 
-// SummaryOf summarizes the start-ups of several pods.
+// SummaryOf summarizes start-ups, of which there must be at least one.
 func SummaryOf(startups []Startup) StartupSummary {
 	s := StartupSummary{Pods: len(startups), Worst: startups[0]}
 	var ready []int64
@@ -133,7 +136,8 @@ func SummaryOf(startups []Startup) StartupSummary {
 		slices.Sort(ready)
 		s.MedianSeconds = ready[(len(ready)-1)/2]
 	}
-	// Of two stages that are equally often the slowest, take the one with the longer total time.
+	// If two stages are the slowest for equally many pods, choose the stage with the longer total
+	// duration.
 	s.SlowestStage = slices.MaxFunc(podtimeline.StageNames(), func(a, b podtimeline.StageName) int {
 		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(took[a], took[b]))
 	})

@@ -11,16 +11,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// NotReady is pods of a workload that are not ready yet, in the same stage and for the same reason.
+// NotReady is a group of a workload's pods that are not ready, in the same stage and for the same
+// reason.
 type NotReady struct {
 	Namespace, Workload string
 	Stage               podtimeline.StageName
-	// Pods is how many they are, and Longest the pod that waits for longest.
+	// Pods is the number of pods in the group. Longest is the start-up of the pod that has been
+	// waiting the longest.
 	Pods    int
 	Longest Startup
 }
 
-// NotReadyIn groups the pods that are not ready yet: the largest groups first.
+// NotReadyIn groups the pods that are not ready yet, the largest group first.
 func NotReadyIn(startups []Startup) []NotReady {
 	type group struct{ namespace, workload, reason string }
 	places := map[group]int{}
@@ -50,8 +52,8 @@ func NotReadyIn(startups []Startup) []NotReady {
 	return all
 }
 
-// waits returns the stage that a pod is in, and for which reason, without the parts of a message that
-// differ from pod to pod.
+// waits returns a pod's current stage, and the reason why it waits. The reason omits the parts of
+// the message that differ between pods.
 func (s *Startup) waits() (stage podtimeline.StageName, reason string) {
 	if len(s.timeline.Stages) == 0 {
 		return "", ""
@@ -64,7 +66,8 @@ func (s *Startup) waits() (stage podtimeline.StageName, reason string) {
 	return now.Name, reason
 }
 
-// Cause is why the pod that waits for longest is not ready, as far as it is known.
+// Cause returns the reason why the pod that has been waiting the longest is not ready. It returns
+// "" if the pod has no stages.
 func (n *NotReady) Cause() string {
 	if len(n.Longest.Stages) == 0 {
 		return ""
@@ -72,5 +75,5 @@ func (n *NotReady) Cause() string {
 	return n.Longest.Stages[len(n.Longest.Stages)-1].WaitedFor
 }
 
-// StageMeaning says what pods usually wait for in a stage.
+// StageMeaning describes the usual cause of a wait in a stage.
 func StageMeaning(name podtimeline.StageName) string { return stageMeanings[name] }

@@ -11,37 +11,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// StageTimes collects the durations of each stage over many pods. The zero value is empty. Its memory grows
-// with the number of different durations, and not of pods.
+// StageTimes collects each stage's durations over many pods. The zero value is empty. Its memory
+// depends on the number of distinct durations, not on the number of pods.
 type StageTimes struct {
-	pods map[podtimeline.StageName]map[int64]int // number of pods, by duration in seconds
+	pods map[podtimeline.StageName]map[int64]int // number of pods by stage and duration in seconds
 }
 
-// StageSummary summarizes the durations of a stage. Durations are in whole seconds, and can be off by a
-// second in either direction.
+// StageSummary summarizes a stage's durations over many pods. Durations are in whole seconds, and
+// may be off by one second.
 type StageSummary struct {
 	Stage podtimeline.StageName `json:"stage"`
-	// Pods is the number of pods with a known duration of the stage.
+	// Pods is the number of pods for which the stage's duration is known.
 	Pods          int   `json:"pods"`
 	MedianSeconds int64 `json:"medianSeconds"`
 	MaxSeconds    int64 `json:"maxSeconds"`
-	// Classes divides Pods by duration.
+	// Classes counts the pods by ranges of the stage's duration.
 	Classes []StageClass `json:"classes"`
 }
 
-// StageClass is the number of pods with a duration of at least one bound and less than another, in seconds;
-// the upper bound of the last class is 0, for none.
+// StageClass counts the pods for which a stage took at least FromSeconds and less than ToSeconds.
+// ToSeconds is 0 for the last class, which has no upper bound.
 type StageClass struct {
 	FromSeconds int64 `json:"fromSeconds"`
 	ToSeconds   int64 `json:"toSeconds,omitempty"`
 	Pods        int   `json:"pods"`
 }
 
-// stageClasses has the lower bounds of the classes, in seconds.
+// stageClasses lists the lower bounds of the duration classes in seconds.
 var stageClasses = []int64{0, 1, 2, 5, 10, 30, 60, 300}
 
-// Add adds the completed stages of a pod. Stages with an unknown start or end are left out, as in the
-// manager's metrics.
+// Add adds the durations of a pod's completed stages. It omits stages with an unknown start or end,
+// as the manager's metrics do.
 func (t *StageTimes) Add(s *Startup) {
 	startEstimated := false
 	for _, stage := range s.Stages {
@@ -62,7 +62,7 @@ func (t *StageTimes) count(stage podtimeline.StageName, seconds int64) {
 	t.pods[stage][seconds]++
 }
 
-// Summaries returns the summaries of all stages, in order.
+// Summaries returns the summaries of all stages, in the order of the start-up.
 func (t *StageTimes) Summaries() []StageSummary {
 	var list []StageSummary
 	for _, name := range podtimeline.StageNames() {
@@ -95,10 +95,10 @@ func (t *StageTimes) Summaries() []StageSummary {
 	return list
 }
 
-// From returns the lower bound of the class as text, such as 5s.
+// From formats the lower bound of the duration class, such as 5s.
 func (c *StageClass) From() string { return FormatLength(Seconds(c.FromSeconds)) }
 
-// Text returns the range of the class as text, such as 2–4s.
+// Text formats the duration class, such as 2–4s.
 func (c *StageClass) Text() string {
 	switch {
 	case c.ToSeconds == 0:

@@ -46,8 +46,8 @@ func TestStageTimes(t *testing.T) {
 	}
 }
 
-// What a pod does not say is not counted, and the stage after it neither; nor is one that is
-// not completed.
+// TestStageTimesLeaveOutWhatIsNotKnown checks that a stage with an estimated end, the next stage,
+// and an incomplete stage are not counted.
 func TestStageTimesLeaveOutWhatIsNotKnown(t *testing.T) {
 	s := Startup{Stages: []StartupStage{
 		{Name: podtimeline.Scheduled, Seconds: 1, Done: true}, {Name: podtimeline.Initialized, Seconds: 2, Done: true, Estimated: true},
@@ -62,7 +62,8 @@ func TestStageTimesLeaveOutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// The classes have each pod once, and the median is one of those that took so long.
+// TestStageTimesHaveEachPodOnce checks with random durations that each pod is counted in exactly
+// one class, and that the median and the maximum are correct.
 func TestStageTimesHaveEachPodOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets

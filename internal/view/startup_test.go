@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// aStartedPod was created at noon, scheduled after 4 seconds, its container
-// started 6 seconds later, and it was ready a second after that.
+// aStartedPod returns a pod that was created at noon and scheduled 4 seconds later. Its container
+// started after another 6 seconds, and the pod was ready after another second.
 func aStartedPod() *corev1.Pod {
 	after := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)) }
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: after(0)}}
@@ -27,7 +27,8 @@ func aStartedPod() *corev1.Pod {
 	return p
 }
 
-// Of waits that are over the events tell, those of the stage, warnings first.
+// TestCausesFromEvents checks that the cause of a past wait is found in the events of the stage,
+// and that warnings take precedence.
 func TestCausesFromEvents(t *testing.T) {
 	event := func(seconds int, kind, reason, message string) corev1.Event {
 		return corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)), Type: kind, Reason: reason, Message: message}
@@ -57,8 +58,9 @@ func TestCausesFromEvents(t *testing.T) {
 	}
 }
 
-// An event about a container is not what the stages before it waited for, although it may be of the
-// same second. One about a container of init is.
+// TestEventsOfContainersAreNotOfEarlierStages checks that an event about a container does not
+// explain an earlier stage, even if it occurred in the same second. An event about an init
+// container must explain the stage Initialized.
 func TestEventsOfContainersAreNotOfEarlierStages(t *testing.T) {
 	event := func(path, reason string) corev1.Event {
 		return corev1.Event{
@@ -79,7 +81,8 @@ func TestEventsOfContainersAreNotOfEarlierStages(t *testing.T) {
 	}
 }
 
-// A pull is shown if the pod waited for it.
+// TestPulls checks that an image pull is reported as the cause of a wait only if the pod had to
+// wait for it.
 func TestPulls(t *testing.T) {
 	for message, shown := range map[string]bool{
 		`Successfully pulled image "web:1" in 1.2s (4.5s including waiting). Image size: 1024 bytes.`:   true,
@@ -117,8 +120,9 @@ func TestFormatWait(t *testing.T) {
 	}
 }
 
-// A pod that became ready again although its containers were ready all the time has taken until
-// they were; with a readiness gate the pod itself may have taken long.
+// TestReadyAgainIsNotSlow checks that the start-up of a pod that became ready again ends when its
+// containers are ready. For a pod with a readiness gate, it ends when the pod is ready, because the
+// gate may have taken that long.
 func TestReadyAgainIsNotSlow(t *testing.T) {
 	ready := func(after time.Duration, gates ...corev1.PodReadinessGate) Startup {
 		p := aStartedPod()

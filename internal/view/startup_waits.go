@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// stageMeanings describes the usual cause of a wait in each stage.
+// stageMeanings maps each stage to the usual cause of a wait in it.
 var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Scheduled:         "the scheduler, or a node with room",
 	podtimeline.Initialized:       "network, volumes or init containers",
@@ -26,7 +26,8 @@ var stageMeanings = map[podtimeline.StageName]string{
 	podtimeline.Ready:             "readiness gates",
 }
 
-// waitedFor returns the cause of the wait in a stage from the pod or its events, or "".
+// waitedFor returns the cause of a stage's wait, as found in the pod or its events. It returns ""
+// if the cause is unknown.
 func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
 	var texts []string
 	for _, w := range stage.Waits {
@@ -40,7 +41,7 @@ func waitedFor(stage podtimeline.Stage, events []corev1.Event) string {
 	return strings.Join(texts, "; ")
 }
 
-// formatWait describes a wait.
+// formatWait formats a wait, such as "init container setup: took 3s".
 func formatWait(w podtimeline.Wait) string {
 	why := ReasonAndMessage(w.Reason, w.Message)
 	var text string
@@ -77,8 +78,8 @@ func formatWait(w podtimeline.Wait) string {
 	return text
 }
 
-// eventReasons has the events that show the cause of a wait in each stage: the pod itself no longer shows it
-// once the wait is over.
+// eventReasons maps each stage to the reasons of events that show the cause of a wait. Events are
+// needed because the pod no longer shows the cause once the wait is over.
 var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.Scheduled:         {"FailedScheduling"},
 	podtimeline.Initialized:       {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "Failed", "BackOff", "Pulled"},
@@ -86,7 +87,8 @@ var eventReasons = map[podtimeline.StageName][]string{
 	podtimeline.ContainersReady:   {"Unhealthy", "BackOff"},
 }
 
-// eventOf returns the last event that shows the cause of a wait in a stage. Warnings take precedence.
+// eventOf returns the message of the last event that shows the cause of a stage's wait. Warnings
+// take precedence.
 func eventOf(stage podtimeline.Stage, events []corev1.Event) string {
 	var found *corev1.Event
 	for i := range events {
@@ -115,10 +117,12 @@ func aboutContainer(e *corev1.Event) bool {
 	return strings.HasPrefix(e.InvolvedObject.FieldPath, "spec.containers{")
 }
 
-// pullTook matches the duration of an image pull in the kubelet's event, including its time in the queue.
+// pullTook matches the duration of an image pull in the message of a kubelet event. The duration
+// includes the time in the pull queue.
 var pullTook = regexp.MustCompile(`in \S+ \((\S+) including waiting\)`)
 
-// pulledAtOnce reports whether an event shows that a container did not wait for its image.
+// pulledAtOnce reports whether an event shows that the container did not have to wait for its
+// image.
 func pulledAtOnce(e *corev1.Event) bool {
 	if e.Reason != "Pulled" {
 		return false
@@ -134,7 +138,7 @@ func pulledAtOnce(e *corev1.Event) bool {
 	return err == nil && took < podtimeline.Resolution
 }
 
-// ReasonAndMessage joins the reason and the message of an object.
+// ReasonAndMessage joins a reason and a message.
 func ReasonAndMessage(reason, message string) string {
 	if reason == "" || message == "" {
 		return reason + message
@@ -142,10 +146,11 @@ func ReasonAndMessage(reason, message string) string {
 	return reason + ": " + message
 }
 
-// Seconds converts n to a Duration.
+// Seconds converts n seconds to a Duration.
 func Seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// FormatLength formats a duration in whole seconds, or as less than a second.
+// FormatLength formats a duration. It formats a duration below one second, the resolution of API
+// timestamps, as <1s.
 func FormatLength(length time.Duration) string {
 	if length < podtimeline.Resolution {
 		return "<1s"

@@ -3,10 +3,10 @@
 
 package view
 
-// Severity is the degree of attention that a status requires.
+// Severity is the degree of attention that a status needs.
 type Severity string
 
-// Severities. A status with Neutral is neither good nor bad.
+// Severities. Neutral is neither good nor bad.
 const (
 	Neutral Severity = ""
 	Good    Severity = "Good"
@@ -14,15 +14,15 @@ const (
 	Bad     Severity = "Bad"
 )
 
-// Status is the state of an object in a word and a sentence.
+// Status is an object's state, as a one-word reason and a message.
 type Status struct {
 	Reason   string   `json:"reason"`
 	Severity Severity `json:"severity,omitempty"`
 	Message  string   `json:"message,omitempty"`
 }
 
-// Unknown is the reason shown for an object that no manager has reconciled.
+// Unknown is the reason to show for an object that no manager has reconciled yet.
 const Unknown = "Unknown"
 
-// notReconciled is the status of an object that no manager has reconciled.
+// notReconciled is the status of an object that no manager has reconciled yet.
 var notReconciled = Status{Reason: Unknown, Severity: Warning, Message: "no manager has looked at it yet"}

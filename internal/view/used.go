@@ -10,13 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// NodeMetrics is the measured usage of nodes, or the reason why it is unknown.
+// NodeMetrics holds the measured usage of nodes, or the reason why the usage is unknown.
 type NodeMetrics struct {
 	List    []capacity.Metrics
 	Problem string
 }
 
-// UsedBy returns the usage of nodes at the given time, or the reason why it is unknown.
+// UsedBy returns the total usage of the named nodes as of now, or the reason why the usage is
+// unknown.
 func (m *NodeMetrics) UsedBy(names []string, now time.Time) (used *capacity.Used, problem string) {
 	if m.Problem != "" {
 		return nil, m.Problem

@@ -10,20 +10,21 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// Bounds of the fields that the cache keeps of a workload. Users of a namespace fill these fields as
-// they like.
+// Limits for the fields of a workload that the cache keeps. Without limits, users of a single
+// namespace could fill the manager's memory.
 const (
-	// longestSelector is the maximum size of a selector, in bytes, and mostSelected the maximum number
-	// of its labels, expressions and values.
+	// longestSelector is the maximum size of a selector, in bytes. mostSelected is the maximum
+	// number of labels, expressions and values in a selector.
 	longestSelector = 2048
 	mostSelected    = 64
-	// longestText is the maximum length of a text of a Rollout, in bytes: more than a message in the
-	// history of a ScheduledRestart may have.
+	// longestText is the maximum length, in bytes, of a string kept from a Rollout. It exceeds the
+	// maximum length of a message in the history of a ScheduledRestart.
 	longestText = 2048
 )
 
-// boundSelector returns a selector, or a selector of all pods of the namespace if it exceeds the bounds.
-// The owner references of the pods then decide which pods belong to the workload.
+// boundSelector returns s, or a selector that matches all pods of the namespace if s exceeds the
+// limits. In the latter case, the pods' owner references determine which pods belong to the
+// workload.
 func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
 		return nil
@@ -38,8 +39,8 @@ func boundSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	return s
 }
 
-// keepExceeded returns the condition of a Deployment that has exceeded its progress deadline, without its
-// message; nil if the deadline is not exceeded.
+// keepExceeded returns the condition "Progressing", without its message, if the Deployment has
+// exceeded its progress deadline. If it has not, keepExceeded returns nil.
 func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == appsv1.DeploymentProgressing && c.Reason == deploymentExceeded {
@@ -49,8 +50,9 @@ func keepExceeded(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCo
 	return nil
 }
 
-// boundField returns the part of a field of a Rollout that is kept; nil if nothing is. A map is a selector,
-// and every other field of an ordinary Rollout is a number, a flag or a short text.
+// boundField returns the part of a Rollout field that the cache keeps, or nil to drop the field.
+// Strings are shortened, and lists are dropped. The only map among the kept fields is the selector;
+// if it exceeds the limits, it is replaced with an empty selector.
 func boundField(value any) any {
 	switch v := value.(type) {
 	case string:
@@ -65,7 +67,8 @@ func boundField(value any) any {
 	return value
 }
 
-// sizeOf returns the size of the texts of a JSON value, in bytes, and the number of its elements.
+// sizeOf returns the total length, in bytes, of the strings in a JSON value, and the number of the
+// value's elements.
 func sizeOf(value any) (bytes, parts int) {
 	add := func(v any) {
 		b, p := sizeOf(v)

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// config returns the ConfigMaps and Secrets that the pods of a template use, in the form of
-// [podconfig.Encode]. A template without containers, which no API server has, was trimmed
-// before: its name then holds that text. The name of a template is otherwise unused.
+// config returns the ConfigMaps and Secrets that a pod template uses, in the encoding of
+// [podconfig.Encode]. A template without containers, which the API server would reject, has been
+// trimmed by trimTemplate. Its name, which is otherwise unused, then holds the encoded string.
 func config(template *corev1.PodTemplateSpec) string {
 	if len(template.Spec.Containers) == 0 {
 		return template.Name
@@ -21,15 +21,16 @@ func config(template *corev1.PodTemplateSpec) string {
 	return podconfig.Encode(&template.Spec)
 }
 
-// trimTemplate is [TrimTemplate], but keeps the used ConfigMaps and Secrets in the name.
+// trimTemplate is like [TrimTemplate], but stores the encoded ConfigMaps and Secrets that the
+// template uses in the template's name.
 func trimTemplate(template *corev1.PodTemplateSpec) {
 	used := config(template)
 	TrimTemplate(template)
 	template.Name = used
 }
 
-// rolloutConfig is like config for a Rollout. An invalid pod template, and a template in
-// another object, count as using nothing.
+// rolloutConfig is like config, but for a Rollout. It returns "" if the pod template is invalid, or
+// if it is part of another object (workloadRef).
 func rolloutConfig(u *unstructured.Unstructured) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template")
 	template, _ := value.(map[string]any)
@@ -45,7 +46,8 @@ func rolloutConfig(u *unstructured.Unstructured) string {
 	return podconfig.Encode(pod)
 }
 
-// keepConfig stores the used ConfigMaps and Secrets of a Rollout in its trimmed spec.
+// keepConfig stores the encoded ConfigMaps and Secrets that a Rollout uses in the Rollout's trimmed
+// spec.
 func keepConfig(used string, spec any) {
 	if fields, ok := spec.(map[string]any); ok && used != "" {
 		fields["template"] = map[string]any{"metadata": map[string]any{"name": used}}

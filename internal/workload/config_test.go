@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What the pods use is known of a workload as the API server has it, and as the cache keeps it.
+// TestConfigIsKept checks that the same ConfigMaps and Secrets are found before and after the cache
+// has trimmed a workload.
 func TestConfigIsKept(t *testing.T) {
 	template := corev1.PodTemplateSpec{}
 	template.Name = "s/not-what-is-used"
@@ -38,7 +39,7 @@ func TestConfigIsKept(t *testing.T) {
 		"Rollout without a template": {Rollout, rollout(nil), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The cache may trim what it has trimmed before.
+			// The cache may trim an object more than once.
 			for _, when := range []string{"as it is", "trimmed", "trimmed twice"} {
 				state, err := tt.kind.State(tt.object)
 				if err != nil || state.Config != tt.want {

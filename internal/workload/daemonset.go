@@ -41,14 +41,14 @@ func daemonSetState(d *appsv1.DaemonSet) *State {
 	return s
 }
 
-// Absence counts the nodes that are not Ready and have a pod of a DaemonSet, so that a restart
-// cannot wait for these pods.
+// Absence counts the nodes that run a pod of a DaemonSet but are not Ready, called absent nodes. A
+// restart cannot wait for the pods on these nodes.
 type Absence struct {
-	// Nodes is the number of these nodes.
+	// Nodes is the total number of nodes that run a pod of the DaemonSet but are not Ready.
 	Nodes int32
-	// Desired is the number of these nodes that Kubernetes counts in desiredNumberScheduled, as
-	// the pods tolerate all of the node's taints. Old is the number of these nodes whose pod is
-	// not new.
+	// Desired is the number of absent nodes that Kubernetes includes in desiredNumberScheduled,
+	// because the DaemonSet's pods tolerate all taints of the node. Old is the number of these
+	// nodes whose pod is outdated.
 	Desired, Old int32
 }
 
@@ -59,9 +59,9 @@ func excludeNodes(d *appsv1.DaemonSet, s *State, absent Absence) {
 	s.Stalled = absent.Nodes > 0 && !rollsPast(d, absent.Nodes)
 }
 
-// rollsPast reports whether Kubernetes replaces pods of a DaemonSet on other nodes while its
-// pods on the given number of nodes are unavailable: these count towards its maxUnavailable or
-// maxSurge (kubernetes, pkg/controller/daemon/update.go).
+// rollsPast reports whether Kubernetes continues to replace the DaemonSet's pods on other nodes
+// while the given number of its pods is unavailable. Unavailable pods count towards maxUnavailable
+// or maxSurge (kubernetes, pkg/controller/daemon/update.go).
 func rollsPast(d *appsv1.DaemonSet, unavailable int32) bool {
 	limit := intstr.FromInt32(1)
 	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
@@ -90,7 +90,8 @@ func daemonSetProgress(d *appsv1.DaemonSet, absent Absence) Progress {
 	return daemonSetAvailability(d, absent)
 }
 
-// daemonSetAvailability is the progress regardless of the templates of the pods.
+// daemonSetAvailability reports whether enough pods are available, regardless of the pod template
+// from which they were created.
 func daemonSetAvailability(d *appsv1.DaemonSet, absent Absence) Progress {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notObserved()

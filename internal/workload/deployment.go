@@ -39,12 +39,13 @@ func deploymentState(d *appsv1.Deployment) *State {
 	return s
 }
 
-// deploymentExceeded is the reason of a Deployment's condition Progressing once it has exceeded
+// deploymentExceeded is the reason of the condition "Progressing" of a Deployment that has exceeded
 // its progress deadline.
 const deploymentExceeded = "ProgressDeadlineExceeded"
 
-// deploymentProgress follows the rules of kubectl rollout status, like the other kinds of the
-// group apps: k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go.
+// deploymentProgress returns the progress of a Deployment by the rules of kubectl rollout status
+// (k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go). The other kinds of the API group apps
+// follow the same source.
 func deploymentProgress(d *appsv1.Deployment) Progress {
 	if d.Generation > d.Status.ObservedGeneration {
 		return notObserved()

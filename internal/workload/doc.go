@@ -1,22 +1,23 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload has an adapter for each kind of workload that can be restarted.
+// Package workload provides an adapter for each kind of workload that can be restarted.
 //
-// The restarts, the opt-in, the manager's watches, rights and cache, and the preview of the
-// plugin range over [Kinds], so that all knowledge about a kind is in one place:
+// Components that support all kinds iterate over [Kinds]: restarts, the opt-in, the manager's
+// watches, permissions and cache, and the kubectl plugin's preview. Everything specific to a kind
+// is in its adapter:
 //
-//	workload.go     the type of an adapter
-//	kinds.go        the list of the kinds
-//	state.go        the state of a workload, as a restart needs it
-//	template.go     code shared by the kinds of the group apps
-//	config.go       the ConfigMaps and Secrets that their pods use
-//	bounds.go       the maximum size of the kept part of a workload
+//	workload.go     the type Kind, an adapter
+//	kinds.go        the list of all kinds
+//	state.go        the part of a workload's state that restarts depend on
+//	template.go     code shared by the kinds of the API group apps
+//	config.go       the ConfigMaps and Secrets that a workload's pods use
+//	bounds.go       limits for the fields of a workload that the cache keeps
 //	deployment.go
 //	statefulset.go
 //	daemonset.go
 //	rollout.go      Argo's Rollout, an optional kind
-//	scale.go        any other kind, by its scale subresource
+//	scale.go        workloads of any other kind, through their scale subresource
 //
 // To add a kind, see "Add a kind of workload" in CONTRIBUTING.md.
 package workload

@@ -14,15 +14,15 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Kinds are the kinds of workloads that can be restarted.
+// Kinds lists the adapters for all kinds of workloads that can be restarted.
 var Kinds = []*Kind{Deployment, StatefulSet, DaemonSet, Rollout}
 
-// Get returns the kind of a reference, or an error for an unknown kind.
+// Get returns the kind that a target reference names, or an error if the kind is unknown.
 func Get(ref tidekeeperv1.TargetRef) (*Kind, error) {
 	return Find(ref.GetAPIVersion(), ref.Kind)
 }
 
-// Find returns the kind with these names, or an error for an unknown kind.
+// Find returns the kind with the given apiVersion and name, or an error if the kind is unknown.
 func Find(apiVersion, kind string) (*Kind, error) {
 	names := make([]string, len(Kinds))
 	for i, k := range Kinds {
@@ -34,8 +34,8 @@ func Find(apiVersion, kind string) (*Kind, error) {
 	return nil, fmt.Errorf("%s of %s cannot be restarted: use %s", kind, apiVersion, strings.Join(names, ", "))
 }
 
-// Named returns the kind of a resource in TYPE/NAME, in kubectl's notation: deployment,
-// deployments.apps or deploy. It returns nil for any other resource.
+// Named returns the kind for TYPE in kubectl's TYPE/NAME notation, such as deployment,
+// deployments.apps or deploy. It returns nil for any other type.
 func Named(resource string) *Kind {
 	resource, group, qualified := strings.Cut(strings.ToLower(resource), ".")
 	for _, k := range Kinds {
@@ -46,8 +46,7 @@ func Named(resource string) *Kind {
 	return nil
 }
 
-// Of returns the kind of an object that [Kind.New] could have returned, or an error for an
-// unknown kind.
+// Of returns the kind of an object, or an error if the kind is unknown.
 func Of(o Object) (*Kind, error) {
 	for _, k := range Kinds {
 		if k.matches(o) {
@@ -57,8 +56,8 @@ func Of(o Object) (*Kind, error) {
 	return nil, fmt.Errorf("%T cannot be restarted", o)
 }
 
-// matches reports whether an object is of the kind. Typed objects need not have their TypeMeta
-// set.
+// matches reports whether an object is of kind k. It also recognizes typed objects whose TypeMeta
+// is empty.
 func (k *Kind) matches(o Object) bool {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.GroupVersionKind() == k.GroupVersionKind
@@ -71,7 +70,7 @@ func Required() []*Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return k.Optional })
 }
 
-// Optional returns the kinds that a cluster need not serve.
+// Optional returns the kinds that some clusters do not serve.
 func Optional() []*Kind {
 	return slices.DeleteFunc(slices.Clone(Kinds), func(k *Kind) bool { return !k.Optional })
 }

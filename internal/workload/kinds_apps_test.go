@@ -15,8 +15,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// TestProgress compares the states of each kind with what kubectl rollout
-// status reports about them.
+// TestProgress compares the progress of each kind with the output of kubectl rollout status for the
+// same object.
 func TestProgress(t *testing.T) {
 	three, partition := int32(3), int32(1)
 	generation2 := metav1.ObjectMeta{Generation: 2}
@@ -66,7 +66,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// If pods are left as they are until they are deleted, those of an earlier template count.
+// TestAvailability checks that, with the update strategy OnDelete, pods created from an earlier
+// template count as available.
 func TestAvailability(t *testing.T) {
 	three := int32(3)
 	statefulSet := func(ready int32) Object {
@@ -97,7 +98,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// The numbers are those of Kubernetes' own DaemonSet controller.
+// TestRollsPast checks rollsPast against the limits applied by Kubernetes' DaemonSet controller.
 func TestRollsPast(t *testing.T) {
 	amount := func(text string) *intstr.IntOrString { return new(intstr.Parse(text)) }
 	for _, tt := range []struct {

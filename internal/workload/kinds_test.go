@@ -31,7 +31,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// An unknown kind is an error, and never another kind.
+// TestUnknownKinds checks that an unknown kind causes an error and is not mistaken for a known
+// kind.
 func TestUnknownKinds(t *testing.T) {
 	for _, ref := range []tidekeeperv1.TargetRef{
 		{}, {Kind: "Pod"}, {Kind: "deployment"}, {Kind: "Rollout"},
@@ -54,8 +55,8 @@ func TestUnknownKinds(t *testing.T) {
 	}
 }
 
-// Each kind is in the schema of targetRef and in the admission policy. Everything else
-// ranges over Kinds.
+// TestKindsAreDeclared checks that the schema of targetRef and the admission policy list every
+// kind. All other code iterates over Kinds.
 func TestKindsAreDeclared(t *testing.T) {
 	for _, k := range Kinds {
 		for file, want := range map[string]string{
@@ -73,7 +74,8 @@ func TestKindsAreDeclared(t *testing.T) {
 	}
 }
 
-// The patch of each kind sets the time that its state then has.
+// TestRestart checks that each kind's restart patch sets a single field of the spec to the time of
+// the restart.
 func TestRestart(t *testing.T) {
 	tick := time.Date(2026, 6, 10, 5, 0, 0, 0, time.FixedZone("", 2*60*60))
 	for _, k := range Kinds {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rollout is the adapter for Argo's Rollouts. A field of the spec restarts them: Argo then
-// deletes the pods created before the time in that field, so that neither the pod template nor
-// its hash changes.
+// Rollout is the adapter for Rollouts of Argo Rollouts. A restart sets spec.restartAt, whereupon
+// Argo Rollouts deletes the pods created before that time. Neither the pod template nor its hash
+// changes.
 var Rollout = &Kind{
 	GroupVersionKind:  rolloutKind,
 	Resource:          "rollouts",
@@ -42,7 +42,7 @@ func restartRollout(at time.Time) map[string]any {
 	return map[string]any{"spec": map[string]any{"restartAt": FormatTime(at)}}
 }
 
-// rollout has the fields of a Rollout that its state depends on.
+// rollout holds the fields from which the state of a Rollout is derived.
 type rollout struct {
 	Spec struct {
 		Replicas  *int32                `json:"replicas,omitempty"`
@@ -51,16 +51,16 @@ type rollout struct {
 		Selector  *metav1.LabelSelector `json:"selector,omitempty"`
 	} `json:"spec"`
 	Status struct {
-		// ObservedGeneration is a number as a string.
+		// ObservedGeneration is the observed generation as a decimal string, or a hash of the spec
+		// in early versions of Argo Rollouts.
 		ObservedGeneration string `json:"observedGeneration,omitempty"`
 		UpdatedReplicas    int32  `json:"updatedReplicas,omitempty"`
 		AvailableReplicas  int32  `json:"availableReplicas,omitempty"`
 		Phase              string `json:"phase,omitempty"`
-		// Abort means that the update was aborted, so that the pods of the previous template
-		// stay.
+		// Abort means that the update was aborted and the pods of the previous template are kept.
 		Abort   bool   `json:"abort,omitempty"`
 		Message string `json:"message,omitempty"`
-		// RestartedAt is spec.restartAt of the last completed restart.
+		// RestartedAt is the value that spec.restartAt had for the last completed restart.
 		RestartedAt string `json:"restartedAt,omitempty"`
 	} `json:"status"`
 }
@@ -90,8 +90,8 @@ func (r *rollout) progress(generation int64) Progress {
 		return notObserved()
 	}
 	replicas := desired(r.Spec.Replicas)
-	// The phase is Degraded after an aborted update, an exceeded progress deadline, or an
-	// invalid spec.
+	// The phase Degraded indicates an aborted update, an exceeded progress deadline, or an invalid
+	// spec.
 	p := Progress{Exceeded: r.Status.Phase == "Degraded" && !r.Status.Abort, Halted: r.halted()}
 	switch {
 	case r.Status.UpdatedReplicas < replicas && !r.Status.Abort:
@@ -111,7 +111,8 @@ func (r *rollout) progress(generation int64) Progress {
 	return p
 }
 
-// halted returns the reason why the update does not continue by itself; "" if it continues.
+// halted returns the reason why the update does not continue without a user's action. It is empty
+// if the update continues.
 func (r *rollout) halted() string {
 	switch {
 	case r.Status.Abort:
@@ -123,14 +124,15 @@ func (r *rollout) halted() string {
 	}
 }
 
-// observed reports whether Argo has observed that generation of the spec. Early versions of
-// Argo write a hash of the spec instead of a number, which says nothing about the generation.
+// observed reports whether Argo Rollouts has observed the given generation of the spec. Early
+// versions of Argo Rollouts write a hash of the spec instead of a number; any hash counts as
+// observed.
 func (r *rollout) observed(generation int64) bool {
 	observed, err := strconv.ParseInt(r.Status.ObservedGeneration, 10, 64)
 	return r.Status.ObservedGeneration != "" && (err != nil || generation <= observed)
 }
 
-// restarted reports whether the latest restart, if any, is complete.
+// restarted reports whether the last requested restart, if any, is complete.
 func (r *rollout) restarted() bool {
 	if r.Spec.RestartAt == "" {
 		return true
@@ -140,14 +142,14 @@ func (r *rollout) restarted() bool {
 	return err == nil && lastErr == nil && !last.Before(wanted)
 }
 
-// rolloutKept are the fields of the type rollout.
+// rolloutKept lists the fields of a Rollout's spec and status that type rollout reads.
 var rolloutKept = map[string][]string{
 	"spec":   {"replicas", "paused", "restartAt", "selector"},
 	"status": {"observedGeneration", "updatedReplicas", "availableReplicas", "phase", "abort", "message", "restartedAt"},
 }
 
-// trimRollout keeps the metadata, the fields of the type rollout, and the used ConfigMaps and
-// Secrets.
+// trimRollout drops everything from a Rollout except its metadata, the fields of type rollout, and
+// the names of the ConfigMaps and Secrets that it uses.
 func trimRollout(u *unstructured.Unstructured) {
 	kept := map[string]any{"apiVersion": u.Object["apiVersion"], "kind": u.Object["kind"], "metadata": u.Object["metadata"]}
 	for part, fields := range rolloutKept {

@@ -13,7 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// makeRollout returns a healthy Rollout of three pods, with changes.
+// makeRollout returns a healthy Rollout with three pods, modified by the given spec and status
+// fields.
 func makeRollout(spec, status map[string]any) Object {
 	r := map[string]any{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
@@ -84,7 +85,8 @@ func TestRolloutProgress(t *testing.T) {
 	}
 }
 
-// What the cache keeps is all that the state depends on.
+// TestRolloutState checks that the same state is derived from a Rollout before and after the cache
+// has trimmed it.
 func TestRolloutState(t *testing.T) {
 	r := makeRollout(
 		map[string]any{"paused": true, "restartAt": "2026-06-10T03:00:00Z", "strategy": map[string]any{"canary": map[string]any{}}},
@@ -109,7 +111,8 @@ func TestRolloutState(t *testing.T) {
 	}
 }
 
-// A Rollout may be anything that the schema of its CRD lets through.
+// TestRolloutOfAnotherShape checks that a Rollout with fields of unexpected types, or without any
+// fields, does not cause a panic.
 func TestRolloutOfAnotherShape(t *testing.T) {
 	if s, err := Rollout.State(makeRollout(map[string]any{"replicas": "three"}, nil)); err == nil {
 		t.Errorf("got %+v, want an error", s)

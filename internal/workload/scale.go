@@ -14,8 +14,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Unknown returns an object of any kind with nothing but its name set. It represents the
-// workload in requests for its scale subresource.
+// Unknown returns an object with the given kind, name and namespace and without other fields. It
+// identifies the workload in requests for the workload's scale subresource.
 func Unknown(ref tidekeeperv1.TargetRef, namespace string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.GetAPIVersion(), ref.Kind))
@@ -24,8 +24,8 @@ func Unknown(ref tidekeeperv1.TargetRef, namespace string) *unstructured.Unstruc
 	return o
 }
 
-// ScaledState returns the state of a workload from its scale subresource. It returns an error
-// if the selector is empty, since all pods of the namespace would then belong to the workload.
+// ScaledState derives the state of a workload from its scale subresource. An empty selector is an
+// error, because it would select all pods of the namespace.
 func ScaledState(ref tidekeeperv1.TargetRef, scale *autoscalingv1.Scale) (*State, error) {
 	selector, err := metav1.ParseToLabelSelector(scale.Status.Selector)
 	if err != nil {

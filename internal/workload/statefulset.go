@@ -41,7 +41,8 @@ func statefulSetState(o *appsv1.StatefulSet) *State {
 	return s
 }
 
-// statefulSetAvailability is the progress regardless of the templates of the pods.
+// statefulSetAvailability reports whether enough pods are ready, regardless of the pod template
+// from which they were created.
 func statefulSetAvailability(s *appsv1.StatefulSet) Progress {
 	if s.Status.ObservedGeneration == 0 || s.Generation > s.Status.ObservedGeneration {
 		return notObserved()
@@ -59,7 +60,7 @@ func statefulSetProgress(s *appsv1.StatefulSet) Progress {
 	if p.Updating {
 		return p
 	}
-	// Below the partition, pods keep the old template on purpose.
+	// Pods with an ordinal below the partition keep the old template.
 	if partition := partitionOf(s); partition > 0 {
 		if update := replicas - partition; s.Status.UpdatedReplicas < update {
 			p.Updating, p.Message = true, fmt.Sprintf("%d of %d pods are updated", s.Status.UpdatedReplicas, update)
@@ -72,7 +73,8 @@ func statefulSetProgress(s *appsv1.StatefulSet) Progress {
 	return p
 }
 
-// partitionOf returns the ordinal below which pods keep the old template.
+// partitionOf returns the partition of a StatefulSet: pods with a lower ordinal keep the old
+// template.
 func partitionOf(s *appsv1.StatefulSet) int32 {
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
 		return *rolling.Partition

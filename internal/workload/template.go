@@ -16,32 +16,33 @@ import (
 
 func apps(kind string) schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind(kind) }
 
-// restartTemplate restarts a workload with the annotation of its pod template that kubectl
-// rollout restart writes.
+// restartTemplate returns the merge patch that restarts a workload by changing its pod template. It
+// sets the same annotation as kubectl rollout restart.
 func restartTemplate(at time.Time) map[string]any {
 	return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{tidekeeperv1.RestartedAtAnnotation: FormatTime(at)},
 	}}}}
 }
 
-// FormatTime returns a time in the format that restarts write into workloads.
+// FormatTime formats a restart time as it is written to the restarted workload.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// restartedAt returns the time of the last restart of a pod template.
+// restartedAt returns the time of the last restart from the pod template's annotation.
 func restartedAt(template *corev1.PodTemplateSpec) string {
 	return template.Annotations[tidekeeperv1.RestartedAtAnnotation]
 }
 
-// longestTime is the maximum length that is kept of the time of a restart, in bytes. Every
+// longestTime is the length, in bytes, to which the cache truncates the time of a restart. Every
 // valid time is shorter.
 const longestTime = 4096
 
-// TrimTemplate drops everything from a pod template except the time of its last restart.
+// TrimTemplate drops everything from a pod template except the annotation with the time of its last
+// restart.
 func TrimTemplate(template *corev1.PodTemplateSpec) {
 	at, ok := template.Annotations[tidekeeperv1.RestartedAtAnnotation]
 	*template = corev1.PodTemplateSpec{}
 	if ok {
-		// The copy lets the memory of the whole template be freed.
+		// strings.Clone allows the rest of the template to be garbage-collected.
 		template.Annotations = map[string]string{
 			tidekeeperv1.RestartedAtAnnotation: strings.Clone(at[:min(len(at), longestTime)]),
 		}

@@ -14,70 +14,70 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Object is a Kubernetes object, as controller-runtime's client.Object is.
+// Object is a Kubernetes object. It is equivalent to controller-runtime's client.Object.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Kind is the adapter for a kind of workload.
+// Kind is the adapter for a kind of workload. It holds the kind's names, and the functions that
+// differ between kinds.
 type Kind struct {
 	schema.GroupVersionKind
 
-	// Resource is the name of the kind in URLs and in rights, such as deployments.
+	// Resource is the plural name of the kind in URLs and RBAC rules, such as "deployments".
 	Resource string
-	// ShortName is kubectl's short name for it, such as deploy.
+	// ShortName is kubectl's short name for the kind, such as "deploy".
 	ShortName string
 
-	// Optional means that the cluster need not serve the kind: its CRD may be installed and
-	// removed while the manager runs.
+	// Optional means that a cluster need not serve the kind: its CRD can be installed and removed
+	// while the manager runs.
 	Optional bool
 
 	// New returns an empty object of the kind.
 	New func() Object
 
-	// State returns the state of an object of the kind, as a restart needs it. An object of
-	// another kind is an error.
+	// State returns the state of an object of the kind. It returns an error for an object of
+	// another kind.
 	State func(Object) (*State, error)
 
-	// Restart returns the merge patch that restarts the workload at a time.
+	// Restart returns the merge patch that restarts the workload at the given time.
 	Restart func(at time.Time) map[string]any
 
-	// Trim drops the fields of an object that no controller reads, before the cache stores it.
+	// Trim removes the fields that no controller reads from an object before the cache stores it.
 	// The metadata is not changed.
 	Trim func(Object) error
 
-	// MarksPods means that a restart changes the annotations of the pod template, so that each
-	// new pod shows which restart created it.
+	// MarksPods means that a restart changes the annotations of the pod template, so that every new
+	// pod shows which restart created it.
 	MarksPods bool
 
-	// TemplateHashLabel is the label of pods with the last part of the name of their
-	// ReplicaSet, after the name of the workload. It is empty for kinds that control their pods
-	// themselves.
+	// TemplateHashLabel is the pod label with the hash of the pod template. The name of the pod's
+	// ReplicaSet consists of the workload's name and this hash. TemplateHashLabel is empty for
+	// kinds that control their pods directly.
 	TemplateHashLabel string
 
-	// UndoHidesRestart means that an undo reverts the annotations of the workload together with
-	// its pod template, so that only a ReplicaSet of the workload shows whether a restart was
-	// rolled out.
+	// UndoHidesRestart means that an undo reverts the workload's annotations together with its pod
+	// template. In that case, only the workload's ReplicaSets show whether a restart was rolled
+	// out.
 	UndoHidesRestart bool
 
-	// Exclude adapts the state of an object to nodes that are not Ready, since pods there can
-	// neither be replaced nor become available. It is nil for kinds that do not run a pod on
-	// each node.
+	// Exclude adapts an object's state to nodes that are not Ready, because pods on such nodes can
+	// neither be replaced nor become available. It is nil for kinds that do not run a pod on each
+	// node.
 	Exclude func(Object, *State, Absence) error
 }
 
-// APIVersion returns the apiVersion of objects of the kind.
+// APIVersion returns the apiVersion of the kind's objects.
 func (k *Kind) APIVersion() string { return k.GroupVersion().String() }
 
-// Is reports whether the names, for example from an owner reference, are the names of this
-// kind.
+// Is reports whether the given names, for example from an owner reference, identify this kind.
 func (k *Kind) Is(apiVersion, kind string) bool {
 	return k.Kind == kind && k.APIVersion() == apiVersion
 }
 
-// Ref returns a reference to the workload of the kind with the given name. As in a manifest,
-// the default apiVersion is omitted.
+// Ref returns a target reference to the named workload of this kind. It omits the apiVersion if it
+// is the default.
 func (k *Kind) Ref(name string) tidekeeperv1.TargetRef {
 	ref := tidekeeperv1.TargetRef{Kind: k.Kind, Name: name}
 	if k.APIVersion() != tidekeeperv1.DefaultTargetAPIVersion {
@@ -86,7 +86,8 @@ func (k *Kind) Ref(name string) tidekeeperv1.TargetRef {
 	return ref
 }
 
-// typed turns a function of a concrete type into a function of objects.
+// typed adapts a function of a concrete object type to any Object. The result returns an error for
+// an object of another type.
 func typed[T Object](f func(T)) func(Object) error {
 	return func(o Object) error {
 		t, ok := o.(T)
@@ -98,7 +99,7 @@ func typed[T Object](f func(T)) func(Object) error {
 	}
 }
 
-// state turns a function of a concrete type into [Kind.State].
+// state adapts a function of a concrete object type to a [Kind.State] function.
 func state[T Object](f func(T) *State) func(Object) (*State, error) {
 	return func(o Object) (s *State, err error) {
 		err = typed(func(t T) { s = f(t) })(o)

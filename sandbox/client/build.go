@@ -19,32 +19,35 @@ import (
 	"time"
 )
 
-// Environment variables about the program that is built if there is none.
+// Environment variables that control how the sandbox program is built when no existing program is
+// found.
 const (
-	// SourceVariable names the folder of a checkout with the sandbox's module, to build the program from.
-	// Without it, the module is downloaded.
+	// SourceVariable names the root of a checkout of the sandbox module from which the program is
+	// built. If it is unset, the module is downloaded.
 	SourceVariable = "SANDBOX_SOURCE"
-	// BuildVariable disables the build if its value is "no".
+	// BuildVariable set to "no" disables the build.
 	BuildVariable = "SANDBOX_BUILD"
 )
 
-// sandboxModule is the module of the program, and clientModule the module of this package.
+// sandboxModule is the path of the sandbox program's module; clientModule is the path of this
+// package's module.
 const (
 	sandboxModule = "tidekeeper.dev/tidekeeper/sandbox"
 	clientModule  = sandboxModule + "/client"
 )
 
-// builder builds the sandbox program.
+// builder compiles the sandbox program with the go command.
 type builder struct {
-	// cache is the folder for built programs.
+	// cache is the directory for built programs.
 	cache string
-	// source is the folder of a checkout. Without one, version is the version of the module to download.
+	// source is the root of a checkout. If it is empty, version is the module version to download.
 	source, version string
-	// progress receives a line for each step.
+	// progress receives a line for each build step.
 	progress io.Writer
 }
 
-// build builds the program once per version, in the user's cache, and returns its path.
+// build compiles the sandbox program once per version into the user's cache directory, and returns
+// its path.
 func build(ctx context.Context) (string, error) {
 	if os.Getenv(BuildVariable) == "no" {
 		return "", fmt.Errorf("there is no program sandbox in the PATH, %s names none, and %s=no: build it, or let it be built", BinaryVariable, BuildVariable)
@@ -57,8 +60,8 @@ func build(ctx context.Context) (string, error) {
 	return b.build(ctx)
 }
 
-// ownVersion returns the version of this module in the running program. The sandbox module has the same
-// version.
+// ownVersion returns the version of this module that is linked into the running program. The
+// sandbox module is released with the same version.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -118,8 +121,9 @@ func (b builder) build(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// require creates a module that requires the sandbox module in a folder. go install cannot install the module
-// directly, as its go.mod replaces the client module.
+// require writes a go.mod file to folder that requires the sandbox module. The command "go install"
+// cannot install the module directly, because its go.mod has a replace directive for the client
+// module.
 func (b builder) require(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -140,7 +144,7 @@ func (b builder) require(ctx context.Context, folder string) error {
 	return nil
 }
 
-// linkFlags returns the linker flags that set the version of the programs, as in the Makefile.
+// linkFlags returns the linker flags that set the programs' versions, as in the Makefile.
 func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	out, err := b.run(ctx, folder, "list", "-mod=mod", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
@@ -160,11 +164,11 @@ func (b builder) linkFlags(ctx context.Context, folder string) (string, error) {
 	return flags, nil
 }
 
-// run runs the go command. An error contains the last line of its output.
+// run runs the go command. If the command fails, the error contains the last line of its output.
 func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = folder
-	// The flags and the workspace of the calling test apply to its own module only.
+	// Clear the calling test's GOFLAGS and workspace, which are meant for its own module.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	var said bytes.Buffer
 	command.Stderr = &said
@@ -179,7 +183,7 @@ func (b builder) run(ctx context.Context, folder string, args ...string) ([]byte
 	return out, err
 }
 
-// lock waits until no other process builds in a folder.
+// lock waits until no other process builds in dir, and blocks other builds until unlock is called.
 func lock(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// checkout writes a module that looks like that of the sandbox, with a program.
+// checkout writes a module with the sandbox module's path whose main package is the given program.
 func checkout(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,9 @@ func checkout(t *testing.T, program string) string {
 
 const prints = "package main\n\nimport \"k8s.io/component-base/version\"\n\nfunc main() { print(\"TEXT of \", version.Get()) }\n"
 
-// Without a program that is named or in the PATH, one is built from a checkout, which knows
-// its release: the first time, and again when the source has changed.
+// TestBuildFromACheckout checks that the client builds the sandbox program from a checkout and sets
+// its version if neither $SANDBOX_BIN nor the PATH provides a program. It also checks that the
+// client rebuilds the program after a change of the source.
 func TestBuildFromACheckout(t *testing.T) {
 	source, cache := checkout(t, strings.Replace(prints, "TEXT", "one", 1)), t.TempDir()
 	t.Setenv(BinaryVariable, "")
@@ -48,7 +49,7 @@ func TestBuildFromACheckout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Go's own cache stays where it is.
+	// Keep Go's build cache, although the test changes the user's cache directory.
 	t.Setenv("GOCACHE", goEnv(t, "GOCACHE"))
 	t.Setenv("PATH", filepath.Dir(compiler))
 	for _, text := range []string{"one", "two"} {
@@ -81,7 +82,7 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Why nothing can be built is said in one line.
+// TestBuildThatFails checks that a failed build is reported in a single line.
 func TestBuildThatFails(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GONOSUMDB", "*")
@@ -104,7 +105,7 @@ func TestBuildThatFails(t *testing.T) {
 	}
 }
 
-// A version that was built is not built again.
+// TestBuildOnce checks that a version that is already in the cache is not built again.
 func TestBuildOnce(t *testing.T) {
 	b := builder{cache: t.TempDir(), version: "v0.1.2", progress: &bytes.Buffer{}}
 	program := filepath.Join(b.cache, b.version, "sandbox")

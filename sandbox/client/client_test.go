@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// The examples and TestInASandbox need a sandbox, which the other tests do not.
+// TestMain skips the examples and TestInASandbox unless $SANDBOX_BIN is set, because they need a
+// sandbox.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(BinaryVariable) == "" {
@@ -98,7 +99,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A process that ignores SIGTERM is killed when the context ends.
+// TestStopKills checks that Stop kills a process that ignores SIGTERM once the context is done.
 func TestStopKills(t *testing.T) {
 	t.Parallel()
 	p := start(t, "trap '' TERM; echo ready; while :; do sleep 0.01; done")
@@ -119,7 +120,8 @@ func TestStopKills(t *testing.T) {
 
 func TestSuspended(t *testing.T) {
 	t.Parallel()
-	// Without a shell, which would leave the sleep behind with its output open.
+	// The "exec" replaces the shell with the sleep command. If the shell were killed instead, the
+	// sleep would keep running and hold its output open.
 	p := start(t, "exec sleep 600")
 	for _, step := range []struct {
 		signal    syscall.Signal
@@ -134,7 +136,8 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// The context of a process ends with it, and says how.
+// TestContext checks that a process's context is canceled when the process exits, and that the
+// cause names the exit code.
 func TestContext(t *testing.T) {
 	t.Parallel()
 	p := start(t, "echo no such file; exit 4")
@@ -146,11 +149,11 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// An address is given out only once until it is released, and a server can
-// listen on it twice in a row.
+// TestFreeAddress checks that no address is returned twice before it is released, and that a server
+// can listen on an address twice in a row.
 func TestFreeAddress(t *testing.T) {
-	// Enough to see a port twice that is given back too early, and within the
-	// smallest range of ports and limit of open files.
+	// The count is high enough to detect a port that is released too early, and low enough for the
+	// smallest ephemeral port range and open file limit.
 	const count = 500
 	seen := map[string]bool{}
 	for range count {
@@ -188,8 +191,8 @@ func TestFreeAddress(t *testing.T) {
 	}
 }
 
-// A proxy that ends while it starts is reported with what it printed, and its
-// files are removed.
+// TestProxyThatEnds checks that the output of a proxy that exits during startup is reported, and
+// that its files are removed.
 func TestProxyThatEnds(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)

@@ -1,11 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client runs sandboxes from Go: for the tests of an operator, or for
-// a program that needs a control plane for a while. It is a module of its own
-// that requires nothing but the standard library, so it can be imported next
-// to any version of client-go. It runs on Linux, as sandboxes do,
-// and compiles on other systems, where Up returns an error that wraps errors.ErrUnsupported.
+// Package client runs sandboxes from Go, for the tests of an operator or for a program that needs a
+// control plane temporarily. The package is a separate module that requires only the standard
+// library, so it can be imported next to any version of client-go. It runs on Linux, as sandboxes
+// do, and compiles on other systems, where Up returns an error that wraps errors.ErrUnsupported.
 //
 //	func TestShop(t *testing.T) {
 //		s := client.Shared(t, client.Options{Nodes: 3, Install: client.Install{Paths: []string{"config/crd"}}})
@@ -16,20 +15,20 @@
 //
 // The files:
 //
-//	testing.go   a sandbox of a test, or of all tests of a package; what a test cleans up
-//	sandbox.go   start a sandbox, or use one that runs; its commands, kubectl included
-//	options.go   how a sandbox is started
+//	testing.go   a sandbox for a test or for all tests of a package, and its cleanup
+//	sandbox.go   start a sandbox or attach to a running sandbox; run its commands and kubectl
+//	options.go   options for starting a sandbox
 //	install.go   install CustomResourceDefinitions and other manifests
-//	webhooks.go  a place and a certificate for a server of webhooks
-//	build.go     build the program of the sandbox, if there is none
-//	status.go    the status of a sandbox and of its components
+//	webhooks.go  an address and a certificate for a webhook server
+//	build.go     build the sandbox program if it is not installed
+//	status.go    the status of a sandbox and its components
 //	wait.go      wait until a condition holds
-//	snapshot.go  keep all objects and put them back; wait until nothing is written
-//	process.go   run a program against a sandbox: its output, signals, end
-//	address.go   a free port for such a program, reserved until it is released
-//	other.go     the same on other systems than Linux, where there is none
+//	snapshot.go  save and restore all objects; wait until nothing is written
+//	process.go   run a program against a sandbox: its output, signals and exit
+//	address.go   a free port for the program, reserved until it is released
+//	other.go     the equivalent of address.go on systems other than Linux, which returns an error
 //	proxy.go     start the fault proxy and control it while it runs
 //	log.go       read the fault proxy's log
-//	console      run the commands of a page in a shell, and compare their output with the page
-//	child        start a command that ends with the process that started it
+//	console      run the commands in a page in a shell, and compare their output with the page
+//	child        start a command that is killed when the process that started it exits
 package client

@@ -15,8 +15,9 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Tests of a package share a sandbox, each with a namespace of its own. What they need is
-// installed when the first one asks, and all is gone when the process of the tests has ended.
+// The tests of a package share a sandbox; each test has its own namespace. The first call of Shared
+// starts the sandbox and installs the manifests. The sandbox is removed when the test process
+// exits.
 func ExampleShared() {
 	testShop := func(t *testing.T) {
 		t.Parallel()
@@ -28,14 +29,14 @@ func ExampleShared() {
 		if _, err := s.Kubectl(t.Context(), "", "apply", "--namespace", namespace, "--filename", "config/samples"); err != nil {
 			t.Fatal(err)
 		}
-		// A server of webhooks listens at s.Webhooks, and a client is made of s.Kubeconfig.
+		// Start a webhook server at s.Webhooks, and create clients from s.Kubeconfig.
 	}
-	_ = testShop // TestShop, in a package of yours.
+	_ = testShop // In real code, TestShop is a test function of your own package.
 }
 
-// A test of an operator in short: a control plane, a program that runs against
-// it through the fault proxy, and a condition that holds in spite of a fault.
-// The program is a watch by kubectl here.
+// A short test of an operator: it starts a control plane, runs a program behind the fault proxy,
+// and checks a condition that must hold despite a fault. This example runs kubectl get --watch in
+// place of an operator.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -57,7 +58,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer func() { _ = operator.Kill() }()
-	// Waiting ends early, with the output, if the operator ends.
+	// If the operator exits, the context is canceled with an error that contains the operator's
+	// output.
 	ctx, cancel = operator.Context(ctx)
 	defer cancel()
 
@@ -73,7 +75,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// Its watch falls behind.
+	// Freeze the operator's watch, so that the operator sees an outdated state.
 	if err := proxy.Freeze(ctx, "match: {resources: [configmaps]}"); err != nil {
 		log.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func Example() {
 	}
 	fmt.Println("before:", sees("news")() == nil)
 
-	// And catches up.
+	// Thaw delivers the held events, so that the operator catches up.
 	if err := proxy.Thaw(ctx); err != nil {
 		log.Fatal(err)
 	}

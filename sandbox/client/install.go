@@ -16,27 +16,28 @@ import (
 	"time"
 )
 
-// Install is the initial content of a sandbox.
+// Install lists the manifests and objects to install in a new sandbox.
 type Install struct {
-	// Paths are manifests: files, folders of files, or folders with a kustomization.
-	// CustomResourceDefinitions and namespaces are installed first, and other objects once the API server
-	// serves their kinds.
+	// Paths lists manifests to install: files, folders of files, or folders with a kustomization.
+	// CustomResourceDefinitions and namespaces are installed first; other objects follow once the
+	// API server serves their kinds.
 	Paths []string
-	// Objects are further objects to install: values that encoding/json encodes as Kubernetes objects with
-	// apiVersion and kind.
+	// Objects lists additional objects to install, as values that encoding/json encodes as
+	// Kubernetes objects with apiVersion and kind.
 	Objects []any
-	// LocalWebhooks redirects installed webhooks that refer to a service, including conversion webhooks, to a
-	// server in this process, see [Sandbox.Webhooks].
+	// LocalWebhooks redirects installed webhooks that refer to a Service, including conversion
+	// webhooks, to a server in this process; see [Sandbox.Webhooks].
 	LocalWebhooks bool
 }
 
-// servedWithin is the maximum time until the API server serves an installed kind.
+// servedWithin is the maximum time to wait until the API server serves an installed kind.
 const servedWithin = time.Minute
 
 // object is a Kubernetes object, decoded from JSON.
 type object map[string]any
 
-// at returns the field at a path as a T, or the zero value of T.
+// at returns the field at the given path as a T, or the zero value if the field is missing or has
+// another type.
 func at[T any](o map[string]any, path ...string) T {
 	var value any = o
 	for _, field := range path {
@@ -51,11 +52,11 @@ func (o object) kind() string { return at[string](o, "kind") }
 
 // installer applies objects with kubectl.
 type installer struct {
-	// kubectl runs kubectl with the given standard input, and returns its output.
+	// kubectl runs kubectl with the given standard input, and returns its standard output.
 	kubectl func(ctx context.Context, stdin string, args ...string) (string, error)
 }
 
-// install applies objects, and returns when the API server serves their kinds.
+// install applies the given objects, and returns once the API server serves their kinds.
 func (in installer) install(ctx context.Context, objects []object) error {
 	first := func(o object) bool { return o.kind() == "CustomResourceDefinition" || o.kind() == "Namespace" }
 	if err := in.apply(ctx, slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !first(o) })); err != nil {
@@ -71,7 +72,7 @@ func (in installer) install(ctx context.Context, objects []object) error {
 	return in.apply(ctx, slices.DeleteFunc(objects, first))
 }
 
-// apply applies objects, if there are any.
+// apply runs "kubectl apply" for the given objects, unless there are none.
 func (in installer) apply(ctx context.Context, objects []object) error {
 	if len(objects) == 0 {
 		return nil
@@ -110,7 +111,7 @@ func (in installer) awaitServed(ctx context.Context, definition object) error {
 	return nil
 }
 
-// read returns the objects to install.
+// read returns the objects that i lists directly or in files.
 func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	var all []object
 	for _, path := range i.Paths {
@@ -137,8 +138,8 @@ func (in installer) read(ctx context.Context, i Install) ([]object, error) {
 	return all, nil
 }
 
-// asRead is an annotation that has no meaning: kubectl annotate prints the objects of a manifest, without an
-// API server and for any kind.
+// asRead is an annotation without a meaning. Manifests are parsed by adding it with a local
+// "kubectl annotate", which prints objects of any kind as JSON without an API server.
 const asRead = "sandbox.tidekeeper.dev/as-read"
 
 // readPath returns the objects in a file or folder.

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// Namespaces and CustomResourceDefinitions are applied first, and other objects only when the API
-// server serves the kinds: an installer needs kubectl, and no sandbox.
+// TestInstallOrder checks that namespaces and CustomResourceDefinitions are applied first, and
+// other objects once the API server serves their kinds. The test calls a fake kubectl and needs no
+// sandbox.
 func TestInstallOrder(t *testing.T) {
 	t.Parallel()
 	var calls []string
@@ -59,8 +60,8 @@ func TestInstallOrder(t *testing.T) {
 	}
 }
 
-// A folder with a kustomization is built, other paths are read as they are, and an object without a
-// kind is an error that names its type.
+// TestInstallReads checks that a folder with a kustomization is built, other paths are read as
+// manifests, and an object without a kind is an error that names its Go type.
 func TestInstallReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A module whose tests import this one compiles on the Macs of a team, too.
+// TestCompilesOnMacs checks that the package compiles for macOS, because the tests of other modules
+// that import it are also compiled there.
 func TestCompilesOnMacs(t *testing.T) {
 	build := exec.Command("go", "build", "./...")
 	build.Env = append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0", "GOWORK=off")
@@ -20,7 +21,7 @@ func TestCompilesOnMacs(t *testing.T) {
 	}
 }
 
-// There, what is started says that it needs Linux.
+// TestOnLinux checks that starting a sandbox on another system returns an error that names Linux.
 func TestOnLinux(t *testing.T) {
 	if err := supports("linux"); err != nil {
 		t.Error(err)

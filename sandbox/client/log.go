@@ -12,20 +12,21 @@ import (
 	"time"
 )
 
-// LogEntry is a line in the log of a fault proxy: a completed request or, if Event is set, a fault that was
-// injected into an event of a watch.
+// LogEntry is a line in a fault proxy's log: a completed request or, if Event is set, a fault that
+// was injected into a watch event.
 type LogEntry struct {
 	Time                                             time.Time
 	ID                                               int64
 	Verb, Resource, Path, Namespace, Name, UserAgent string
 	Event, Fault, Rule, Error                        string
-	// Upstream is the status code from the API server, and Status the code that the client received.
+	// Upstream is the status code from the API server; Status is the status code that the client
+	// received.
 	Status, Upstream int
 	Bytes            int64
 	Seconds          float64
 }
 
-// LogSize returns the current size of the log, for [Proxy.LogSince].
+// LogSize returns the current size of the log in bytes, which can be passed to [Proxy.LogSince].
 func (p *Proxy) LogSize() (int64, error) {
 	info, err := os.Stat(p.LogFile)
 	if err != nil {
@@ -34,7 +35,8 @@ func (p *Proxy) LogSize() (int64, error) {
 	return info.Size(), nil
 }
 
-// LogSince returns the entries added since the log had the given size; with 0, all entries.
+// LogSince returns the log entries after the given offset in bytes, or all entries if the offset is
+// 0.
 func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
 	file, err := os.Open(p.LogFile)
 	if err != nil {
@@ -51,7 +53,7 @@ func (p *Proxy) LogSince(size int64) ([]LogEntry, error) {
 	var entries []LogEntry
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // The last line is still being written.
+			break // The proxy has not yet finished writing the last line.
 		}
 		var entry LogEntry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {

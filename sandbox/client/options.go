@@ -10,58 +10,60 @@ import (
 	"time"
 )
 
-// Options are the options for starting a sandbox.
+// Options configure a new sandbox.
 type Options struct {
 	// Binary is the path of the sandbox program. The default is $SANDBOX_BIN, then "sandbox" in the
-	// PATH, then a program that is built into the user's cache: from the checkout that
-	// $SANDBOX_SOURCE names, or of the version of this module. The first build takes minutes;
-	// SANDBOX_BUILD=no forbids it.
+	// PATH, then a program that is built into the user's cache directory. The program is built from
+	// the checkout at $SANDBOX_SOURCE or, if that is unset, from the sandbox module with the same
+	// version as this module. The first build takes minutes; SANDBOX_BUILD=no disables it.
 	Binary string
 	// Dir is the data directory. The default is a new temporary directory, which
 	// Down removes.
 	Dir string
 	// Fresh removes the state of earlier runs from Dir.
 	Fresh bool
-	// Outlive keeps the sandbox running after this process has ended. Otherwise the sandbox stops and its
-	// directory is removed together with this process, even if this process is killed.
+	// Outlive keeps the sandbox running after this process exits. By default, the sandbox stops and
+	// its directory is removed when this process exits, even if this process is killed.
 	Outlive bool
 
-	// Nodes is the minimum number of simulated nodes: 0 means 5, [NoNodes] means none.
+	// Nodes is the minimum number of simulated nodes. 0 means 5; [NoNodes] means no nodes.
 	Nodes int
-	// RealNodes is the number of additional nodes that run containers. They require root and `make
-	// build-node`.
+	// RealNodes is the number of additional nodes that run real containers. Real nodes require root
+	// and `make build-node`.
 	RealNodes int
-	// Delays overrides delays of simulated pods.
+	// Delays overrides the delays of simulated pods.
 	Delays map[Delay]time.Duration
-	// NoPodEvents disables the events that kubelets record about pods.
+	// NoPodEvents disables the Events that kubelets record about pods.
 	NoPodEvents bool
 
-	// Kubernetes is the release to run, such as 1.34; `make build-kubernetes` must have built it.
+	// Kubernetes is the Kubernetes release to run, such as 1.34, which must have been built with
+	// `make build-kubernetes`.
 	Kubernetes string
-	// EmulatedVersion limits the APIs and features to those of a release, such as 1.34.
+	// EmulatedVersion restricts the API server to the APIs and features of an older Kubernetes
+	// release, such as 1.34.
 	EmulatedVersion string
-	// Audit logs every request to the API server in the file audit.log in the data directory.
+	// Audit logs every request to the API server to audit.log in the data directory.
 	Audit bool
-	// KeepHistory keeps every revision of every object.
+	// KeepHistory keeps every revision of every object instead of compacting old revisions.
 	KeepHistory bool
-	// Kubeconfig is a file for a copy of the administrator's kubeconfig.
+	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written.
 	Kubeconfig string
 
-	// Install is the initial content of the sandbox.
+	// Install lists the objects to install in the new sandbox.
 	Install Install
 
-	// Args are additional flags of `sandbox up`, for a program that passes on its own arguments. They take
-	// precedence over the fields above.
+	// Args lists additional `sandbox up` flags, for programs that pass on their own arguments. They
+	// take precedence over the fields above.
 	Args []string
 }
 
-// NoNodes is the value of Options.Nodes for a sandbox without simulated nodes.
+// NoNodes is the value of [Options.Nodes] for a sandbox without simulated nodes.
 const NoNodes = -1
 
-// Delay is the name of a delay of simulated pods; docs/pods-and-nodes.md explains them.
+// Delay names a delay of simulated pods. docs/pods-and-nodes.md describes the delays.
 type Delay string
 
-// The delays of simulated pods.
+// Delays of simulated pods.
 const (
 	InitializedAfter     Delay = "initialized-after"
 	StartedAfter         Delay = "started-after"
@@ -73,7 +75,7 @@ const (
 	TerminatedAfter      Delay = "terminated-after"
 )
 
-// args returns the flags of `sandbox up` for the options.
+// args returns the `sandbox up` flags for these options.
 func (o Options) args() []string {
 	var args []string
 	if o.Nodes != 0 {

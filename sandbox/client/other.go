@@ -5,7 +5,7 @@
 
 package client
 
-// FreeAddress returns an error, as ports can be reserved on Linux only.
+// FreeAddress returns an error, because ports can be reserved only on Linux.
 func FreeAddress() (address string, release func() error, err error) {
 	return "", nil, onLinux()
 }

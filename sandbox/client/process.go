@@ -19,10 +19,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// stopTimeout is the time limit for a process to end after SIGTERM.
+// stopTimeout is the maximum time for a process to exit after SIGTERM.
 const stopTimeout = 30 * time.Second
 
-// Process is a program that runs in the background. It ends together with the process that started it.
+// Process is a program that runs in the background. It is killed when the process that started it
+// exits.
 type Process struct {
 	command   *exec.Cmd
 	output    buffer
@@ -30,8 +31,8 @@ type Process struct {
 	suspended atomic.Bool
 }
 
-// Start starts a command. Its output is available from [Process.Output], unless the command has its own
-// writers.
+// Start starts a command. Its output is available from [Process.Output], unless the command's
+// Stdout or Stderr is already set.
 func Start(command *exec.Cmd) (*Process, error) {
 	p := &Process{command: command, done: make(chan struct{})}
 	if command.Stdout == nil {
@@ -56,10 +57,10 @@ func (p *Process) Pid() int { return p.command.Process.Pid }
 // Output returns the output of the process so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Done returns a channel that is closed when the process has ended.
+// Done returns a channel that is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Running reports whether the process has not ended yet.
+// Running reports whether the process is still running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -69,8 +70,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Context returns a context that also ends when the process does. Its cause is
-// then an error with the exit code and the output.
+// Context returns a context that is also canceled when the process exits. The cause is then an
+// error with the exit code and the output.
 func (p *Process) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -96,11 +97,11 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Suspended reports whether the process was sent SIGSTOP and not resumed by
+// Suspended reports whether the process has been stopped with SIGSTOP and not yet resumed with
 // SIGCONT.
 func (p *Process) Suspended() bool { return p.suspended.Load() }
 
-// Kill ends the process as a crash would, and waits until it has ended.
+// Kill kills the process with SIGKILL, which simulates a crash, and waits until it has terminated.
 func (p *Process) Kill() error {
 	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -109,8 +110,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Wait waits until the process has ended and returns its exit code, -1 if a
-// signal ended it.
+// Wait waits until the process has terminated and returns its exit code, or -1 if it was terminated
+// by a signal.
 func (p *Process) Wait(ctx context.Context) (int, error) {
 	select {
 	case <-p.done:
@@ -120,9 +121,9 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// Stop sends SIGTERM and waits until the process has ended. It is an error if
-// the exit code is not 0. A process that does not end before the context does,
-// or within 30 seconds, is killed, which is an error too.
+// Stop sends SIGTERM and waits until the process has exited. It returns an error if the exit code
+// is not 0. It kills a process that has not exited after 30 seconds or when the context is done,
+// and returns an error in this case, too.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -140,7 +141,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// buffer collects the output of a process that may still be writing.
+// buffer collects the output of a process and can be read while the process is still writing.
 type buffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer

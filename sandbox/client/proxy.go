@@ -19,21 +19,22 @@ import (
 	"time"
 )
 
-// proxyStart is the time limit for the start of a proxy.
+// proxyStart is the maximum startup time of a proxy.
 const proxyStart = 30 * time.Second
 
 // ProxyOptions configure a fault proxy.
 type ProxyOptions struct {
-	// Command is the program of the proxy and its first arguments, for instance
-	// {"/path/to/sandbox", "proxy"}. A [Sandbox] has a default.
+	// Command is the proxy's program and its first arguments, for instance {"/path/to/sandbox",
+	// "proxy"}. [Sandbox.StartProxy] sets a default.
 	Command []string
-	// Upstream is the kubeconfig with which the proxy connects to the API server; clients have the rights of
-	// its user. For a [Sandbox], it defaults to the administrator's kubeconfig.
+	// Upstream is the path of the kubeconfig with which the proxy connects to the API server.
+	// Clients of the proxy have the permissions of its user. [Sandbox.StartProxy] defaults to the
+	// administrator's kubeconfig.
 	Upstream string
-	// Scenario has the initial rules, as YAML.
+	// Scenario contains the proxy's initial rules in YAML.
 	Scenario string
-	// Kubeconfig is the file for the kubeconfig of clients. Defaults to a temporary file, which [Proxy.Close]
-	// removes.
+	// Kubeconfig is the path to which the kubeconfig for clients is written. It defaults to a
+	// temporary file, which [Proxy.Close] removes.
 	Kubeconfig string
 }
 
@@ -42,9 +43,9 @@ type Proxy struct {
 	*Process
 	// Kubeconfig is the path of the kubeconfig for clients.
 	Kubeconfig string
-	// Control is the path of the socket of the proxy's control API, which only this user can access.
+	// Control is the path of the control API's Unix socket, which only this user can access.
 	Control string
-	// LogFile is the path of the log, which has a line for each request.
+	// LogFile is the path of the proxy's log, which contains a line for each request.
 	LogFile string
 
 	dir string
@@ -61,8 +62,8 @@ func (s *Sandbox) StartProxy(ctx context.Context, o ProxyOptions) (*Proxy, error
 	return StartProxy(ctx, o)
 }
 
-// StartProxy starts a fault proxy in front of any API server, and returns when
-// clients can use it. Call [Proxy.Close] when it is no longer needed.
+// StartProxy starts a fault proxy in front of any API server, and returns once clients can use it.
+// Call [Proxy.Close] to stop it.
 func StartProxy(ctx context.Context, o ProxyOptions) (*Proxy, error) {
 	dir, err := os.MkdirTemp("", "fault-proxy-")
 	if err != nil {
@@ -112,63 +113,65 @@ func (p *Proxy) Close(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// Rule is a rule of the proxy with its counts.
+// Rule is a rule of the fault proxy and its counters.
 type Rule struct {
 	Name string `json:"name"`
-	// Matched counts the requests and events that matched the rule, and Fired the injected faults.
+	// Matched counts the requests and events that matched the rule; Fired counts the faults that it
+	// injected.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
 }
 
-// AddRules adds the rules of a scenario, either all of them or, on an error, none.
+// AddRules adds all rules of the given scenario. If a rule is invalid, it adds none and returns an
+// error.
 func (p *Proxy) AddRules(ctx context.Context, scenario string) error {
 	return p.call(ctx, http.MethodPost, "/rules", scenario, nil)
 }
 
-// Rule returns a rule.
+// Rule returns the rule with the given name.
 func (p *Proxy) Rule(ctx context.Context, name string) (Rule, error) {
 	var rule Rule
 	err := p.call(ctx, http.MethodGet, "/rules/"+url.PathEscape(name), "", &rule)
 	return rule, err
 }
 
-// AwaitFired waits until the rule has injected its fault the given number of times.
+// AwaitFired waits until the named rule has injected its fault the given number of times.
 func (p *Proxy) AwaitFired(ctx context.Context, name string, times int, timeout time.Duration) error {
 	return p.call(ctx, http.MethodGet, fmt.Sprintf("/rules/%s?fired=%d&timeout=%s", url.PathEscape(name), times, timeout), "", nil)
 }
 
-// RemoveRule removes a rule and releases the requests and events that it holds back.
+// RemoveRule removes the named rule and releases the requests and events that it holds.
 func (p *Proxy) RemoveRule(ctx context.Context, name string) error {
 	return p.call(ctx, http.MethodDelete, "/rules/"+url.PathEscape(name), "", nil)
 }
 
-// ClearRules removes all rules and releases the requests and events that they hold back.
+// ClearRules removes all rules and releases the requests and events that they hold.
 func (p *Proxy) ClearRules(ctx context.Context) error {
 	return p.call(ctx, http.MethodDelete, "/rules", "", nil)
 }
 
-// Freeze holds back the events of the watches that match, for instance
-// "match: {resources: [nodes]}", or of all watches if match is empty.
+// Freeze holds the events of all watches that match, for instance "match: {resources: [nodes]}", or
+// of all watches if match is empty.
 func (p *Proxy) Freeze(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/freeze", match, nil)
 }
 
-// Thaw ends all freezes: the held events are delivered first.
+// Thaw ends all freezes. The held events are delivered before newer events.
 func (p *Proxy) Thaw(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "/thaw", "", nil)
 }
 
-// Cut breaks the watches that match, or all watches if match is empty.
+// Cut terminates the watches that match, or all watches if match is empty.
 func (p *Proxy) Cut(ctx context.Context, match string) error {
 	return p.call(ctx, http.MethodPost, "/cut", match, nil)
 }
 
-// Watch is an open watch through the proxy.
+// Watch describes a watch that a client has open through the proxy.
 type Watch struct {
 	ID                                   int64
 	Resource, Namespace, Name, UserAgent string
-	// Passed counts the events sent to the client, and Waiting the held events. Frozen is set if a rule holds
-	// events.
+	// Passed counts the events sent to the client; Waiting counts the held events. Frozen is set
+	// while a rule holds the watch's events.
 	Passed, Waiting int
 	Frozen          bool
 }
@@ -180,7 +183,8 @@ func (p *Proxy) Watches(ctx context.Context) ([]Watch, error) {
 	return list.Watches, err
 }
 
-// call sends a request to the control API, and decodes the response into answer unless that is nil.
+// call sends a request to the control API. It decodes the response into answer unless answer is
+// nil.
 func (p *Proxy) call(ctx context.Context, method, path, body string, answer any) error {
 	code, text, err := p.Request(ctx, method, path, body)
 	if err != nil {

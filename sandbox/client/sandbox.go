@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// BinaryVariable is the environment variable with the path of the sandbox program, used if Options.Binary is
-// empty.
+// BinaryVariable names the environment variable with the sandbox program's path, which is used if
+// Options.Binary is empty.
 const BinaryVariable = "SANDBOX_BIN"
 
 // Sandbox is a running control plane.
@@ -26,8 +26,8 @@ type Sandbox struct {
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Webhooks is the address and the certificate for a server of webhooks, with
-	// [Install.LocalWebhooks].
+	// Webhooks holds the address and the certificate for a webhook server in this process. It is
+	// nil unless [Install.LocalWebhooks] is set.
 	Webhooks *Webhooks
 
 	binary    string
@@ -55,7 +55,8 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	}
 	if s.greeting, err = s.Run(ctx, append(args, o.args()...)...); err != nil {
 		if s.temporary {
-			// The command may have been interrupted after the sandbox had started.
+			// Stop the sandbox, because the command may have been interrupted after it had already
+			// started the sandbox.
 			_, _ = s.Run(context.WithoutCancel(ctx), "down")
 		}
 		return nil, errors.Join(err, s.remove())
@@ -66,7 +67,8 @@ func Up(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// install installs the initial content of a new sandbox, and redirects its webhooks if they are local.
+// install applies the objects that i lists to a new sandbox, and redirects their webhooks if
+// LocalWebhooks is set.
 func (s *Sandbox) install(ctx context.Context, i Install) error {
 	in := installer{kubectl: s.Kubectl}
 	objects, err := in.read(ctx, i)
@@ -84,8 +86,8 @@ func (s *Sandbox) install(ctx context.Context, i Install) error {
 	return in.install(ctx, objects)
 }
 
-// Attach returns the sandbox that runs in a directory. It keeps running when this process ends, unless Down
-// is called.
+// Attach returns the sandbox that runs in the given directory. That sandbox keeps running after
+// this process exits, unless Down is called.
 func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	binary, err := o.binary(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func Attach(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// binary returns the path of the program, and builds the program if necessary.
+// binary returns the path of the sandbox program, and builds the program if necessary.
 func (o Options) binary(ctx context.Context) (string, error) {
 	if err := onLinux(); err != nil {
 		return "", err
@@ -115,7 +117,7 @@ func (o Options) binary(ctx context.Context) (string, error) {
 	return build(ctx)
 }
 
-// onLinux returns an error on other systems.
+// onLinux returns an error on systems other than Linux.
 func onLinux() error { return supports(runtime.GOOS) }
 
 func supports(system string) error {
@@ -125,7 +127,7 @@ func supports(system string) error {
 	return fmt.Errorf("sandboxes run on Linux, and this is %s: run these tests in a container or a virtual machine (%w)", system, errors.ErrUnsupported)
 }
 
-// Greeting returns the output of `sandbox up`.
+// Greeting returns the text that `sandbox up` printed.
 func (s *Sandbox) Greeting() string { return s.greeting }
 
 // Down stops the sandbox, and removes its directory if [Up] created it.
@@ -144,15 +146,15 @@ func (s *Sandbox) remove() error {
 	return os.RemoveAll(s.Dir)
 }
 
-// Command returns a command of the sandbox program for this sandbox, such as "component", "kill", "etcd". The
-// command is not started.
+// Command returns a command of the sandbox program that acts on this sandbox, such as "component",
+// "kill", "etcd". The caller must start it.
 func (s *Sandbox) Command(ctx context.Context, args ...string) *exec.Cmd {
-	// Every command accepts --data-dir right after its name.
+	// Every subcommand accepts --data-dir directly after its name.
 	return exec.CommandContext(ctx, s.binary, append([]string{args[0], "--data-dir", s.Dir}, args[1:]...)...)
 }
 
-// Run runs a command of the sandbox program for this sandbox and returns its standard output. An error
-// contains its standard error.
+// Run runs a command of the sandbox program on this sandbox and returns its standard output. If the
+// command fails, the error contains its standard error.
 func (s *Sandbox) Run(ctx context.Context, args ...string) (string, error) {
 	return run(s.Command(ctx, args...))
 }
@@ -164,7 +166,8 @@ func (s *Sandbox) Kubectl(ctx context.Context, stdin string, args ...string) (st
 	return run(command)
 }
 
-// UserKubeconfig returns a kubeconfig for a user in the given groups, with the rights that RBAC grants them.
+// UserKubeconfig returns a kubeconfig for a user in the given groups, who has the permissions that
+// RBAC grants to this user and these groups.
 func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...string) ([]byte, error) {
 	args := []string{"kubeconfig", "--user=" + user}
 	for _, group := range groups {
@@ -174,7 +177,7 @@ func (s *Sandbox) UserKubeconfig(ctx context.Context, user string, groups ...str
 	return []byte(text), err
 }
 
-// Status returns the status of the sandbox. It is an error if the sandbox does not run.
+// Status returns the sandbox's status, or an error if the sandbox is not running.
 func (s *Sandbox) Status(ctx context.Context) (Status, error) {
 	text, err := s.Run(ctx, "status", "-o", "json")
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Snapshot saves all objects at a single revision to a file that only this user can read. The sandbox keeps
-// running.
+// Snapshot saves all objects, as of a single revision, to a file that only this user can read. The
+// sandbox keeps running.
 func (s *Sandbox) Snapshot(ctx context.Context, file string) error {
 	_, err := s.Run(ctx, "snapshot", "save", file)
 	return err
 }
 
-// Restore restores all objects from a snapshot of this or another sandbox, with their UIDs and status.
-// Watches see objects change, appear and disappear; programs that remember objects by UID should be
-// restarted.
+// Restore restores all objects, with their UIDs and status, from a snapshot of this or another
+// sandbox. Watches report the restored changes like any other changes. Programs that keep objects
+// by UID should be restarted.
 func (s *Sandbox) Restore(ctx context.Context, file string) error {
 	_, err := s.Run(ctx, "snapshot", "restore", file)
 	return err
 }
 
-// Quiet waits until no object, other than Leases and Events, has been written for the duration while. The
-// error after the timeout names the last write. With a timeout slightly longer than while, it asserts that
-// nothing is written.
+// Quiet waits until no object other than Leases and Events has been written for the given time,
+// "while". If the timeout passes first, the error names the last write. A timeout only slightly
+// longer than "while" asserts that nothing is written.
 func (s *Sandbox) Quiet(ctx context.Context, while, timeout time.Duration) error {
 	_, err := s.Run(ctx, "status", "--output=json", fmt.Sprint("--until-quiet=", while), fmt.Sprint("--timeout=", timeout))
 	return err

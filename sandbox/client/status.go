@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Status is the part of the output of `sandbox status -o json` that is meant for programs.
+// Status holds the fields of the output of `sandbox status -o json` that are meant for programs.
 type Status struct {
-	// PID is the process ID of the supervisor of the components.
+	// PID is the process ID of the supervisor, which runs the components.
 	PID int `json:"pid"`
 	// APIServer is the URL of the API server.
 	APIServer string `json:"apiServer"`
-	// RSSBytes is the total memory of all processes.
+	// RSSBytes is the total resident memory of the sandbox's processes.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
-	// Times has the durations of the start.
+	// Times holds the durations of the startup steps.
 	Times struct {
 		APIServerReady Duration `json:"apiServerReady"`
 		Ready          Duration `json:"ready"`
@@ -28,7 +28,7 @@ type Status struct {
 	} `json:"nodes"`
 }
 
-// Duration is a duration whose JSON form is text such as "4.5s".
+// Duration is a time.Duration that is encoded in JSON as a string such as "4.5s".
 type Duration struct{ time.Duration }
 
 // UnmarshalText parses a duration such as "4.5s".
@@ -37,16 +37,17 @@ func (d *Duration) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Component is a program of the control plane, such as etcd.
+// Component is the status of a control plane program, such as etcd.
 type Component struct {
 	Name string `json:"name"`
-	// State is running, paused, stopped, killed or crashed.
+	// State is "running", "paused", "stopped", "killed" or "crashed".
 	State    string `json:"state"`
 	PID      int    `json:"pid"`
 	Port     int    `json:"port"`
 	Restarts int    `json:"restarts"`
-	// Exit describes how the program has ended, if it has.
+	// Exit describes how the program exited, with an exit code or by a signal. It is empty while
+	// the program runs.
 	Exit string `json:"exit"`
-	// LogTail is the end of the log of a crashed component.
+	// LogTail lists the last lines of a crashed component's log.
 	LogTail []string `json:"logTail"`
 }

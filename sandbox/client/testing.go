@@ -25,8 +25,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// New starts a sandbox for a single test, and stops it after the test. For a test that only needs its own
-// namespace, [Shared] is faster.
+// New starts a sandbox for a single test, and stops it at the end of the test. [Shared] is faster
+// for a test that only needs its own namespace.
 func New(t TB, o Options) *Sandbox {
 	t.Helper()
 	s, err := Up(t.Context(), o)
@@ -41,7 +41,7 @@ func New(t TB, o Options) *Sandbox {
 	return s
 }
 
-// shared is the sandbox of the tests of this process.
+// shared holds the sandbox that [Shared] returns in this process.
 var shared struct {
 	sync.Mutex
 	options Options
@@ -49,17 +49,17 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the sandbox that all tests of a package share. The first call starts it, and it stops when
-// the test process ends in any way. All calls must have the same options. Tests, including parallel tests,
-// separate their objects with [Sandbox.Namespace]; a test that changes shared objects calls
-// [Sandbox.RestoreAfter].
+// Shared returns the sandbox that all tests of a package share. The first call starts the sandbox,
+// which stops when the test process exits for any reason. All calls must pass the same options.
+// Each test, whether parallel or not, should create its objects in its own [Sandbox.Namespace]; a
+// test that changes other objects must call [Sandbox.RestoreAfter].
 func Shared(t TB, o Options) *Sandbox {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.sandbox == nil && shared.err == nil {
 		shared.options = o
-		// The sandbox outlives the first test.
+		// The shared sandbox outlives the first test, so it must not depend on that test's context.
 		shared.sandbox, shared.err = Up(context.WithoutCancel(t.Context()), o)
 	}
 	switch {
@@ -71,7 +71,7 @@ func Shared(t TB, o Options) *Sandbox {
 	return shared.sandbox
 }
 
-// noLabel matches the characters of a test name that a namespace name cannot have.
+// noLabel matches the characters of a test name that are not allowed in a namespace name.
 var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
 // namespaceOf returns a unique namespace name for a test.
@@ -80,8 +80,9 @@ func namespaceOf(test string) string {
 	return strings.Trim(name[:min(len(name), 40)], "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Namespace creates a namespace for a test, and returns its name. After the test it deletes the namespace
-// without waiting: objects may have finalizers of an operator that no longer runs.
+// Namespace creates a namespace for a test, and returns its name. It deletes the namespace at the
+// end of the test, but does not wait for the deletion: objects may have finalizers of an operator
+// that no longer runs.
 func (s *Sandbox) Namespace(t TB) string {
 	t.Helper()
 	name := namespaceOf(t.Name())
@@ -96,11 +97,12 @@ func (s *Sandbox) Namespace(t TB) string {
 	return name
 }
 
-// RestoreAfter restores all objects to their present state after the test. That would also remove objects of
-// other tests, so it fails in a parallel test.
+// RestoreAfter restores all objects to their current state at the end of the test. It fails in a
+// parallel test, because the restore would also undo the changes of tests that run at the same
+// time.
 func (s *Sandbox) RestoreAfter(t TB) {
 	t.Helper()
-	// Setenv panics in parallel tests; the variable has no other effect.
+	// Setenv panics in parallel tests. The variable itself is not read.
 	t.Setenv("SANDBOX_RESTORED_AFTER", t.Name())
 	file := filepath.Join(t.TempDir(), "snapshot")
 	if err := s.Snapshot(t.Context(), file); err != nil {

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// broken is a test that notes its failures. Fatalf ends its goroutine, as that of a test does.
+// broken is a TB that records failures instead of failing the test. Its Fatalf panics to leave the
+// test function, where testing.T would end the goroutine.
 type broken struct {
 	*testing.T
 
@@ -35,7 +36,7 @@ func (b *broken) Fatalf(format string, args ...any) {
 	panic(b)
 }
 
-// fails returns what a test fails with.
+// fails runs the given test and returns the failure message that it recorded.
 func fails(t *testing.T, test func(TB)) (failure string) {
 	t.Helper()
 	b := &broken{T: t}
@@ -49,7 +50,8 @@ func fails(t *testing.T, test func(TB)) (failure string) {
 	return ""
 }
 
-// fake is a sandbox program that does nothing but note its arguments in a file.
+// fake writes a fake sandbox program that only records its arguments in a file, and fails if an
+// argument contains "nonsense".
 func fake(t *testing.T) (binary string, called func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,8 +85,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// All tests of a process have one sandbox, also those that run in parallel, and each has its
-// namespaces, which go with it.
+// TestShared checks that all tests of a process share one sandbox, including parallel tests, and
+// that a test's namespaces are deleted after the test.
 func TestShared(t *testing.T) {
 	binary, called := fake(t)
 	o := Options{Binary: binary, Dir: t.TempDir()}
@@ -119,7 +121,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// A sandbox of a test's own goes with it, and what it says when it does not start is the failure.
+// TestNew checks that New stops its sandbox at the end of the test, and that the failure message of
+// a failed start contains the command's standard error.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	binary, called := fake(t)
@@ -134,7 +137,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// While other tests may run, nothing is put back.
+// TestRestoreAfterInParallel checks that RestoreAfter fails in a parallel test.
 func TestRestoreAfterInParallel(t *testing.T) {
 	t.Parallel()
 	binary, _ := fake(t)
@@ -179,7 +182,7 @@ items:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `
 
-// guard is a configuration of a webhook as controller-gen writes it.
+// guard returns a ValidatingWebhookConfiguration in the form that controller-gen generates.
 func guard() map[string]any {
 	return map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -192,7 +195,8 @@ func guard() map[string]any {
 	}
 }
 
-// serveGuard refuses all requests, where the API server looks for the webhooks of a sandbox.
+// serveGuard serves a webhook that denies every request, at the address that the sandbox's API
+// server calls.
 func serveGuard(t *testing.T, w *Webhooks) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -217,8 +221,8 @@ func serveGuard(t *testing.T, w *Webhooks) {
 	go func() { _ = server.Serve(listener) }()
 }
 
-// What a sandbox is started with is served when it is there: kinds, objects of them, and
-// webhooks of this process. A test puts back what it has changed.
+// TestInASandbox checks that Up returns only once the API server serves the installed kinds and
+// calls the installed webhooks, and that RestoreAfter undoes a test's changes.
 func TestInASandbox(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tides.yaml")
 	if err := os.WriteFile(file, []byte(tides), 0o600); err != nil {

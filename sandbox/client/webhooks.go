@@ -21,22 +21,22 @@ import (
 	"time"
 )
 
-// Webhooks is the address at which the API server of a sandbox calls the webhooks of this process,
-// and the certificate that it expects there. The fields are those of webhook.Options of
+// Webhooks holds the address at which a sandbox's API server calls the webhooks of this process,
+// and the serving certificate that it trusts. The fields match webhook.Options of
 // controller-runtime.
 type Webhooks struct {
-	// Host and Port are the address to listen on. The port is reserved until the sandbox stops.
+	// Host and Port are the listen address. The port stays reserved until the sandbox stops.
 	Host string
 	Port int
-	// CertDir is the directory with the certificate and key of the server, tls.crt and tls.key.
+	// CertDir is the directory with the server's certificate and key, tls.crt and tls.key.
 	CertDir string
-	// CA is the certificate of the authority, as PEM.
+	// CA is the PEM-encoded certificate of the CA that issued the server's certificate.
 	CA []byte
 
 	release func() error
 }
 
-// newWebhooks reserves a port and writes a certificate to a directory.
+// newWebhooks reserves a port and writes a certificate and its key to the given directory.
 func newWebhooks(dir string) (*Webhooks, error) {
 	address, release, err := FreeAddress()
 	if err != nil {
@@ -57,7 +57,7 @@ func newWebhooks(dir string) (*Webhooks, error) {
 	return w, nil
 }
 
-// writeCertificate creates an authority, and a certificate that is valid for a year.
+// writeCertificate creates a CA and a serving certificate that is valid for a year.
 func (w *Webhooks) writeCertificate() error {
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhooks of a test"},
@@ -103,7 +103,7 @@ func encode(kind string, data []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
-// redirect replaces the services in the webhooks of an object by the URL of this server.
+// redirect replaces the Service references in an object's webhooks with the URL of this server.
 func (w *Webhooks) redirect(o object) {
 	switch o.kind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
@@ -116,7 +116,8 @@ func (w *Webhooks) redirect(o object) {
 	}
 }
 
-// redirectClient replaces the service in a clientConfig by the URL of this server with the same path.
+// redirectClient replaces the Service reference in a clientConfig with the URL of this server, and
+// keeps the path.
 func (w *Webhooks) redirectClient(config map[string]any, path string) {
 	service := at[map[string]any](config, "service")
 	if service == nil {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the pages of the kit, and tests that keep them true.
+// Package docs contains the documentation of the sandbox and the tests that keep its pages correct.
 package docs
 
 import (
@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The code of envtest.md is from a file that is compiled and run.
+// TestEnvtestPage checks that all Go code in envtest.md is copied from the guestbook example's
+// tests.
 func TestEnvtestPage(t *testing.T) {
 	page, err := os.ReadFile("envtest.md")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The folder tree in internals.md has all folders, and no other: each of cmd and internal, and of the
-// rest the top ones.
+// TestInternalsTree checks that the directory tree in internals.md lists every folder in cmd and
+// internal and every other top-level folder, and lists no folder that does not exist.
 func TestInternalsTree(t *testing.T) {
 	page, err := os.ReadFile("internals.md")
 	if err != nil {

@@ -1,24 +1,24 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes is the API server, the controller manager and the scheduler of one
-// release of Kubernetes, which it is compiled with: 'sandbox up --kubernetes 1.34' runs
-// that of 1.34. It is the program by whose name it is started.
+// Command kubernetes contains the API server, the controller manager and the scheduler of one
+// Kubernetes release: 'sandbox up --kubernetes 1.34' runs the binary that was compiled from release
+// 1.34. The name under which the binary is started selects the program.
 //
-// It is a module of its own, whose go.mod depends on the release: versions/1.34.mod and
-// so on, which ./write writes.
+// The command is a separate module, because its go.mod depends on the release: ./write generates
+// versions/1.34.mod and the files for other releases.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
-	// Time zones of CronJobs must not depend on what the machine has installed.
+	// Embed the time zone database, so that CronJob time zones do not depend on the host's files.
 	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
-	// Registers the client-go metrics of all control plane programs.
+	// Register the client-go metrics, as all control plane programs do.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/component-base/version"

@@ -26,10 +26,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// expression is how a workflow names a value.
+// expression matches a GitHub Actions expression, such as ${{ inputs.version }}.
 var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
 
-// action is the part of action.yml that is run.
+// action holds the executable part of action.yml.
 type action struct {
 	Runs struct {
 		Using string
@@ -59,8 +59,9 @@ func readAction(t *testing.T) action {
 	return a
 }
 
-// The steps of the action put the program into the PATH, as a runner would run them: that of a release, or
-// compiled if it is not cached.
+// TestAction checks that the steps of action.yml put the sandbox program into the PATH, from the
+// cache, from a release archive or by compiling it. The test acts as the GitHub runner and runs the
+// steps itself.
 func TestAction(t *testing.T) {
 	script := []byte("#!/bin/sh\nexec " + binary + " \"$@\"\n")
 	archive := archiveOf(t, "sandbox", script)
@@ -75,10 +76,11 @@ func TestAction(t *testing.T) {
 	for _, tt := range []struct {
 		name, version, checksum string
 		cached                  bool
-		// made and asked are the calls of make, and the archives that were downloaded.
+		// made is set if the action must call make; asked lists the URL paths of the archives that
+		// it must download.
 		made  bool
 		asked []string
-		// fails is the error of a step.
+		// fails is part of the failing step's error message, or "" if no step fails.
 		fails string
 	}{
 		{name: "compiled", made: true},
@@ -122,10 +124,10 @@ func TestAction(t *testing.T) {
 	}
 }
 
-// runner runs the steps of an action in a directory.
+// runner runs the steps of an action in a temporary directory.
 type runner struct {
 	dir, tools string
-	// known are the values of expressions.
+	// known maps workflow expressions to their values.
 	known map[string]string
 }
 
@@ -144,7 +146,8 @@ func newRunner(t *testing.T, inputs map[string]string) *runner {
 	if err := os.Mkdir(r.tools, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In the place of make, which takes minutes: the program is there already.
+	// Put a fake make into the PATH that only links to the existing program, because the real build
+	// takes minutes.
 	script := "#!/bin/sh\necho \"$@\" >>" + r.dir + "/made\nmkdir -p " + r.program() + " && ln -sf " + binary + " " + r.program() + "/sandbox\n"
 	if err := os.WriteFile(filepath.Join(r.tools, "make"), []byte(script), 0o700); err != nil { //nolint:gosec // A program.
 		t.Fatal(err)
@@ -152,10 +155,10 @@ func newRunner(t *testing.T, inputs map[string]string) *runner {
 	return r
 }
 
-// program returns the directory of the program.
+// program returns the directory in which the action installs the program.
 func (r *runner) program() string { return filepath.Join(r.dir, "tidekeeper-sandbox") }
 
-// value replaces the expressions in a text.
+// value replaces the workflow expressions in a string with their values.
 func (r *runner) value(t *testing.T, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(e string) string {
@@ -167,7 +170,7 @@ func (r *runner) value(t *testing.T, text string) string {
 	})
 }
 
-// holds reports whether all comparisons of a condition hold.
+// holds reports whether all comparisons in a step's condition are true.
 func (r *runner) holds(t *testing.T, condition string) bool {
 	t.Helper()
 	if condition == "" {
@@ -185,7 +188,8 @@ func (r *runner) holds(t *testing.T, condition string) bool {
 	return true
 }
 
-// play runs the steps whose condition holds, until one fails, and returns what that one printed.
+// play runs the steps whose conditions are true until one fails, and returns the output of the
+// failed step.
 func (r *runner) play(t *testing.T, a action) string {
 	t.Helper()
 	output := filepath.Join(r.dir, "output")
@@ -217,7 +221,7 @@ func (r *runner) play(t *testing.T, a action) string {
 	return ""
 }
 
-// archiveOf returns a compressed tar of one file.
+// archiveOf returns a gzip-compressed tar archive with a single file.
 func archiveOf(t *testing.T, name string, content []byte) []byte {
 	t.Helper()
 	var data bytes.Buffer
@@ -235,7 +239,7 @@ func archiveOf(t *testing.T, name string, content []byte) []byte {
 	return data.Bytes()
 }
 
-// outputs returns what steps have written to the file of outputs.
+// outputs returns the step outputs in the given file, by name.
 func outputs(t *testing.T, file string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -251,7 +255,7 @@ func outputs(t *testing.T, file string) map[string]string {
 	return all
 }
 
-// dropDescriptions leaves the part of the action that is run.
+// dropDescriptions removes the descriptions of the action and its inputs from action.yml.
 func dropDescriptions(text []byte) []byte {
 	_, runs, _ := strings.Cut(string(text), "\nruns:")
 	return []byte("runs:" + runs)

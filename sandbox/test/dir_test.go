@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entries lists the contents of a directory, recursively.
+// entries recursively lists the contents of a directory.
 func entries(t *testing.T, dir string) string {
 	t.Helper()
 	var list []string
@@ -42,8 +42,8 @@ func wantMode(t *testing.T, file string, want fs.FileMode) {
 	}
 }
 
-// kubeconfigPlace returns a path for a kubeconfig that is a symlink to a
-// world-readable file.
+// kubeconfigPlace creates a symlink to a world-readable file, and returns its path. A kubeconfig
+// that is written to this path must replace the symlink.
 func kubeconfigPlace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,8 @@ func kubeconfigPlace(t *testing.T) string {
 	return place
 }
 
-// wantSecret fails the test if other users can read the kubeconfig that was written.
+// wantSecret fails the test if other users can read the kubeconfig that was written to the path
+// from kubeconfigPlace.
 func wantSecret(t *testing.T, place string) {
 	t.Helper()
 	wantMode(t, place, 0o600)
@@ -68,7 +69,8 @@ func wantSecret(t *testing.T, place string) {
 	clientOf(t, place)
 }
 
-// Other programs may also have a file named lock in their directories.
+// TestDirectoryOfAnotherProgram checks that "up" rejects a directory that another program uses and
+// changes nothing in it, even if it contains a file named "lock" as sandbox directories do.
 func TestDirectoryOfAnotherProgram(t *testing.T) {
 	for _, lock := range []string{"", "1\n", "precious"} {
 		dir := t.TempDir()
@@ -98,8 +100,8 @@ func TestDirectoryOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// If a sandbox cannot be asked to stop, down does not claim that it has stopped, and a
-// PID in a file is not enough for down to kill a process.
+// TestDownSaysWhatIsTrue checks that "down" does not report success if it could not send the stop
+// request to the sandbox, and does not kill a process only because a file contains its PID.
 func TestDownSaysWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	bystander := exec.Command("sleep", "infinity")

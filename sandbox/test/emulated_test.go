@@ -12,8 +12,8 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// minorBefore returns the release of Kubernetes that is that far before the one that is
-// compiled in, such as 1.34.
+// minorBefore returns the minor version, such as 1.34, that is the given number of releases older
+// than the compiled-in Kubernetes release.
 func minorBefore(t *testing.T, s sandbox, releases int) string {
 	t.Helper()
 	info := serverVersion(t, s)
@@ -33,7 +33,8 @@ func serverVersion(t *testing.T, s sandbox) apiversion.Info {
 	return info
 }
 
-// An emulated release has its APIs only, and everything in the sandbox works with them.
+// TestEmulatedVersion checks that a sandbox that emulates an older release serves only the APIs of
+// that release, and that all components work with them.
 func TestEmulatedVersion(t *testing.T) {
 	latest := sharedSandbox(t)
 	oldest := minorBefore(t, latest, 3)
@@ -45,7 +46,7 @@ func TestEmulatedVersion(t *testing.T) {
 	if got := info.EmulationMajor + "." + info.EmulationMinor; got != oldest {
 		t.Errorf("the API server reports the version %s, want %s", got, oldest)
 	}
-	// Migrations of the storage version were not stable before 1.35.
+	// Kubernetes 1.35 made the storage version migration API stable.
 	if apis := latest.must(t, "kubectl", "api-versions"); !strings.Contains(apis, "storagemigration.k8s.io/v1\n") {
 		t.Fatalf("this release has no storagemigration.k8s.io/v1:\n%s", apis)
 	}

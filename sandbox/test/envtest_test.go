@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// The suite on envtest of the example passes with the programs that the sandbox is. The tests
-// that the page ends with are of the same package, and make test runs them as they are.
+// TestEnvtestOnTheSandbox checks that the envtest suite of the guestbook example passes if etcd,
+// kube-apiserver and kubectl are links to the sandbox binary. The tests at the end of envtest.md
+// are in the same package, but without the build tag; "make test" runs them directly.
 func TestEnvtestOnTheSandbox(t *testing.T) {
 	t.Parallel()
 	assets := t.TempDir()

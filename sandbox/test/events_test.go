@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// alone creates a pod without an owner that is deleted at the end of the test.
+// alone creates a pod without an owner, which is deleted at the end of the test.
 func alone(t *testing.T, client kubernetes.Interface, name string, annotations map[string]string, spec corev1.PodSpec) {
 	t.Helper()
 	_, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
@@ -33,20 +33,20 @@ func alone(t *testing.T, client kubernetes.Interface, name string, annotations m
 	})
 }
 
-// saidOf returns what kubelets said about a pod of this name, in order.
+// saidOf returns the Events that kubelets recorded about the named pod, in chronological order.
 func saidOf(t *testing.T, client kubernetes.Interface, pod string) []corev1.Event {
 	t.Helper()
 	list, err := client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,involvedObject.name=" + pod + ",source=kubelet"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An event's name ends with the time, in nanoseconds.
+	// An Event's name ends with its timestamp in nanoseconds.
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items
 }
 
-// waitSaid waits until kubelets have said this about a pod: a line for each event, with
-// its container, its reason and its message, without the figures of durations.
+// waitSaid waits until kubelets have recorded exactly the given Events about a pod. Each expected
+// Event is a line with the container, the reason and the message, in which all durations are 0s.
 func waitSaid(t *testing.T, client kubernetes.Interface, pod string, want ...string) []corev1.Event {
 	t.Helper()
 	var events []corev1.Event
@@ -65,15 +65,14 @@ func waitSaid(t *testing.T, client kubernetes.Interface, pod string, want ...str
 	return events
 }
 
-// startOf are the events of the start of a container with the image i, which is pulled
-// each time, as it has no tag.
+// startOf returns the expected Events of a container's start with the image i. This image is pulled
+// at each start because it has no tag.
 func startOf(container string) []string {
 	return []string{container + ` Pulling: Pulling image "i"`, container + ` Pulled: Successfully pulled image "i" in 0s (0s including waiting).`,
 		container + " Created: Container created", container + " Started: Container started"}
 }
 
-// TestEventsOfALife: the events of a pod are those of a kubelet, in its order and its
-// words.
+// TestEventsOfALife checks that a pod's Events have the same order and wording as a real kubelet's.
 func TestEventsOfALife(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -92,7 +91,8 @@ func TestEventsOfALife(t *testing.T) {
 			t.Errorf("event %+v of a pod with the UID %s on %s", e, pod.UID, pod.Spec.NodeName)
 		}
 	}
-	// The image of the container took its time, those of init containers did not.
+	// Only the pull of the main container's image takes time; the images of init containers are
+	// pulled without delay.
 	if pulled := events[len(events)-3].Message; !regexp.MustCompile(` in ([2-9]|\d\d+|\d+m\d+)(\.\d+)?s \(`).MatchString(pulled) {
 		t.Errorf("after 2 s: %s", pulled)
 	}
@@ -100,7 +100,7 @@ func TestEventsOfALife(t *testing.T) {
 	alone(t, client, "plain-life", nil, corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}})
 	waitSaid(t, client, "plain-life", startOf("containers{c}")...)
 	order := regexp.MustCompile(`(?s)Events:.*Normal +Scheduled .*Normal +Pulling .*Normal +Pulled .*Normal +Created .*Normal +Started +\S+ +kubelet +spec\.containers\{c\}: Container started`)
-	// The scheduler's own event may be written after those of the kubelet.
+	// The scheduler's Event may be written after the kubelet's Events.
 	waitFor(t, 30*time.Second, func() string {
 		if text := s.must(t, "kubectl", "describe", "pod", "plain-life"); !order.MatchString(text) {
 			return "kubectl describe says\n" + text
@@ -108,8 +108,8 @@ func TestEventsOfALife(t *testing.T) {
 		return ""
 	})
 
-	// It is said that containers are stopped before they have, and of a pod that is removed
-	// by force.
+	// Kubelets record the Killing Events before the containers stop, even for a pod that is deleted
+	// with a grace period of 0.
 	for name, grace := range map[string]int64{"life": 30, "plain-life": 0} {
 		if err := client.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestEventsOfALife(t *testing.T) {
 	}
 }
 
-// TestEventsOfFailures: what is wrong with a pod is said by events.
+// TestEventsOfFailures checks that kubelets record Events about pod failures.
 func TestEventsOfFailures(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -134,7 +134,7 @@ func TestEventsOfFailures(t *testing.T) {
 		`containers{c} Failed: Failed to pull image "i": the annotation sandbox.tidekeeper.dev/behavior says image-pull-backoff`,
 		"containers{c} Failed: Error: ErrImagePull", `containers{c} BackOff: Back-off pulling image "i"`, "containers{c} Failed: Error: ImagePullBackOff")
 
-	// What repeats is counted: one start is reported for each that there was.
+	// Repeated Events are counted, so the sum of their counts is the number of starts.
 	alone(t, client, "said-crash", map[string]string{prefix + "behavior": "crash-loop"},
 		corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:1"}}})
 	waitFor(t, 60*time.Second, func() string {
@@ -163,8 +163,8 @@ func TestEventsOfFailures(t *testing.T) {
 	})
 }
 
-// TestWithoutPodEvents: with --pod-events=false, the whole life of a pod leaves no events
-// of a kubelet.
+// TestWithoutPodEvents checks that kubelets record no Events during a pod's entire life if
+// --pod-events=false is set.
 func TestWithoutPodEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--nodes=1", "--pod-events=false")

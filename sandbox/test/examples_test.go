@@ -14,13 +14,14 @@ import (
 	"time"
 )
 
-// The examples of tests in other languages pass with an operator that does its work, and fail
-// with one that does not.
+// TestExamples checks that the example tests in other languages pass for a correct operator and
+// fail for an incorrect one.
 func TestExamples(t *testing.T) {
 	for _, tc := range []struct {
 		program string
 		args    func(operator string) []string
-		// says is what it prints if it passes, and without is that with a mistake.
+		// says is part of the output if the example passes; mistake is a mistake to put into the
+		// operator, and without is part of the output of the example that then fails.
 		says, mistake, without string
 	}{
 		{"sh", func(operator string) []string {
@@ -38,7 +39,7 @@ func TestExamples(t *testing.T) {
 				defer cancel()
 				cmd := exec.CommandContext(ctx, tc.program, tc.args(operator)...)
 				cmd.Env = append(os.Environ(), "OPERATOR="+operator, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-				// With all that it has started, if it hangs.
+				// If the example hangs, kill its entire process group.
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 				out, err := cmd.CombinedOutput()

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// An order, and nothing else: a run is short, and has an occasion for each fault.
+// orderWorkload is a workload that only creates an order. It is short, but every kind of fault can
+// take effect in it.
 const orderWorkload = `nodes: 0
 steps:
 - name: an order is made
@@ -22,8 +23,9 @@ steps:
     data: {item: bread, state: new}
 `
 
-// occasions are where the shop meets each fault when there is an order: at a write, at the events of
-// orders, or at a start after that.
+// occasions maps suffixes of fault names to the kinds of faults that the test injects there. A
+// suffix names a write by the shop operator, the watch events of orders, a restart, or a start with
+// stale lists.
 var occasions = map[string][]string{
 	", create secrets default/receipt-bread #1": {
 		"CrashBefore", "CrashAfter", "CrashTwice", "LoseAnswer", "Timeout", "Invalid", "Throttle", "ServerError", "Unavailable", "Refuse", "Late", "CutOff", "KillAPIServer", "KillEtcd",
@@ -36,15 +38,15 @@ var occasions = map[string][]string{
 	", as of step 1": {"StaleStart"},
 }
 
-// Each fault of the table takes effect on an operator in a sandbox, and an operator without a mistake
-// survives it.
+// TestEachFaultIsReached checks that each fault listed in docs/faults.md takes effect on an
+// operator in a sandbox, and that a correct operator survives it.
 func TestEachFaultIsReached(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "faults.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The page has the table as it is, by a test of the table.
+	// Another test checks that the table in faults.md is current.
 	var kinds []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]+)` \\|").FindAllSubmatch(page, -1) {
 		kinds = append(kinds, string(row[1]))
@@ -61,7 +63,7 @@ func TestEachFaultIsReached(t *testing.T) {
 	if len(names) != len(kinds) {
 		t.Errorf("there are occasions for %d faults, and the table has %d: %v", len(names), len(kinds), kinds)
 	}
-	// A machine that stands still may keep a fault from taking effect: then it is played once more.
+	// A fault may miss its effect on a machine that stalls, so inject it a second time.
 	for range 2 {
 		if names = playFaults(t, names); len(names) == 0 {
 			return
@@ -70,7 +72,8 @@ func TestEachFaultIsReached(t *testing.T) {
 	t.Errorf("these are not reached: %q", names)
 }
 
-// playFaults plays faults on the shop, and returns those that were not reached.
+// playFaults injects the named faults into the shop operator, and returns the names of the faults
+// that did not take effect.
 func playFaults(t *testing.T, names []string) (unreached []string) {
 	t.Helper()
 	args := []string{"explore", "--workload", workloadFile(t, orderWorkload), "--dir", t.TempDir(), "--quiet", "1500ms", "--hold", "1s", "--jobs", "3"}

@@ -23,9 +23,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// While one run plays in a directory, another one is refused and changes nothing. Killed, it takes
-// the operator with it, and what that has started; what it has left is removed by the next one; what users have in the
-// directory stays.
+// TestExploreKilled checks that a second explore in a directory is rejected and changes nothing
+// while the first one runs there. If explore is killed, the operator and its child processes are
+// terminated. The next explore removes the leftover files, but no files of the user.
 func TestExploreKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestExploreKilled(t *testing.T) {
 	}
 	args := []string{"explore", "--dir", dir, "--workload", workloadFile(t, "nodes: 0\nsteps: [{run: 'true'}]"), "--quiet", "1s", "--settle", "10m", "--"}
 	started := filepath.Join(dir, "started")
-	// It has a child in its group of processes, and one that has left that.
+	// The operator has one child in its own process group and another child in a new session.
 	first, err := client.Start(exec.Command(binary, append(args, "sh", "-c",
 		`exec >/dev/null 2>&1; sleep 1000 & one=$!; setsid sleep 1000 & echo $$ $one $! >>"$0"; wait`, started)...))
 	if err != nil {
@@ -89,8 +89,8 @@ func TestExploreKilled(t *testing.T) {
 	stays()
 }
 
-// cannotBeSteered fails the test if rules can be added to the proxies of a process at a port of the
-// machine, which all its users reach.
+// cannotBeSteered fails the test if the process serves a fault proxy's control API on a TCP port,
+// to which any local user could connect.
 func cannotBeSteered(t *testing.T, pid int) {
 	t.Helper()
 	process, err := procfs.NewProc(pid)
@@ -136,7 +136,7 @@ func cannotBeSteered(t *testing.T, pid int) {
 	}
 }
 
-// labs are the directories of runs.
+// labs returns the directories in dir in which explore runs its sandboxes.
 func labs(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "sandbox-lab-*"))
@@ -146,7 +146,8 @@ func labs(t *testing.T, dir string) []string {
 	return found
 }
 
-// A closed terminal ends a run as ^C does: nothing is left.
+// TestExploreHangup checks that explore cleans up when its terminal is closed, just as it does
+// after Ctrl-C.
 func TestExploreHangup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

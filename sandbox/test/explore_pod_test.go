@@ -13,10 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// An operator that serves webhooks on a port that it chooses itself is reached there by the API
-// server, however many play side by side. It has the environment of its Deployment, the name of
-// its Pod, and a network of its own, unless it is to have the machine's: then one plays at a time, as
-// it may need a port.
+// TestExploreWebhooks checks that the API server reaches an operator's webhooks on a port that the
+// operator chooses itself, even when several operators run in parallel. The operator runs with the
+// environment of its Deployment, with its Pod's name as hostname, and in its own network namespace.
+// With hostNetwork, only one operator runs at a time, because it may need a fixed port.
 func TestExploreWebhooks(t *testing.T) {
 	outside, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
@@ -60,7 +60,8 @@ func TestExploreWebhooks(t *testing.T) {
 	}
 }
 
-// An operator has the rights of the account that its Deployment has, and no others.
+// TestExploreRights checks that an operator has the permissions of its Deployment's ServiceAccount
+// and no others.
 func TestExploreRights(t *testing.T) {
 	t.Parallel()
 	rights, err := filepath.Abs("testdata/shop-rights.yaml")

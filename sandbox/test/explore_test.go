@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// shopBinary builds the operator that explore is tried on once.
+// shopBinary builds the shop operator once, and returns its path.
 var shopBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(testDir, "shop")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./shop")
@@ -37,7 +37,8 @@ func shop(t *testing.T) string {
 
 const shopWorkload = "testdata/shop.yaml"
 
-// longShopWorkload is shopWorkload with a first step that nothing depends on.
+// longShopWorkload returns the path of a copy of shopWorkload that begins with an additional step,
+// on which no other step depends.
 func longShopWorkload(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(shopWorkload)
@@ -56,12 +57,13 @@ func workloadFile(t *testing.T, text string) string {
 	return file
 }
 
-// Each mistake that an operator makes is found, by the faults that show it, and replays; and
-// an operator without it survives the same.
+// TestExploreFindsMistakes checks that explore finds each mistake of the shop operator with the
+// faults that reveal it. Each finding must occur again in a replay, and no longer occur with a
+// correct operator.
 func TestExploreFindsMistakes(t *testing.T) {
 	for _, tc := range []struct {
 		mistake, only string
-		// says are in the report, and how the replay of the first finding ends.
+		// says lists phrases that the report must contain.
 		says []string
 	}{
 		{
@@ -120,8 +122,8 @@ func TestExploreFindsMistakes(t *testing.T) {
 	}
 }
 
-// An operator without a mistake survives all that is tried, and what was played is not
-// played again.
+// TestExploreWithoutMistakes checks that an operator without mistakes survives all faults, and that
+// a second explore in the same directory does not repeat them.
 func TestExploreWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -143,8 +145,8 @@ func TestExploreWithoutMistakes(t *testing.T) {
 	}
 }
 
-// What was played with another program of the same name is played again: what was found, and what
-// was survived.
+// TestExploreAnotherProgram checks that explore repeats all faults after the operator's program has
+// changed, beginning with the faults that led to findings.
 func TestExploreAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "operator")
@@ -170,8 +172,8 @@ func TestExploreAnotherProgram(t *testing.T) {
 	}
 }
 
-// A start on lists of an earlier moment is reached when they are other than those of now: also
-// if that moment is when the step began after which the operator is started.
+// TestExploreStaleStarts checks that a restart with stale lists takes effect if the lists differ
+// from the current state, even if they only show the state at the beginning of the same step.
 func TestExploreStaleStarts(t *testing.T) {
 	t.Parallel()
 	r := command(t, "explore", "--workload", shopWorkload, "--dir", t.TempDir(), "--quiet", "1500ms", "--jobs", "1",
@@ -182,8 +184,8 @@ func TestExploreStaleStarts(t *testing.T) {
 	}
 }
 
-// What is wrong with any of the undisturbed runs is found, and also that they come to different
-// ends.
+// TestExploreUndisturbed checks that explore reports a failure in a run without faults, and runs
+// without faults that end in different states.
 func TestExploreUndisturbed(t *testing.T) {
 	t.Parallel()
 	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
@@ -206,8 +208,9 @@ TURN=$((n % 2)) exec "$1" --mistake turns`
 	}
 }
 
-// An undisturbed run that was over before the operator was done, as may happen on a busy machine, is played
-// again with more patience: otherwise all that it lacks would not be judged.
+// TestExploreUndisturbedTooShort checks that explore repeats an undisturbed (fault-free) run with a
+// longer quiet time if the run ended before a slow operator was done. Otherwise, explore would not
+// judge the objects that are missing from that run.
 func TestExploreUndisturbedTooShort(t *testing.T) {
 	t.Parallel()
 	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
@@ -224,8 +227,8 @@ exec "$1" --mistake done-first --pause $(test "$n" = 0 && echo 1m || echo 0s)`
 	}
 }
 
-// What is wrong with the input is said in one line, before anything is started or as soon
-// as it is known.
+// TestExploreInput checks that each input error is reported in a single line, before anything is
+// started if possible.
 func TestExploreInput(t *testing.T) {
 	workload := func(text string) string { return workloadFile(t, text) }
 	good := workload("nodes: 0\nsteps: [{run: 'true'}]")
@@ -303,8 +306,9 @@ func TestExploreOperatorsThatDoNotWork(t *testing.T) {
 	}
 }
 
-// A program that looks for a cluster around it, and at nothing else, finds it: with the rights of
-// an account, or with all. A process that is started again finds it, too, and no one else does.
+// TestExploreInAPod checks that a program that only supports in-cluster configuration connects to
+// the sandbox, even after a restart, with the permissions of a ServiceAccount or of the
+// administrator. Other processes must not see the mounted ServiceAccount files.
 func TestExploreInAPod(t *testing.T) {
 	const files = "/var/run/secrets/kubernetes.io/serviceaccount"
 	for _, account := range []string{"default/shop", "none"} {
@@ -335,8 +339,8 @@ func TestExploreInAPod(t *testing.T) {
 	}
 }
 
-// A command of a step may wait for what the operator does: a fault is injected meanwhile, and what
-// the command waits for comes when it is over.
+// TestExploreCommandsThatWait checks that a step's command may wait for an action of the operator
+// during a fault, and that the wait ends once the fault is over.
 func TestExploreCommandsThatWait(t *testing.T) {
 	const workload = `nodes: 0
 steps:
@@ -352,7 +356,7 @@ steps:
 	if r.code != 0 || !strings.Contains(r.stdout, "Found: 0.") || strings.Contains(r.stderr, "error: ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	// The operator is not given the events of later steps while the first one waits for it.
+	// No fault outlasts the first step, because the command of that step waits for the operator.
 	for fault, came := range map[string]string{
 		"CrashAfter at step 1, create secrets": "ok", "CrashAfter at step 1, update configmaps": "ok",
 		"Freeze at step 1, configmaps (": "ok", "Freeze at step 1, configmaps, until step 2": "not reached",

@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// stallBinary builds the operator that fuzz is tried on once.
+// stallBinary builds the stall operator once, and returns its path.
 var stallBinary = sync.OnceValues(func() (string, error) { return buildHere("stall") })
 
-// buildHere builds a program of this folder, and returns its path.
+// buildHere builds the program in the named subfolder of this folder, and returns its path.
 func buildHere(name string) (string, error) {
 	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(testDir, name), "./"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -37,8 +37,8 @@ func stall(t *testing.T) string {
 	return path
 }
 
-// fuzzStall runs sandbox fuzz on the Stall with those flags and mistakes, after which flags of the Stall
-// may come.
+// fuzzStall runs `sandbox fuzz` on the manifest of a Stall with the given flags. The given mistakes
+// are the operator's --mistakes flag, and may be followed by other flags of the operator.
 func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
 	t.Helper()
 	args := append([]string{"fuzz", "--install", "testdata/stall-crd.yaml", "--object", "testdata/stall.yaml", "--dir", dir, "--nodes", "0", "--quiet", "1s", "--patience", "5s"}, flags...)
@@ -46,8 +46,9 @@ func fuzzStall(t *testing.T, dir, mistakes string, flags ...string) result {
 	return command(t, append(args, strings.Split(mistakes, " ")...)...)
 }
 
-// Each mistake that an operator makes is found, by one edit that shows it, and no other;
-// and it replays until it is fixed.
+// TestFuzzFindsMistakes checks that fuzz finds each mistake of the stall operator with the edit
+// that reveals it, and reports nothing else. Each finding must occur again in a replay until the
+// operator is fixed.
 func TestFuzzFindsMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,8 +94,9 @@ func TestFuzzFindsMistakes(t *testing.T) {
 	mustReplay(t, file[1], "does not heal", "It is not found any more")
 }
 
-// A sample that was taken to be at rest before the operator was done with it hides no mistake: an object that
-// only the second one has is judged.
+// TestFuzzLearnsAgain checks that fuzz learns the fault-free result a second time if a slow
+// operator was not yet done when the first one was recorded. An object that only the second result
+// contains must still be judged.
 func TestFuzzLearnsAgain(t *testing.T) {
 	t.Parallel()
 	const script = `n=$(cat "$0" || echo 0); echo $((n+1)) > "$0"
@@ -106,8 +108,9 @@ exec "$1" --mistakes sticky --late=$(test "$n" = 0 && echo true || echo false)`
 	}
 }
 
-// A mistake that only shows when an edit comes while the operator is busy with a new object is
-// found with --busy, and not without; and it replays until it is fixed.
+// TestFuzzBusy checks that fuzz needs --busy to find a mistake that only shows if a new object is
+// edited while the operator is still handling it, and that the finding replays until the operator
+// is fixed.
 func TestFuzzBusy(t *testing.T) {
 	t.Parallel()
 	only := []string{"--only", "spec.message: with a suffix", "--jobs", "1"}
@@ -129,8 +132,9 @@ func TestFuzzBusy(t *testing.T) {
 	mustReplay(t, found[0], "stuck", "It is not found any more")
 }
 
-// mustReplay plays a finding of the Stall again: it is found again, and not with an operator that makes no
-// mistake. What is found takes the patience, and what is not takes none of it.
+// mustReplay checks that a finding occurs again in a replay with the mistake, and does not occur
+// with a correct operator. The replay waits for the full --patience only if the finding occurs
+// again.
 func mustReplay(t *testing.T, finding, says, saysFixed string) {
 	t.Helper()
 	t.Run("again", func(t *testing.T) {
@@ -147,8 +151,8 @@ func mustReplay(t *testing.T, finding, says, saysFixed string) {
 	})
 }
 
-// A mistake that only shows when the operator is killed after an edit is found with faults,
-// while the edit alone is survived; it replays until it is fixed.
+// TestFuzzFaults checks that fuzz needs --faults to find a mistake that only shows if the operator
+// is killed after an edit, and that the finding replays until the operator is fixed.
 func TestFuzzFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -197,8 +201,8 @@ func TestFuzzFaults(t *testing.T) {
 	mustReplay(t, file[1], found, "the operator survives this edit with this fault")
 }
 
-// An operator without a mistake survives all edits that are tried, also several at once,
-// and its results are not mixed with those of another.
+// TestFuzzWithoutMistakes checks that an operator without mistakes survives all edits, even several
+// edits at a time, and that its results are not mixed with another operator's.
 func TestFuzzWithoutMistakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -221,8 +225,8 @@ func TestFuzzWithoutMistakes(t *testing.T) {
 	}
 }
 
-// What is wrong with the input is said in one line, before anything is started or as soon
-// as it is known.
+// TestFuzzInput checks that each input error is reported in a single line, before anything is
+// started if possible.
 func TestFuzzInput(t *testing.T) {
 	write := func(text string) string {
 		file := filepath.Join(t.TempDir(), "file.yaml")
@@ -265,7 +269,7 @@ spec:
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := command(t, append([]string{"fuzz", "--dir", t.TempDir()}, tc.args...)...)
-			// Before it, there may be lines that say what is being done.
+			// Progress lines may precede the error.
 			_, said, _ := strings.Cut("\n"+strings.TrimSpace(r.stderr), "\nerror: ")
 			if r.code != 1 || !strings.Contains(said, tc.says) || strings.Contains(said, "\n") {
 				t.Errorf("exit code %d\n%s%s, want %q", r.code, r.stdout, r.stderr, tc.says)

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test tests the sandbox binary from outside, through its command line.
+// Package test tests the sandbox binary from the outside, through its command line.
 package test
 
 import (
@@ -24,10 +24,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// binary is the sandbox under test: $SANDBOX_BIN, or one that was built for this run.
+// binary is the path of the sandbox program under test: $SANDBOX_BIN, or a program built for this
+// test run.
 var binary string
 
-// testDir is a directory for all tests of this run.
+// testDir is the temporary directory with all files of this test run.
 var testDir string
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	testDir = dir
-	// Keep the tests away from any sandbox of the user who runs them.
+	// Keep the tests away from the user's own sandboxes.
 	os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	os.Unsetenv("SANDBOX_DATA_DIR")
 	os.Unsetenv("KUBECONFIG")
@@ -57,7 +58,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// result is the output and the exit code of a command.
+// result holds a command's output and exit code.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -85,16 +86,17 @@ func runCommand(args ...string) (result, error) {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// owned makes a sandbox stop when the tests exit, even if they are killed.
+// owned is the --owner flag that makes a sandbox stop when the test process exits, even if the test
+// process is killed.
 var owned = fmt.Sprint("--owner=", os.Getpid())
 
-// sandbox is a sandbox with its own data directory.
+// sandbox identifies a sandbox by its data directory.
 type sandbox struct {
 	dir string
 	up  *client.Sandbox
 }
 
-// start starts a sandbox that is stopped at the end of the test.
+// start starts a sandbox, which is stopped at the end of the test.
 func start(t *testing.T, args ...string) sandbox {
 	t.Helper()
 	s := sandbox{dir: t.TempDir()}
@@ -106,7 +108,7 @@ func start(t *testing.T, args ...string) sandbox {
 	return s
 }
 
-// withDir inserts --data-dir after the command's name.
+// withDir inserts the --data-dir flag after the subcommand's name.
 func (s sandbox) withDir(args []string) []string {
 	return append([]string{args[0], "--data-dir", s.dir}, args[1:]...)
 }
@@ -116,7 +118,7 @@ func (s sandbox) run(t testing.TB, args ...string) result {
 	return command(t, s.withDir(args)...)
 }
 
-// must fails the test if the command fails, and returns its output.
+// must runs a command and returns its output. It fails the test if the command fails.
 func (s sandbox) must(t testing.TB, args ...string) string {
 	t.Helper()
 	r := s.run(t, args...)
@@ -163,11 +165,11 @@ func clientOf(t testing.TB, kubeconfig string) kubernetes.Interface {
 	return clientset
 }
 
-// patience is how long tests wait at least: a machine may be busy.
+// patience is the minimum timeout of waits, which is long because the machine may be busy.
 const patience = 2 * time.Minute
 
-// waitFor waits until missing returns "", for as long as that usually takes at most, and for longer
-// on a machine that is busy. Until then it returns what is missing.
+// waitFor waits until the function "missing" returns "". It fails the test with the last result of
+// "missing" once the given duration has passed, or once patience has passed if that is longer.
 func waitFor(t testing.TB, usually time.Duration, missing func() string) {
 	t.Helper()
 	timeout := max(patience, usually)
@@ -183,7 +185,7 @@ func waitFor(t testing.TB, usually time.Duration, missing func() string) {
 
 func alive(pid int) bool {
 	buf, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// A zombie is not alive.
+	// A zombie process counts as terminated.
 	return err == nil && !strings.Contains(string(buf), ") Z ")
 }
 
@@ -199,7 +201,7 @@ func waitGone(t testing.TB, pids []int) {
 	})
 }
 
-// shared is the sandbox for tests that clean up after themselves.
+// shared holds the sandbox that is shared by tests that clean up after themselves.
 var shared struct {
 	sync.Once
 	sandbox

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// wantError fails the test unless the command failed with one line that says what is
-// wrong.
+// wantError fails the test unless the command failed and wrote a single line to standard error that
+// contains want.
 func wantError(t *testing.T, r result, want string) {
 	t.Helper()
 	if r.code != 1 {
@@ -116,7 +116,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// So few commands that they can be learnt; what belongs to one of them is below it.
+// TestCommands checks that the list of top-level commands stays short enough to learn. New commands
+// should become subcommands.
 func TestCommands(t *testing.T) {
 	_, list, _ := strings.Cut(command(t, "--help").stdout, "Available Commands:\n")
 	list, _, _ = strings.Cut(list, "\n\n")

@@ -74,7 +74,7 @@ func TestForegroundUntilCtrlC(t *testing.T) {
 
 func TestStateIsKeptUnlessFresh(t *testing.T) {
 	s := sandbox{dir: t.TempDir()}
-	// With this mode, other users could put a socket of their own there.
+	// If a directory has this mode, other users could replace the control socket in it.
 	if err := os.Chmod(s.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +100,15 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 		t.Errorf("a second down said %q", out)
 	}
 
-	// A release that needs one more certificate issues it.
+	// Remove a certificate to simulate a directory from an older version: a new version may need an
+	// additional certificate, and must issue it.
 	for _, file := range []string{"etcd-client.crt", "etcd-client.key"} {
 		if err := os.Remove(filepath.Join(s.dir, "pki", file)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Of two concurrent commands, the second waits for the sandbox that the first one
-	// starts.
+	// If two "up" commands run concurrently, the second must wait for the sandbox that the first
+	// one starts.
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -128,7 +129,7 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 		t.Errorf("there are %d nodes, want 3", again.Nodes.Total)
 	}
 	s.must(t, "down")
-	// It is a kept sandbox now, which cannot get an owner.
+	// The sandbox was started without an owner, so a later command cannot add an owner.
 	wantError(t, s.run(t, "up", "--detach", owned), "was made to be kept")
 	s.must(t, "up", "--detach", "--fresh", "--nodes=1", owned)
 	if r := s.run(t, "kubectl", "get", "namespace", "kept"); r.code == 0 {
@@ -137,18 +138,18 @@ func TestStateIsKeptUnlessFresh(t *testing.T) {
 }
 
 func TestTwoSideBySide(t *testing.T) {
-	// The path of the directory is too long for a socket in it.
+	// The path of this directory is too long for a Unix socket in it.
 	long := sandbox{dir: filepath.Join(t.TempDir(), strings.Repeat("long", 40))}
 	t.Cleanup(func() { long.run(t, "down") })
 	long.must(t, "up", "--detach", "--nodes=1")
 	other := sharedSandbox(t)
-	// kubectl uses the sandbox that was named, not the one of the environment.
+	// kubectl must use the sandbox in --data-dir, not the kubeconfig in $KUBECONFIG.
 	t.Setenv("KUBECONFIG", filepath.Join(other.dir, "kubeconfig"))
 	long.must(t, "kubectl", "create", "namespace", "of-one")
 	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); err == nil {
 		t.Error("what was created in one sandbox exists in the other")
 	}
-	// The administrator of one sandbox has no access to the other.
+	// The administrator's kubeconfig of one sandbox must not grant access to another sandbox.
 	config, err := os.ReadFile(filepath.Join(long.dir, "kubeconfig"))
 	if err != nil {
 		t.Fatal(err)
@@ -179,14 +180,15 @@ func TestKilledParentLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitGone(t, pids)
-	// What it left behind does not prevent another start.
+	// The leftover files of the killed sandbox must not prevent a new start.
 	s.must(t, "up", "--detach")
 }
 
 func TestRemovedDirectoryStopsIt(t *testing.T) {
 	s := start(t, "--nodes=1")
 	pids := s.pids(t)
-	// What still runs may write a file while the others are removed.
+	// Retry, because processes that are still running may write files while the directory is
+	// removed.
 	remove := func() string {
 		if err := os.RemoveAll(s.dir); err != nil {
 			return err.Error()
@@ -271,7 +273,7 @@ func TestComponentsOnCommand(t *testing.T) {
 				t.Errorf("after %s it is %s, want %s", step.action, c.State, step.state)
 			}
 		}
-		// An action that does not fit the state is refused.
+		// The sandbox rejects actions that are impossible in the component's current state.
 		if r := s.run(t, "component", step.action, name); r.code != 1 || !strings.Contains(r.stderr, name+" is "+step.state) {
 			t.Errorf("%s twice: %+v", step.action, r)
 		}
@@ -292,7 +294,8 @@ func TestAuditLog(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"secret": "content"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// A line is written after the answer, and may not be complete yet.
+	// The API server writes the audit log entry after the response, so the entry may still be
+	// incomplete.
 	waitFor(t, 10*time.Second, func() string {
 		text, err := os.ReadFile(filepath.Join(s.dir, "audit.log"))
 		if err != nil {
@@ -329,7 +332,7 @@ func TestAuditLog(t *testing.T) {
 func TestUserIsSubjectToRBAC(t *testing.T) {
 	s := sharedSandbox(t)
 	file := filepath.Join(t.TempDir(), "alice")
-	// A file that all users may read is replaced by one that only this user may.
+	// A kubeconfig must replace a world-readable file with a private file.
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +356,8 @@ func TestUserIsSubjectToRBAC(t *testing.T) {
 	})
 }
 
-// Under their names the binary is the programs, as envtest of controller-runtime starts them.
+// TestLinksAreThePrograms checks that the binary acts as etcd, kube-apiserver or kubectl when it is
+// started under that name, as controller-runtime's envtest does.
 func TestLinksAreThePrograms(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {

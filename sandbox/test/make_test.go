@@ -13,11 +13,13 @@ import (
 	"testing"
 )
 
-// wouldRun returns the commands that make would run for targets of the sandbox's Makefile.
+// wouldRun returns the commands that make would run for the given targets in the sandbox's
+// Makefile.
 func wouldRun(t *testing.T, targets ...string) string {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "-C", "..", "TESTFLAGS=-json"}, targets...)...)
-	// What a make that runs this test tells those that it starts is not for this one.
+	// Remove the variables that the make process running this test has exported, because they would
+	// change the behavior of this make.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -26,7 +28,7 @@ func wouldRun(t *testing.T, targets ...string) string {
 	return string(out)
 }
 
-// goList lists packages of the module in a folder of the sandbox.
+// goList runs go list in a folder of the sandbox and returns the listed packages.
 func goList(t *testing.T, folder string, args ...string) []string {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
@@ -41,11 +43,13 @@ func goList(t *testing.T, folder string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// goTest is a go test in what make would run: the folder of -C, its flags, and the packages.
+// goTest matches a "go test" command in make's output. Its groups are the folder of the -C flag,
+// the other flags, and the packages.
 var goTest = regexp.MustCompile(`go test(?: -C (\S+))? +(-\S+(?: +-\S+)*) +([^-|&;][^|&;]*)`)
 
-// Every package with tests, of each module here, is tested by make test, and by its two halves, and gets
-// the flags that its caller wants. All but the race detector and the rest of ./test is in make test-slice, too.
+// TestMakeTest checks that "make test", as well as its two halves together, runs the tests of every
+// package in each module and passes on TESTFLAGS. The target test-slice must also cover all
+// packages, but without the race detector and with only some of the tests in ./test.
 func TestMakeTest(t *testing.T) {
 	modules, err := filepath.Glob("../*/go.mod")
 	if err != nil {
@@ -87,7 +91,7 @@ func TestMakeTest(t *testing.T) {
 	}
 }
 
-// wantThere fails the test unless there are the tests of ./test that make test-slice names.
+// wantThere fails the test unless every test of ./test that "make test-slice" selects exists.
 func wantThere(t *testing.T, text string) {
 	t.Helper()
 	pattern := regexp.MustCompile(`-run='([^']*)' \./test`).FindStringSubmatch(text)

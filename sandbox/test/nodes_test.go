@@ -68,15 +68,15 @@ func TestNodeNotReadyAndBack(t *testing.T) {
 		}
 		return false
 	}
-	// The controller manager adds the taint.
+	// The controller manager taints the node because it is not ready.
 	waitFor(t, 15*time.Second, func() string {
 		if !taint() {
 			return "no taint not-ready"
 		}
 		return ""
 	})
-	// A pod on the node does not change. The pod names the node, because the scheduler
-	// would not choose it.
+	// The kubelet of a node that is not ready must not change a pod on the node. Bind the pod to
+	// the node explicitly, because the scheduler would not choose a tainted node.
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "stuck", Labels: map[string]string{"app": "stuck"}},
 		Spec: corev1.PodSpec{

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A sandbox with an owner exists as long as its owner process does. When the owner is
-// killed, nothing of the sandbox remains: no process and no file. For what is kept
-// when a sandbox is stopped, see TestStateIsKeptUnlessFresh.
+// TestNothingOutlivesTheOwner checks that no process and no file of a sandbox is left after its
+// owner process is killed. TestStateIsKeptUnlessFresh covers the files that remain after a normal
+// stop.
 func TestNothingOutlivesTheOwner(t *testing.T) {
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {
@@ -42,7 +42,8 @@ func TestNothingOutlivesTheOwner(t *testing.T) {
 	})
 }
 
-// Files that other programs put in the directory are kept.
+// TestFilesOfOthersOutliveTheOwner checks that files that other programs put into the sandbox's
+// directory are kept.
 func TestFilesOfOthersOutliveTheOwner(t *testing.T) {
 	owner := exec.Command("sleep", "infinity")
 	if err := owner.Start(); err != nil {

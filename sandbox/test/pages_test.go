@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/console"
 )
 
-// The README is followed with its example, in a folder that looks like this one.
+// TestREADME checks that the README's commands produce the output shown there, in a folder with the
+// built programs and the guestbook example.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	dir := checkout(t)
@@ -23,8 +24,8 @@ func TestREADME(t *testing.T) {
 	followPage(t, "../README.md", 8, dir)
 }
 
-// The quickstart is followed with a project as kubebuilder lays it out, whose own make build puts its
-// program into the project's bin.
+// TestQuickstart checks that the quickstart's commands produce the output shown there, in a project
+// with kubebuilder's layout whose "make build" writes the operator to the bin folder.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	dir := checkout(t)
@@ -32,8 +33,8 @@ func TestQuickstart(t *testing.T) {
 	followPage(t, "../docs/quickstart.md", 8, dir)
 }
 
-// followPage runs the commands of a page in a shell, of which there must be at least that many, and
-// compares their output.
+// followPage runs the commands of a page in a shell and compares their output with the page. It
+// fails the test if the page has fewer than the given number of commands, "least".
 func followPage(t *testing.T, name string, least int, dir string) {
 	t.Helper()
 	page, err := os.ReadFile(name)
@@ -47,7 +48,7 @@ func followPage(t *testing.T, name string, least int, dir string) {
 	sh := console.Start(t, dir)
 	for _, s := range steps {
 		if s.Command == "make build" || strings.HasPrefix(s.Command, "go build ") {
-			continue // Checkout and project have built it.
+			continue // The functions "checkout" and "project" have already built these programs.
 		}
 		check := func() error {
 			got, code := sh.Run(t, s.Command)
@@ -58,7 +59,7 @@ func followPage(t *testing.T, name string, least int, dir string) {
 		}
 		command := fmt.Sprintf("%s:%d: $ %s", name, s.Line, s.Command)
 		if strings.HasPrefix(s.Command, "kubectl get ") {
-			waitFor(t, 5*time.Second, func() string { // A reader is slower than this test.
+			waitFor(t, 5*time.Second, func() string { // Retry, because a reader would run the command later than the test does.
 				if err := check(); err != nil {
 					return fmt.Sprintf("%s: %v", command, err)
 				}
@@ -70,7 +71,7 @@ func followPage(t *testing.T, name string, least int, dir string) {
 	}
 }
 
-// checkout returns a folder that has the programs of this one after make build.
+// checkout returns a folder with a bin folder that contains the programs built by "make build".
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -78,11 +79,11 @@ func checkout(t *testing.T) string {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The sandbox is kubectl when it is started under that name.
+	// The sandbox binary acts as kubectl when it is started under this name.
 	if err := os.Symlink(binary, filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	// A sandbox listens on free ports of loopback only, and ends with this test.
+	// The page's sandbox must not use fixed ports, and must stop at the end of the test.
 	script := fmt.Sprintf(`#!/bin/sh
 export HOME=%s
 unset SANDBOX_DATA_DIR XDG_STATE_HOME
@@ -100,7 +101,7 @@ exec %s "$@"
 	return dir
 }
 
-// project puts the example of a project into a folder, with its program.
+// project copies the guestbook example into a folder and builds its operator.
 func project(t *testing.T, folder string) {
 	t.Helper()
 	if err := os.CopyFS(folder, os.DirFS("../examples/guestbook")); err != nil {

@@ -20,7 +20,7 @@ import (
 
 const prefix = "sandbox.tidekeeper.dev/"
 
-// deploy creates a Deployment that is deleted at the end of the test.
+// deploy creates a Deployment, which is deleted at the end of the test.
 func deploy(t *testing.T, client kubernetes.Interface, name string, replicas int32, annotations map[string]string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -52,7 +52,8 @@ func pods(t *testing.T, client kubernetes.Interface, app string) []corev1.Pod {
 	return list.Items
 }
 
-// waitPods waits until there are exactly count pods, all of which are as wanted.
+// waitPods waits until the app has exactly count pods and the function "wanted" returns true for
+// each of them.
 func waitPods(t *testing.T, client kubernetes.Interface, app string, count int, wanted func(*corev1.Pod) bool) []corev1.Pod {
 	t.Helper()
 	var list []corev1.Pod
@@ -124,10 +125,9 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestOrderOfAStart: a pod's status develops as with a kubelet: first it is
-// initialized, if it has no init containers, then it has its pod sandbox with the
-// address, then it is running, when the images have been pulled. Init containers run
-// one by one.
+// TestOrderOfAStart checks that a pod's status changes in the same order as with a real kubelet. A
+// pod without init containers becomes initialized first. The pod then gets its IP address with its
+// pod sandbox, and runs once its images are pulled. Init containers run one after another.
 func TestOrderOfAStart(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -188,7 +188,7 @@ func TestOrderOfAStart(t *testing.T) {
 	}
 }
 
-// summary formats the status of a pod.
+// summary formats a pod's status as a single line for comparisons.
 func summary(pod *corev1.Pod) string {
 	var containers []string
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -213,8 +213,8 @@ func summary(pod *corev1.Pod) string {
 	return strings.Join(words, " ")
 }
 
-// TestInitCrashLoop: an init container that fails is restarted, and the pod does not
-// get past it.
+// TestInitCrashLoop checks that a failing init container is restarted, and that the main containers
+// do not start.
 func TestInitCrashLoop(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -234,8 +234,8 @@ func TestInitCrashLoop(t *testing.T) {
 	})
 }
 
-// TestNodeWithoutAddress: pods with host networking become ready even on a node that
-// was created without an address.
+// TestNodeWithoutAddress checks that pods with host networking become ready even on a node that was
+// created without an address.
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	client := sharedSandbox(t).client(t)
@@ -274,8 +274,8 @@ func TestSetTimes(t *testing.T) {
 		{corev1.PodReadyToStartContainers, corev1.ContainersReady, 3 * time.Second},
 		{corev1.ContainersReady, corev1.PodReady, 4 * time.Second},
 	} {
-		// Timestamps in the API have a resolution of one second, and the machine may be
-		// busy.
+		// Allow one second less, because API timestamps have a resolution of one second. There is
+		// no maximum, because the machine may be busy.
 		if took := at(phase.to).Sub(at(phase.from)); took < phase.want-time.Second {
 			t.Errorf("from %s to %s it took %s, want %s or more", phase.from, phase.to, took, phase.want)
 		}
@@ -287,7 +287,7 @@ func TestNeverReady(t *testing.T) {
 	client := sharedSandbox(t).client(t)
 	deploy(t, client, "never", 1, map[string]string{prefix + "behavior": "never-ready"})
 	waitPods(t, client, "never", 1, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-	// A pod that was created later is ready; this one is not.
+	// Once a pod that was created later is ready, the first pod must still be unready.
 	deploy(t, client, "later", 1, nil)
 	waitPods(t, client, "later", 1, ready)
 	pod := pods(t, client, "never")[0]

@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestProxyCrash: a program is killed before its write is sent, or when it is done and not
-// answered, and is started again.
+// TestProxyCrash checks that the proxy can crash the program that it runs before a write is sent,
+// or after the write is done but before the response is delivered, and that the proxy restarts the
+// program.
 func TestProxyCrash(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -27,7 +28,8 @@ func TestProxyCrash(t *testing.T) {
 			if err := os.WriteFile(scenario, fmt.Appendf(nil, "rules: [{match: {verbs: [create], resources: [configmaps]}, count: {times: 1}, fault: {kind: Crash, at: %s}}]", at), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// Each process makes an object of another name, and ends well when it is answered.
+			// Each process creates an object with its PID in the name, and exits with code 0 once
+			// it has received the response.
 			kubectl := filepath.Join(dir, "kubectl")
 			if err := os.Symlink(binary, kubectl); err != nil {
 				t.Fatal(err)
@@ -57,7 +59,7 @@ func TestProxyCrash(t *testing.T) {
 	}
 }
 
-// TestProxyUnfired: when the proxy ends, it tells which rules never had an effect.
+// TestProxyUnfired checks that a terminating proxy reports the rules that never injected a fault.
 func TestProxyUnfired(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)

@@ -19,16 +19,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// faultProxy is a running 'sandbox proxy'.
+// faultProxy is a running 'sandbox proxy' process.
 type faultProxy struct {
 	kubeconfig string
 	proxy      *client.Proxy
 }
 
-// startProxy starts a proxy in front of a sandbox, until the end of the test.
+// startProxy starts a fault proxy in front of a sandbox, which runs until the end of the test.
 func startProxy(t *testing.T, s sandbox, scenario string) *faultProxy {
 	t.Helper()
-	// Without --kubeconfig, the proxy uses that of the administrator.
+	// Without --kubeconfig, the proxy uses the administrator's kubeconfig.
 	p := &faultProxy{kubeconfig: kubeconfigPlace(t)}
 	var err error
 	if p.proxy, err = s.up.StartProxy(t.Context(), client.ProxyOptions{Scenario: scenario, Kubeconfig: p.kubeconfig}); err != nil {
@@ -62,8 +62,8 @@ func clientFor(t testing.TB, config *rest.Config) kubernetes.Interface {
 	return clientset
 }
 
-// client returns a client that uses the proxy, with JSON, client-go's default, or with
-// protobuf, as Kubernetes' own programs do.
+// client returns a client that connects through the proxy. It uses JSON, client-go's default, or
+// protobuf, which Kubernetes' own components use.
 func (p *faultProxy) client(t testing.TB, protobuf bool) kubernetes.Interface {
 	t.Helper()
 	config := p.config(t)
@@ -73,7 +73,7 @@ func (p *faultProxy) client(t testing.TB, protobuf bool) kubernetes.Interface {
 	return clientFor(t, config)
 }
 
-// call sends a request to the proxy's own API, and fails the test if it is refused.
+// call sends a request to the proxy's control API, and fails the test if the request is rejected.
 func (p *faultProxy) call(t testing.TB, method, path, body string) string {
 	t.Helper()
 	code, text := p.ask(t, method, path, body)
@@ -92,7 +92,7 @@ func (p *faultProxy) ask(t testing.TB, method, path, body string) (int, string) 
 	return code, text
 }
 
-// add adds rules, given as the items of a scenario's list.
+// add adds rules, given as YAML list items of a scenario, to the proxy.
 func (p *faultProxy) add(t testing.TB, rules string) {
 	t.Helper()
 	p.call(t, http.MethodPost, "/rules", "rules:\n"+rules)
@@ -112,7 +112,8 @@ func (p *faultProxy) rule(t testing.TB, name string) client.Rule {
 	return r
 }
 
-// askAndLeave returns what a request ended with. Its client goes away when enough says so.
+// askAndLeave sends a request, cancels it once the function "enough" returns true, and returns the
+// request's error.
 func askAndLeave(t testing.TB, request func(context.Context) error, enough func() bool) error {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -134,7 +135,8 @@ func askAndLeave(t testing.TB, request func(context.Context) error, enough func(
 	return err
 }
 
-// awaitFrozen waits until a watch of the resource holds events back.
+// awaitFrozen waits until a watch of the resource is frozen with the given number of waiting
+// events.
 func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 	t.Helper()
 	waitFor(t, 20*time.Second, func() string {
@@ -151,7 +153,7 @@ func (p *faultProxy) awaitFrozen(t testing.TB, resource string, waiting int) {
 	})
 }
 
-// awaitLogged waits for an entry in the log.
+// awaitLogged waits until the proxy's log contains a wanted entry, and returns it.
 func (p *faultProxy) awaitLogged(t testing.TB, wanted func(client.LogEntry) bool) client.LogEntry {
 	t.Helper()
 	var found client.LogEntry

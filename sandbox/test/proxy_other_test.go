@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestProxyOtherOperator runs controllers that are not ours against the proxy: those
-// of kube-controller-manager that create the ReplicaSets and pods of Deployments.
-// With every kind of fault injected they roll out a Deployment twice, and the result
-// is the same as without faults.
+// TestProxyOtherOperator checks that third-party controllers work behind the proxy: the controllers
+// of kube-controller-manager that create the ReplicaSets and pods of Deployments. They roll out a
+// Deployment twice while every kind of fault is injected, and the result must be the same as
+// without faults.
 func TestProxyOtherOperator(t *testing.T) {
 	t.Parallel()
 	const replicas = 6

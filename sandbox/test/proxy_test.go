@@ -26,15 +26,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// version is the key in a ConfigMap's data for the number of its last write.
+// version is the ConfigMap data key that holds the number of the last write.
 const version = "version"
 
 func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{version: "1"}}
 }
 
-// inNamespace creates a namespace for a test, and returns its name and a client for
-// its ConfigMaps that bypasses the proxy.
+// inNamespace creates a namespace for a test. It returns the namespace's name and a client for its
+// ConfigMaps that bypasses the proxy.
 func inNamespace(t *testing.T, s sandbox) (string, typedv1.ConfigMapInterface) {
 	t.Helper()
 	client := s.client(t)
@@ -49,7 +49,7 @@ func inNamespace(t *testing.T, s sandbox) (string, typedv1.ConfigMapInterface) {
 	return namespace.Name, client.CoreV1().ConfigMaps(namespace.Name)
 }
 
-// create creates a ConfigMap of version 1.
+// create creates a ConfigMap with version 1.
 func create(t testing.TB, client typedv1.ConfigMapInterface, name string) {
 	t.Helper()
 	if _, err := client.Create(t.Context(), configMap(name), metav1.CreateOptions{}); err != nil {
@@ -81,7 +81,7 @@ func TestProxyPassesOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A name that is only in the request body is in the log, too.
+	// The log contains the object's name even if the name is only in the request body.
 	line := p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "create" && l.Resource == "configmaps" })
 	if line.Name != "plain" || line.Namespace != namespace || line.Status != http.StatusCreated || line.Upstream != http.StatusCreated ||
 		line.Bytes == 0 || line.Seconds <= 0 || !strings.Contains(line.UserAgent, "test") || time.Since(line.Time) > time.Hour {
@@ -90,8 +90,8 @@ func TestProxyPassesOn(t *testing.T) {
 	p.awaitLogged(t, func(l client.LogEntry) bool { return l.Verb == "delete" && l.Name == "plain" && l.Fault == "" })
 }
 
-// TestProxyRequests: each fault for requests, as a client that creates an object sees
-// it, and whether the object exists afterwards.
+// TestProxyRequests checks that a client that creates an object gets the expected error for each
+// kind of fault, and that the object exists afterwards only if the fault lets the write through.
 func TestProxyRequests(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -102,7 +102,8 @@ func TestProxyRequests(t *testing.T) {
 	tests := map[string]struct {
 		fault string
 		seen  func(error) bool
-		// created: the object exists afterwards. hangs: no answer comes until the client goes.
+		// created is set if the object must exist afterwards; hangs is set if the request gets no
+		// response before the client cancels it.
 		created, hangs bool
 	}{
 		"conflict":     {"{kind: Error, code: 409}", apierrors.IsAlreadyExists, false, false},
@@ -151,8 +152,8 @@ func TestProxyRequests(t *testing.T) {
 	}
 }
 
-// TestProxyHold: a held write waits until its rule is removed and is then executed,
-// unless its client has gone away by then.
+// TestProxyHold checks that a held write waits until its rule is removed, and is then executed
+// unless its client has already canceled the request.
 func TestProxyHold(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -188,7 +189,7 @@ func TestProxyHold(t *testing.T) {
 	}
 }
 
-// TestProxyRetryAfter: client-go obeys Retry-After, and its caller sees no error.
+// TestProxyRetryAfter checks that client-go obeys Retry-After headers and reports no error.
 func TestProxyRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -230,8 +231,8 @@ rules:
 	}
 }
 
-// TestProxyIdentity: clients with the kubeconfig that the proxy writes act as the user
-// of the proxy; all other clients keep their own identity.
+// TestProxyIdentity checks that clients with the kubeconfig that the proxy writes act as the
+// proxy's user, and that all other clients keep their own identity.
 func TestProxyIdentity(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -255,8 +256,8 @@ func TestProxyIdentity(t *testing.T) {
 	}
 }
 
-// TestProxyStale: reads under a rule of kind Stale return the state at the first of
-// them, even for a single object, in both encodings.
+// TestProxyStale checks that all reads under a Stale rule return the state as of the first of these
+// reads, even for a single object and in both encodings.
 func TestProxyStale(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -301,8 +302,7 @@ func TestProxyStale(t *testing.T) {
 	}
 }
 
-// TestProxyStaleMetadata: clients that request only the metadata of an object get it
-// from the old state.
+// TestProxyStaleMetadata checks that metadata-only reads under a Stale rule return old state.
 func TestProxyStaleMetadata(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -324,8 +324,8 @@ func TestProxyStaleMetadata(t *testing.T) {
 	}
 }
 
-// TestProxyControl: a request that the proxy's API refuses changes nothing, and the
-// error says what to do.
+// TestProxyControl checks that a request that the proxy's control API rejects changes nothing, and
+// that the error explains how to correct the request.
 func TestProxyControl(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// inform runs an informer for the ConfigMaps of a namespace until the test ends.
+// inform runs an informer for a namespace's ConfigMaps until the end of the test.
 func inform(t *testing.T, client kubernetes.Interface, namespace string) (cache.SharedIndexInformer, listersv1.ConfigMapNamespaceLister) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
@@ -43,8 +43,8 @@ func awaitSynced(t *testing.T, informer cache.SharedIndexInformer) {
 	})
 }
 
-// knows returns an object's version in the cache of an informer, or "" if the object is
-// not in it.
+// knows returns the version of a ConfigMap in an informer's cache, or "" if the cache does not
+// contain it.
 func knows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name string) string {
 	t.Helper()
 	got, err := lister.Get(name)
@@ -67,7 +67,8 @@ func awaitKnows(t *testing.T, lister listersv1.ConfigMapNamespaceLister, name, w
 	})
 }
 
-// TestProxyInformer: the effect of faults on a client's cache, in both encodings.
+// TestProxyInformer checks that watch faults have the expected effect on a client's cache, in both
+// encodings.
 func TestProxyInformer(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -79,7 +80,7 @@ func TestProxyInformer(t *testing.T) {
 		awaitSynced(t, informer)
 		match := fmt.Sprintf("match: {resources: [configmaps], namespaces: [%s]}", namespace)
 
-		// While its watch is frozen, the client keeps reading the old state.
+		// While its watch is frozen, the client still sees the old state.
 		p.call(t, http.MethodPost, "/freeze", match)
 		update(t, direct, "a", "2")
 		create(t, direct, "b")
@@ -91,8 +92,8 @@ func TestProxyInformer(t *testing.T) {
 		awaitKnows(t, lister, "a", "2")
 		awaitKnows(t, lister, "b", "1")
 
-		// A dropped event: when the informer has the next change of another object, it
-		// still does not have the dropped one.
+		// After the proxy has dropped an event, the informer receives a later change of another
+		// object, but not the dropped change.
 		p.add(t, fmt.Sprintf("- {name: drop, %s, events: {types: [MODIFIED], names: [a]}, fault: {kind: DropEvent}}", match))
 		update(t, direct, "a", "3")
 		update(t, direct, "b", "2")
@@ -105,14 +106,14 @@ func TestProxyInformer(t *testing.T) {
 		})
 		p.call(t, http.MethodDelete, "/rules", "")
 
-		// After its watch is cut, the client lists again and sees the change.
+		// After its watch is cut, the client lists the objects again and sees the dropped change.
 		p.call(t, http.MethodPost, "/cut", match)
 		awaitKnows(t, lister, "a", "3")
 		p.awaitLogged(t, func(l client.LogEntry) bool {
 			return l.Fault == "CutWatch" && l.Event == "" && l.Namespace == namespace
 		})
 
-		// The same happens after an error that its resourceVersion is too old.
+		// An "expired resourceVersion" error on the watch also makes the client list again.
 		p.add(t, fmt.Sprintf("- {name: drop, %s, events: {names: [a]}, fault: {kind: DropEvent}}\n"+
 			"- {name: expire, %s, events: {names: [b]}, count: {times: 1}, fault: {kind: ExpireWatch}}", match, match))
 		update(t, direct, "a", "4")
@@ -124,7 +125,7 @@ func TestProxyInformer(t *testing.T) {
 	}
 }
 
-// TestProxyInitialList: rules affect a streaming list only if they ask for it, and the
+// TestProxyInitialList checks that rules affect a streaming list only if they say so, and that the
 // list never completes if its final bookmark is dropped.
 func TestProxyInitialList(t *testing.T) {
 	t.Parallel()
@@ -159,8 +160,8 @@ rules:
 	}
 }
 
-// TestProxyStaleInformer: a stale list followed by a frozen watch shows the old state
-// even to a client that has just started and requests streaming lists.
+// TestProxyStaleInformer checks that a stale list followed by a frozen watch shows a client the old
+// state, even if the client has just started and requests streaming lists.
 func TestProxyStaleInformer(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -186,7 +187,8 @@ rules:
 	awaitKnows(t, lister, "a", "2")
 }
 
-// TestProxyWatch: what a client without an informer sees on its watch.
+// TestProxyWatch checks that a client that watches without an informer receives the expected events
+// under each kind of fault.
 func TestProxyWatch(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -207,7 +209,8 @@ func TestProxyWatch(t *testing.T) {
 		for _, protobuf := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", protobuf), func(t *testing.T) {
 				namespace, direct := inNamespace(t, s)
-				// Kubernetes creates a ConfigMap in each namespace.
+				// Match only this namespace, because the controller manager creates the ConfigMap
+				// kube-root-ca.crt in every namespace.
 				match := fmt.Sprintf("match: {verbs: [watch], namespaces: [%s]}", namespace)
 				switch {
 				case strings.HasPrefix(tc.fault, "Error"):
@@ -244,8 +247,8 @@ func TestProxyWatch(t *testing.T) {
 	}
 }
 
-// TestProxyWatchWhoseClientGoes: a watch whose client has gone away is no longer listed
-// as open, even if it was frozen, and it is in the log.
+// TestProxyWatchWhoseClientGoes checks that the proxy no longer lists a watch as open after its
+// client has disconnected, even if the watch was frozen, and that the log contains the watch.
 func TestProxyWatchWhoseClientGoes(t *testing.T) {
 	t.Parallel()
 	s := sharedSandbox(t)
@@ -276,7 +279,8 @@ func TestProxyWatchWhoseClientGoes(t *testing.T) {
 	}
 }
 
-// collect returns the events of a watch up to the third object, or until it closes.
+// collect returns the events of a watch up to the first event of the ConfigMap named "third", or
+// until the watch is closed.
 func collect(watching watch.Interface) string {
 	var seen []string
 	for {

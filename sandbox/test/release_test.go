@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// releases returns the releases of Kubernetes that are built beside the binary, such as
-// 1.34.
+// releases returns the Kubernetes releases, such as 1.34, whose programs are in the same folder as
+// the sandbox binary.
 func releases(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(filepath.Dir(binary), "kubernetes-1.*"))
@@ -26,7 +26,8 @@ func releases(t *testing.T) []string {
 	return found
 }
 
-// Whatever release is built runs, and says which it is.
+// TestKubernetesRelease checks that a sandbox can run each additional Kubernetes release that was
+// built, and that "up" and the API server report the release's version.
 func TestKubernetesRelease(t *testing.T) {
 	built := releases(t)
 	if len(built) == 0 {
@@ -47,7 +48,7 @@ func TestKubernetesRelease(t *testing.T) {
 			}
 			s.must(t, "kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2")
 			s.must(t, "kubectl", "rollout", "status", "deployment", "web", "--timeout=2m")
-			// A component that was killed comes back as the same release.
+			// A killed component must restart from the same Kubernetes release.
 			s.must(t, "component", "kill", "kube-apiserver")
 			s.must(t, "component", "start", "kube-apiserver")
 			s.must(t, "kubectl", "wait", "--for=create", "namespace/default", "--timeout=2m")
@@ -66,7 +67,8 @@ func TestKubernetesRelease(t *testing.T) {
 	}
 }
 
-// The release that is compiled in needs no program of its own, and can emulate older ones.
+// TestKubernetesReleaseCompiledIn checks that the compiled-in Kubernetes release needs no separate
+// program, and can emulate older releases.
 func TestKubernetesReleaseCompiledIn(t *testing.T) {
 	version := command(t, "--version").stdout
 	release := regexp.MustCompile(`Kubernetes v([0-9]+\.[0-9]+)\.`).FindStringSubmatch(version)

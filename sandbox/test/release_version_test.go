@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// A release of the kit has a tag that is a version, and the same for the client; anything else stops
-// its workflow before it does anything.
+// TestReleaseVersion checks that hack/release-version accepts a tag only if it is a valid version
+// and the client module has a tag with the same version. For any other tag, the release workflow
+// stops before it changes anything.
 func TestReleaseVersion(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../hack/release-version")

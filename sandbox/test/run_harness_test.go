@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// operatorBinary builds the operator of the tests once.
+// operatorBinary builds the test operator once, and returns its path.
 var operatorBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(testDir, "operator")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./operator")
@@ -36,7 +36,8 @@ var operatorBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// operator returns the path of the operator, for tests that run it.
+// operator returns the path of the test operator. It skips the test on a machine on which `sandbox
+// run` cannot work.
 func operator(t *testing.T) string {
 	t.Helper()
 	needsRun(t)
@@ -47,8 +48,8 @@ func operator(t *testing.T) string {
 	return path
 }
 
-// needsRun skips the test on a machine that permits no namespaces, where 'sandbox run' can only
-// say so.
+// needsRun skips the test on a machine that does not permit Linux namespaces, where `sandbox run`
+// can only report an error.
 func needsRun(t *testing.T) {
 	t.Helper()
 	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS
@@ -60,7 +61,8 @@ func needsRun(t *testing.T) {
 	}
 }
 
-// needsNamespaces skips the test if the machine does not permit these namespaces.
+// needsNamespaces skips the test if the machine does not permit the Linux namespaces that the given
+// process attributes request.
 func needsNamespaces(t *testing.T, attributes *syscall.SysProcAttr) {
 	t.Helper()
 	if err := startIn(attributes); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
@@ -74,19 +76,19 @@ func startIn(attributes *syscall.SysProcAttr) error {
 	return cmd.Run()
 }
 
-// ran is a program that `sandbox run` runs.
+// ran is a running `sandbox run` process.
 type ran struct {
 	*client.Process
 	t *testing.T
 }
 
-// startRun starts `sandbox run` with these arguments, until the end of the test.
+// startRun starts `sandbox run` with the given arguments, and stops it at the end of the test.
 func startRun(t *testing.T, s sandbox, args ...string) ran {
 	t.Helper()
 	return startRunWith(t, s, nil, args...)
 }
 
-// startRunWith does so in an environment with further variables.
+// startRunWith is like startRun, but adds environment variables.
 func startRunWith(t *testing.T, s sandbox, environment []string, args ...string) ran {
 	t.Helper()
 	cmd := exec.Command(binary, s.withDir(append([]string{"run"}, args...))...)
@@ -96,7 +98,8 @@ func startRunWith(t *testing.T, s sandbox, environment []string, args ...string)
 
 func begin(t *testing.T, cmd *exec.Cmd) ran {
 	t.Helper()
-	// A program that is not killed with it would hold its output open.
+	// Limit the wait: a program that outlives `sandbox run` would hold its output open and block
+	// Wait.
 	cmd.WaitDelay = 10 * time.Second
 	p, err := client.Start(cmd)
 	if err != nil {
@@ -112,7 +115,8 @@ func begin(t *testing.T, cmd *exec.Cmd) ran {
 	return r
 }
 
-// says waits until the program has printed a line with the key and returns the value.
+// says waits until the program has printed a line that begins with the given key, and returns the
+// rest of the line.
 func (r ran) says(key string) string {
 	r.t.Helper()
 	var value string
@@ -131,7 +135,7 @@ func (r ran) says(key string) string {
 	return value
 }
 
-// wants fails the test unless the program printed these lines.
+// wants fails the test unless the program prints each given key with its value.
 func (r ran) wants(lines map[string]string) {
 	r.t.Helper()
 	for key, want := range lines {
@@ -141,7 +145,7 @@ func (r ran) wants(lines map[string]string) {
 	}
 }
 
-// wait waits until `sandbox run` has ended and returns its exit code.
+// wait waits until `sandbox run` has exited and returns its exit code.
 func (r ran) wait() int {
 	r.t.Helper()
 	select {
@@ -154,8 +158,9 @@ func (r ran) wait() int {
 	return code
 }
 
-// wantNothingLeft waits until there is nothing in a namespace that `sandbox run` makes: no
-// Pod that no controller has, and no ServiceAccount but those that others have made.
+// wantNothingLeft waits until everything that `sandbox run` created in a namespace is deleted: no
+// Pod without a controller may remain, and no ServiceAccount other than "default" and the given
+// accounts.
 func wantNothingLeft(t *testing.T, c kubernetes.Interface, namespace string, accounts ...string) {
 	t.Helper()
 	waitFor(t, 20*time.Second, func() string {
@@ -181,8 +186,7 @@ func wantNothingLeft(t *testing.T, c kubernetes.Interface, namespace string, acc
 	})
 }
 
-// controlled counts the pods of a namespace that have a controller and are not being
-// deleted.
+// controlled counts the pods in a namespace that have a controller and are not being deleted.
 func controlled(t *testing.T, s sandbox, namespace string) int {
 	t.Helper()
 	pods, err := s.client(t).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -198,8 +202,9 @@ func controlled(t *testing.T, s sandbox, namespace string) int {
 	return count
 }
 
-// hostFiles lists the files of the machine where a program sees others, and what is mounted
-// there. Elsewhere, other programs of the machine may mount and write meanwhile.
+// hostFiles lists the host's files and mounts at the paths where `sandbox run` shows other files to
+// its program. It omits all other paths, because unrelated programs may change files there during
+// the test.
 func hostFiles(t *testing.T) string {
 	t.Helper()
 	var all []string
@@ -225,14 +230,14 @@ func hostFiles(t *testing.T) string {
 	return strings.Join(all, "\n")
 }
 
-// forbidden is what the API server says to a ServiceAccount.
+// forbidden returns the error message with which the API server denies a ServiceAccount's request.
 func forbidden(account, verb, resource, group, namespace string) string {
 	return fmt.Sprintf(`%s is forbidden: User "system:serviceaccount:%s:%s" cannot %s resource %q in API group %q in the namespace %q`,
 		resource, namespace, account, verb, resource, group, namespace)
 }
 
-// newNamespace creates a namespace for a test, with an account that may list ConfigMaps
-// and create Leases there.
+// newNamespace creates a namespace for a test. Its ServiceAccount "operator" may list and create
+// ConfigMaps and Leases in the namespace.
 func newNamespace(t *testing.T, s sandbox) string {
 	t.Helper()
 	name := "run-" + fmt.Sprint(time.Now().UnixNano())
@@ -248,7 +253,7 @@ func newNamespace(t *testing.T, s sandbox) string {
 	return name
 }
 
-// apply applies a manifest to a namespace.
+// apply applies a manifest in a namespace and returns kubectl's output.
 func apply(t *testing.T, s sandbox, namespace, manifest string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifest.yaml")
@@ -259,7 +264,7 @@ func apply(t *testing.T, s sandbox, namespace, manifest string) string {
 	return file
 }
 
-// freePort returns a port that no process listens on, and that no other gets until the test ends.
+// freePort returns a free port, which stays reserved until the end of the test.
 func freePort(t *testing.T) int {
 	t.Helper()
 	address, release, err := client.FreeAddress()

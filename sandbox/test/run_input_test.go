@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// What is wrong is said in one line, and nothing is left of what was begun.
+// TestRunWrongInput checks that each input error is reported in a single line, and that a failed
+// `sandbox run` leaves nothing behind.
 func TestRunWrongInput(t *testing.T) {
 	needsRun(t)
 	s := sharedSandbox(t)
@@ -61,7 +62,8 @@ func TestRunWrongInput(t *testing.T) {
 	})
 	t.Run("no namespaces", func(t *testing.T) {
 		cmd := exec.Command("sh", append([]string{"-c", `echo 0 > /proc/sys/user/max_mnt_namespaces && exec "$@"`, "sh", binary}, s.withDir([]string{"run", "--", "true"})...)...)
-		// The limit is that of a user namespace, in which it can be changed.
+		// Each user namespace has its own limit on mount namespaces, so the test can change the
+		// limit in a new user namespace.
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

@@ -11,10 +11,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// What a program has started ends with it, as in a container.
+// TestRunLeavesNoProcess checks that all processes that a program has started are killed when the
+// program exits, as in a container.
 func TestRunLeavesNoProcess(t *testing.T) {
 	s := sharedSandbox(t)
-	const seconds = "86399.25" // By which they are found.
+	const seconds = "86399.25" // This unusual duration identifies the test's processes.
 	r := startRun(t, s, "--", "sh", "-c", "sleep "+seconds+" & setsid sleep "+seconds+" & sh -c 'setsid sleep "+seconds+" & sleep 0.1'; exit 5")
 	if code := r.wait(); code != 5 {
 		t.Errorf("exit code %d, want 5:\n%s", code, r.Output())

@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// A program that knows nothing of sandboxes finds itself in a pod, with the rights of
-// its account and no others.
+// TestRunAsServiceAccount checks that a program that does not know about sandboxes sees the
+// environment of a pod, and has the permissions of its ServiceAccount and no others.
 func TestRunAsServiceAccount(t *testing.T) {
 	s := sharedSandbox(t)
 	c := s.client(t)
 	namespace := newNamespace(t, s)
-	// What the user has set up for other clusters does not lead it there.
+	// The user's own kubeconfig must not affect the program.
 	home := t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,8 @@ func TestRunAsServiceAccount(t *testing.T) {
 	}
 }
 
-// Without an account, the program has a new one that may do nothing.
+// TestRunWithoutRights checks that a program for which no ServiceAccount is given runs under a new
+// ServiceAccount without permissions.
 func TestRunWithoutRights(t *testing.T) {
 	s := sharedSandbox(t)
 	r := startRun(t, s, "--", operator(t), "--once")
@@ -99,7 +100,8 @@ func TestRunWithoutRights(t *testing.T) {
 	wantNothingLeft(t, s.client(t), "default")
 }
 
-// A program may ask the kubelets what its account may know, and nothing else.
+// TestRunAsksKubelets checks that a program can read kubelet metrics only if RBAC allows it, and
+// can send no other requests to kubelets.
 func TestRunAsksKubelets(t *testing.T) {
 	s := sharedSandbox(t)
 	c := s.client(t)
@@ -142,8 +144,9 @@ func TestRunAsksKubelets(t *testing.T) {
 	asks("200 OK: # HELP ", "--kubelets")
 }
 
-// A program that is run as a Deployment has what its containers have, and the Deployment
-// keeps as many pods as it wants.
+// TestRunFromDeployment checks that a program that runs in place of a Deployment's pod has the
+// environment of the Deployment's container, and that the Deployment's number of pods does not
+// change.
 func TestRunFromDeployment(t *testing.T) {
 	s := sharedSandbox(t)
 	c := s.client(t)
@@ -173,7 +176,7 @@ func TestRunFromDeployment(t *testing.T) {
 			"configmaps":         "<nil>",
 			"secrets":            forbidden("operator", "list", "secrets", "", namespace),
 		})
-		// It finds its Deployment by way of the ReplicaSet.
+		// Programs find their Deployment through the Pod's owner, a ReplicaSet.
 		if len(pod.OwnerReferences) != 1 || pod.OwnerReferences[0].Kind != "ReplicaSet" {
 			t.Fatalf("the owners of its Pod are %v, want the ReplicaSet", pod.OwnerReferences)
 		}
@@ -181,7 +184,7 @@ func TestRunFromDeployment(t *testing.T) {
 		if err != nil || set.UID != pod.OwnerReferences[0].UID {
 			t.Errorf("the ReplicaSet that owns its Pod: %v", err)
 		}
-		// The controllers look at all pods again.
+		// Scaling the Deployment makes its controllers count the pods again.
 		s.must(t, "kubectl", "-n", namespace, "scale", "deployment/operator", "--replicas=3")
 		s.must(t, "kubectl", "-n", namespace, "rollout", "status", "deployment/operator", "--timeout=2m")
 		if got := controlled(t, s, namespace); got != 3 {
@@ -262,8 +265,8 @@ metadata: {name: words}
 stringData: {pass: swordfish}
 `
 
-// Each signal reaches the program once, also one to the whole group of processes, as a
-// shell sends it.
+// TestRunPassesSignalsOn checks that the program receives each signal exactly once, even a signal
+// that a shell sends to the entire process group.
 func TestRunPassesSignalsOn(t *testing.T) {
 	s := sharedSandbox(t)
 	cmd := exec.Command(binary, s.withDir([]string{"run", "--", operator(t), "--report-signals", "--exit-code=9"})...)
@@ -297,8 +300,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// When `sandbox run` is killed, or its process that cleans up, the program is killed as
-// well and nothing is left.
+// TestKilledRunLeavesNothing checks that the program is killed and nothing is left behind if
+// `sandbox run` is killed, or if its child process for the cleanup is killed.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	s := sharedSandbox(t)
 	before := hostFiles(t)
@@ -333,7 +336,8 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// A program whose Pod is deleted ends as a container would.
+// TestRunEndsWithItsPod checks that the program is terminated like a container when its Pod is
+// deleted.
 func TestRunEndsWithItsPod(t *testing.T) {
 	s := sharedSandbox(t)
 	r := startRun(t, s, "--", operator(t), "--exit-code=4")
@@ -345,8 +349,8 @@ func TestRunEndsWithItsPod(t *testing.T) {
 	wantNothingLeft(t, s.client(t), "default")
 }
 
-// asUser lets a command run as a user without any rights of root, who owns what the user
-// of the tests owns.
+// asUser makes a command run in a user namespace, where the user who runs the tests is the
+// unprivileged user 1000.
 func asUser(cmd *exec.Cmd) {
 	const id = 1000
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -356,8 +360,8 @@ func asUser(cmd *exec.Cmd) {
 	}
 }
 
-// Without root, a user namespace does the same. The program is still who the user is,
-// and has no more rights.
+// TestRunWithoutRoot checks that `sandbox run` works without root by means of a user namespace, and
+// that the program keeps the user's ID and gets no additional capabilities.
 func TestRunWithoutRoot(t *testing.T) {
 	s := sharedSandbox(t)
 	cmd := exec.Command(binary, s.withDir([]string{"run", "--", "sh", "-c", `echo "user: $(id -u)"; echo "capabilities: $(awk '/CapEff/ {print $2}' /proc/self/status)"; exec "$0" --once`, operator(t)})...)
@@ -371,7 +375,8 @@ func TestRunWithoutRoot(t *testing.T) {
 	wantNothingLeft(t, s.client(t), "default")
 }
 
-// The package for Go starts such programs, too, and they end with the test.
+// TestRunFromGo checks that the client package can start `sandbox run`, and that the program is
+// stopped at the end of the test.
 func TestRunFromGo(t *testing.T) {
 	s := sharedSandbox(t)
 	p, err := client.Start(s.up.Command(t.Context(), "run", "--", operator(t)))

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Deployment, its Service, and a webhook of the Service that is asked about the
-// ConfigMaps of the namespace.
+// webhookManifest returns a Deployment, its Service, and a webhook behind the Service that
+// validates the ConfigMaps in a namespace.
 func webhookManifest(port int, namespace string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -73,7 +73,8 @@ webhooks:
 `, namespace, name)
 }
 
-// setUpWebhooks applies the manifest, until the end of the test.
+// setUpWebhooks applies webhookManifest, and deletes its webhook configurations at the end of the
+// test.
 func setUpWebhooks(t *testing.T, s sandbox, namespace string, port int) {
 	t.Helper()
 	apply(t, s, namespace, webhookManifest(port, namespace))
@@ -87,7 +88,7 @@ func webhooksIn(t *testing.T, s sandbox, configuration string) string {
 	return s.must(t, "kubectl", "get", "validatingwebhookconfiguration", configuration, "-o=jsonpath={.webhooks}{.metadata.annotations.sandbox\\.tidekeeper\\.dev/redirected-webhooks}")
 }
 
-// wantRefused waits until the operator refuses a ConfigMap that a webhook is asked about.
+// wantRefused waits until the operator's webhook with the given name denies a ConfigMap.
 func wantRefused(t *testing.T, s sandbox, namespace, asks string) {
 	t.Helper()
 	waitFor(t, 20*time.Second, func() string {
@@ -101,8 +102,9 @@ func wantRefused(t *testing.T, s sandbox, namespace, asks string) {
 	})
 }
 
-// Webhooks of a Service that selects the Pod reach the program, those that are created
-// while it runs as well. Afterwards they are as they were.
+// TestRunServesWebhooks checks that the API server calls the program for the webhooks of a Service
+// that selects its Pod, including webhooks that are created while the program runs. The webhooks
+// must be restored afterwards.
 func TestRunServesWebhooks(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -133,7 +135,8 @@ func TestRunServesWebhooks(t *testing.T) {
 	}
 }
 
-// A run that is killed restores them, too. One that could not is made up for by the next.
+// TestKilledRunRestoresWebhooks checks that the webhooks are restored after `sandbox run` is
+// killed. If its cleanup process is killed as well, the next `sandbox run` restores them.
 func TestKilledRunRestoresWebhooks(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -158,7 +161,7 @@ func TestKilledRunRestoresWebhooks(t *testing.T) {
 	wantNothingLeft(t, s.client(t), namespace, "operator")
 
 	r := run()
-	// This is the process that would clean up.
+	// The only child of `sandbox run` is its cleanup process.
 	if err := syscall.Kill(childOf(t, r.Pid()), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +176,7 @@ func TestKilledRunRestoresWebhooks(t *testing.T) {
 // childOf returns the only child of a process.
 func childOf(t *testing.T, pid int) int {
 	t.Helper()
-	// Each thread has its own children.
+	// The kernel lists the children of each thread separately.
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -190,8 +193,8 @@ func childOf(t *testing.T, pid int) int {
 	return 0
 }
 
-// A CustomResourceDefinition whose versions a webhook converts is served by the program,
-// which is given the Service by name.
+// TestRunConverts checks that the program serves a CustomResourceDefinition's conversion webhook
+// when --webhooks names the Service.
 func TestRunConverts(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -245,7 +248,8 @@ spec:
 	}
 }
 
-// A Service without webhooks, such as one for metrics, changes nothing for the program.
+// TestRunWithoutWebhooks checks that a Service without webhooks, such as a metrics Service, has no
+// effect on the program.
 func TestRunWithoutWebhooks(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -261,8 +265,8 @@ func TestRunWithoutWebhooks(t *testing.T) {
 	}
 }
 
-// Where a directory is made for the program, the others beside it are those of the
-// machine.
+// TestRunKeepsFilesBeside checks that the program still sees the host's files next to a directory
+// that `sandbox run` creates for it.
 func TestRunKeepsFilesBeside(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)

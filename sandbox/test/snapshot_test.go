@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// boats is a kind of the test's own, and one of them.
+// boats is the manifest of the CustomResourceDefinition for the kind Boat.
 const boats = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boats.example.com}
@@ -30,7 +30,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// uids returns the UID of each object that the test is about.
+// uids returns the UIDs of the objects that TestSnapshot compares.
 func uids(t *testing.T, client kubernetes.Interface, s sandbox) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -50,7 +50,8 @@ func uids(t *testing.T, client kubernetes.Interface, s sandbox) map[string]strin
 	return all
 }
 
-// A snapshot of a sandbox that starts is of one that has come up: what every cluster has is in it.
+// TestSnapshotWaits checks that a snapshot of a starting sandbox waits until the start is complete,
+// so that the snapshot contains the standard objects of a cluster.
 func TestSnapshotWaits(t *testing.T) {
 	t.Parallel()
 	s := sandbox{dir: t.TempDir()}
@@ -66,8 +67,8 @@ func TestSnapshotWaits(t *testing.T) {
 	}
 }
 
-// After a restore all is as it was, in the same sandbox and in a new one: the same objects with
-// the same status, and controllers that go on from there.
+// TestSnapshot checks that a restore brings back the same objects with the same status, in the same
+// sandbox and in a new sandbox, and that the controllers continue from this state.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--nodes=3", "--keep-history")
@@ -99,14 +100,14 @@ func TestSnapshot(t *testing.T) {
 		t.Fatalf("snapshot said %q", out)
 	}
 
-	// Objects change, come, and go, with all that belongs to them.
+	// Change, create and delete objects and their dependents.
 	s.must(t, "kubectl", "delete", "deployment", "crew", "-n", "dock", "--cascade=foreground", "--wait")
 	s.must(t, "kubectl", "delete", "crd", "boats.example.com")
 	s.must(t, "kubectl", "patch", "configmap", "chart", "-n", "dock", "-p", `{"data":{"depth":"4"}}`)
 	s.must(t, "kubectl", "create", "configmap", "later", "-n", "dock")
 	s.must(t, "kubectl", "create", "namespace", "later")
 
-	// That revision can still be read.
+	// kubectl --at can still read the revision of the snapshot.
 	at := func(args ...string) string {
 		t.Helper()
 		return s.must(t, append([]string{"kubectl", "--at", said[1]}, args...)...)
@@ -152,7 +153,7 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	isBack(s, cs)
-	// No controller takes the objects for others, or for orphans.
+	// The controllers must not mistake the restored objects for new objects or for orphans.
 	s.must(t, "status", "--until-quiet=3s")
 	isBack(s, cs)
 	s.must(t, "kubectl", "scale", "deployment/crew", "-n", "dock", "--replicas=8")
@@ -165,8 +166,8 @@ func TestSnapshot(t *testing.T) {
 	other.must(t, "kubectl", "rollout", "status", "deployment/crew", "-n", "dock", "--timeout=2m")
 }
 
-// What cannot be restored is refused before anything is changed, and a component that does not
-// run is not started on the quiet.
+// TestSnapshotInput checks that "restore" rejects invalid input before it changes anything, and
+// does not silently start a component that was not running.
 func TestSnapshotInput(t *testing.T) {
 	s := sharedSandbox(t)
 	text := filepath.Join(t.TempDir(), "text")
@@ -201,11 +202,12 @@ func TestSnapshotInput(t *testing.T) {
 	}
 }
 
-// Quiet waits for what is written, and names what does not end.
+// TestQuiet checks that `status --until-quiet` waits until clients stop writing, and names the last
+// write if they do not stop.
 func TestQuiet(t *testing.T) {
 	s := sharedSandbox(t)
 	cs := s.client(t)
-	// The namespaces of tests before it may still be going.
+	// Wait until the namespaces of earlier tests are deleted.
 	s.must(t, "status", "--until-quiet=3s", "--timeout=5m")
 	if _, err := cs.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "restless"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -222,13 +224,14 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 	}()
-	// So long that a machine that stops for some seconds is not quiet.
+	// The quiet time is long, so that a machine that stalls for some seconds does not look like a
+	// quiet cluster.
 	r := s.run(t, "status", "--until-quiet=15s", "--timeout=16s")
 	close(done)
 	<-ended
 	wantError(t, r, "it is not quiet, after 16s: the last write was a change of configmaps/default/restless")
 	s.must(t, "status", "--until-quiet=1s")
-	// The API server writes to say that it is alive, every ten seconds.
+	// The API server renews its identity Lease every ten seconds. This must not count as a write.
 	s.must(t, "status", "--until-quiet=12s", "--timeout=2m")
 	if err := cs.CoreV1().ConfigMaps("default").Delete(t.Context(), "restless", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/soundness"
 )
 
-// Of the mistakes that explore and fuzz must find, one of each sort is found, and nothing in an
-// operator that does the same without it. make bench-soundness plays all of them.
+// TestSoundness checks that explore and fuzz find one mistake of each sort, and report nothing for
+// a twin operator that behaves the same without the mistake. "make bench-soundness" covers all
+// pairs of such operators.
 func TestSoundness(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// claimManifest is a claim that names no class, with an annotation unless that is empty.
+// claimManifest returns a PersistentVolumeClaim without a storage class, with the given annotation
+// if it is not empty.
 func claimManifest(name, annotation string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -22,7 +23,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 
 const volumeAnnotation = "sandbox.tidekeeper.dev/volume"
 
-// A claim gets a volume, which grows with it and goes after it.
+// TestClaimsBindGrowAndGo checks that a PersistentVolumeClaim is bound to a volume, and that the
+// volume grows with the claim and is deleted after it.
 func TestClaimsBindGrowAndGo(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -45,7 +47,8 @@ func TestClaimsBindGrowAndGo(t *testing.T) {
 	kubectl("wait", "pv/"+volume, "--for=delete", "--timeout=2m")
 }
 
-// Annotations let what is requested hang or fail, until they are removed.
+// TestClaimsHangAndFail checks that annotations on PersistentVolumeClaims make their requests hang
+// or fail until the annotations are removed.
 func TestClaimsHangAndFail(t *testing.T) {
 	s := sharedSandbox(t)
 	namespace := newNamespace(t, s)
@@ -69,7 +72,7 @@ func TestClaimsHangAndFail(t *testing.T) {
 		"---"+claimManifest("hanging", volumeAnnotation+": hang"))
 	event("refused", "ProvisioningFailed", "annotation "+volumeAnnotation+": refuse")
 	event("odd", "ProvisioningFailed", `"often" is neither hang nor refuse`)
-	// The controller manager has asked for it, as for the others.
+	// The controller manager records, as for other claims, that it waits for the provisioner.
 	event("hanging", "ExternalProvisioning", "sandbox.tidekeeper.dev/simulated")
 	if got := kubectl("get", "pvc", "-o=jsonpath={.items[*].status.phase}"); strings.Count(got, "Pending") != 3 {
 		t.Errorf("the claims are %s, want all pending", got)
@@ -77,7 +80,8 @@ func TestClaimsHangAndFail(t *testing.T) {
 	kubectl("annotate", "pvc", "--all", volumeAnnotation+"-")
 	kubectl("wait", "pvc", "--all", "--for=jsonpath={.status.phase}=Bound", "--timeout=2m")
 
-	// A class of one's own, whose claims do not grow and whose volumes stay.
+	// This storage class does not allow expansion, and its volumes are retained after their claims
+	// are deleted.
 	class := namespace
 	apply(t, s, namespace, fmt.Sprintf(`
 apiVersion: storage.k8s.io/v1

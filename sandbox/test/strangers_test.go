@@ -22,8 +22,8 @@ import (
 
 const stranger = "error: another client, curl, has written configmaps default/stranger"
 
-// What a client writes that no undisturbed run knows is not held against the operator: that run is not
-// judged.
+// TestExploreStranger checks that explore neither judges a run nor reports a finding if an unknown
+// client writes an object that is in no fault-free run.
 func TestExploreStranger(t *testing.T) {
 	t.Parallel()
 	count := filepath.Join(t.TempDir(), "count")
@@ -39,7 +39,8 @@ steps:
 	}
 }
 
-// Nor is it in fuzz.
+// TestFuzzStranger checks that fuzz reports no finding if an unknown client writes an object during
+// a run.
 func TestFuzzStranger(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,7 +71,8 @@ func TestFuzzStranger(t *testing.T) {
 	}
 }
 
-// writeAsStranger makes an object in a sandbox, or changes it, if that is there still.
+// writeAsStranger creates an object in a sandbox as an unknown client, or changes the object if it
+// already exists.
 func writeAsStranger(t *testing.T, kubeconfig string, n int) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -56,8 +56,8 @@ metadata:
 spec: {containers: [{name: main, image: a}]}
 `
 
-// Logs, exec, attach and port-forward answer as the annotations of the pod say, through
-// kubectl and so through the API server.
+// TestStreaming checks that logs, exec, attach and port-forward respond as a pod's annotations
+// specify, through kubectl and the API server.
 func TestStreaming(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--nodes=1", owned)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=2"))
 }
 
-// restartOf returns a suspended ScheduledRestart of the Rollout with its name.
+// restartOf returns a suspended ScheduledRestart for the Rollout with the same name.
 func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 	r := framework.ScheduledRestart(name)
 	r.Spec = tidekeeperv1.ScheduledRestartSpec{
@@ -35,14 +35,15 @@ func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 	return r
 }
 
-// TestRollouts runs one manager from before Argo is installed.
+// TestRollouts runs the package's tests with a single manager, which is started before Argo is
+// installed.
 func TestRollouts(t *testing.T) {
 	manager := cluster.StartManager(t)
 	later := restartOf("later")
 	cluster.Apply(t, later)
 	t.Run("NotInstalled", func(t *testing.T) {
 		eventuallyIs(t, later, tidekeeperv1.ReasonTargetNotFound, "is its CRD installed?")
-		// Nothing else is affected.
+		// Other kinds of workloads are restarted while Argo is not installed.
 		d := framework.Deployment("other", 1, framework.App)
 		cluster.Apply(t, d)
 		if out, err := cluster.Kubectl("", "rollout", "status", "deployment/other", framework.LongTimeout); err != nil {
@@ -75,8 +76,8 @@ func TestRollouts(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// A tick of the schedule restarts each pod once, one after the other, and is recorded with the
-// time that took.
+// scheduled checks that a tick of the schedule restarts the pods once each, one after the other,
+// and that the restart's record contains its duration.
 func scheduled(t *testing.T, manager *framework.Manager) {
 	o := newRollout(t, "scheduled", map[string]any{"setWeight": int64(34)}, map[string]any{"pause": map[string]any{}})
 	followed := o.follow(t)
@@ -89,13 +90,13 @@ func scheduled(t *testing.T, manager *framework.Manager) {
 		tick, err = time.Parse(time.RFC3339, at)
 		return err
 	})
-	// So that the next tick does not come in between.
+	// The schedule is suspended so that the next tick does not interfere.
 	cluster.Change(t, r, func() { r.Spec.Suspend = true })
 	record := eventuallyRecord(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 	if !tick.Equal(tick.Truncate(time.Minute)) || record.Trigger != tidekeeperv1.TriggerSchedule {
 		t.Errorf("the tick is %s, and its trigger %s", tick, record.Trigger)
 	}
-	// Each pod takes a second to become ready, and is waited for before the next one goes.
+	// A pod takes a second to become ready before the next pod is replaced.
 	if took := record.CompletedTime.Sub(record.StartedTime.Time); took < (replicas-1)*time.Second || took > time.Since(tick) {
 		t.Errorf("the record says that it took %s", took)
 	}
@@ -106,7 +107,7 @@ func scheduled(t *testing.T, manager *framework.Manager) {
 			t.Errorf("%s is %q, want %s", strings.Join(path, "."), at, tick)
 		}
 	}
-	// A restart is no update, and takes none of its steps.
+	// A restart is not an update, so it skips the update's steps.
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase != "Healthy" {
 		t.Errorf("its phase is %s", phase)
 	}
@@ -122,7 +123,8 @@ func scheduled(t *testing.T, manager *framework.Manager) {
 	}
 }
 
-// A Rollout that a user has paused is left alone, and the tick says why it was missed.
+// paused checks that a paused Rollout is not restarted, and that the missed tick's record states
+// the reason.
 func paused(t *testing.T) {
 	o := newRollout(t, "paused")
 	o.set(t, true, "paused")
@@ -138,8 +140,8 @@ func paused(t *testing.T) {
 	eventuallyRecord(t, r, cluster.RequestRestart(t, r, time.Now()), tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// A Rollout in the midst of an update is waited for, and while it is paused at a step that is said.
-// When the update is done, the tick that waited is started.
+// pausedAtAStep checks that a restart waits while its Rollout is being updated, and reports the
+// step at which the update is paused. The restart starts when the update is complete.
 func pausedAtAStep(t *testing.T) {
 	o := newRollout(t, "step", map[string]any{"setWeight": int64(34)}, map[string]any{"pause": map[string]any{}})
 	r := o.restart(func(s *tidekeeperv1.ScheduledRestartSpec) { s.StartingDeadlineSeconds = 600 })
@@ -154,8 +156,9 @@ func pausedAtAStep(t *testing.T) {
 	o.eventually(t, "Healthy", "")
 }
 
-// A Rollout whose update was aborted is not healthy. Without a precondition the pods that it has
-// are restarted, and the abort is no failure of that.
+// aborted checks that a Rollout with an aborted update counts as unhealthy. Without the health
+// precondition its current pods are restarted, and the aborted update does not make the restart
+// fail.
 func aborted(t *testing.T) {
 	o := newRollout(t, "aborted", map[string]any{"setWeight": int64(34)}, map[string]any{"pause": map[string]any{}})
 	r := o.restart(func(s *tidekeeperv1.ScheduledRestartSpec) { s.StartingDeadlineSeconds = 3 })
@@ -184,7 +187,7 @@ func aborted(t *testing.T) {
 	followed.assertRestartedOnce(t, tick)
 }
 
-// isUntouched fails the test if the Rollout was restarted.
+// isUntouched fails the test if the Rollout's spec.restartAt is set.
 func (r rollout) isUntouched(t *testing.T) {
 	t.Helper()
 	cluster.Refresh(t, r.Unstructured)
@@ -200,7 +203,8 @@ func hasWords(t *testing.T, record tidekeeperv1.RestartRecord, words string) {
 	}
 }
 
-// eventuallyIs waits until the condition Ready has that reason, and a message with these words.
+// eventuallyIs waits until the condition Ready has the given reason, and a message that contains
+// `words`.
 func eventuallyIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason, words string) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, r.Name+" is "+reason, func() error {
@@ -215,8 +219,9 @@ func eventuallyIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason, words 
 	})
 }
 
-// eventuallyRecord waits until the latest record is the outcome of a tick. Argo looks every
-// half a minute at what it has missed.
+// eventuallyRecord waits until the latest history record is for the given tick, outcome and reason,
+// and returns it. The timeout allows for events that Argo's controller misses and sees only in a
+// resync, every half minute.
 func eventuallyRecord(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time, outcome tidekeeperv1.Outcome, reason string) tidekeeperv1.RestartRecord {
 	t.Helper()
 	framework.EventuallyWithin(t, 4*framework.Patience, r.Name+" has its outcome", func() error {

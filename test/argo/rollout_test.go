@@ -23,14 +23,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// replicas is how many pods each Rollout of these tests has.
+// replicas is the number of pods in each Rollout.
 const replicas = 3
 
-// rollout is a Rollout of three pods, each of which is ready a second after it runs. At most one
-// is unavailable at a time.
+// rollout is a Rollout of three pods, each of which becomes ready a second after it runs. At most
+// one pod is unavailable at a time.
 type rollout struct{ *unstructured.Unstructured }
 
-// newRollout creates a Rollout whose updates take these steps, and waits until it is healthy.
+// newRollout creates a Rollout whose updates consist of the given steps, and waits until it is
+// healthy.
 func newRollout(t *testing.T, name string, steps ...any) rollout {
 	t.Helper()
 	labels := map[string]any{"app": name}
@@ -55,7 +56,7 @@ func newRollout(t *testing.T, name string, steps ...any) rollout {
 	return r
 }
 
-// eventually waits until the Rollout has a phase and a message, as Argo reports them.
+// eventually waits until the Rollout's status has the given phase and message.
 func (r rollout) eventually(t *testing.T, phase, message string) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, "Rollout "+r.GetName()+" is "+phase, func() error {
@@ -70,7 +71,7 @@ func (r rollout) eventually(t *testing.T, phase, message string) {
 	})
 }
 
-// set sets a field of the spec.
+// set sets a field of the Rollout; `path` is relative to spec.
 func (r rollout) set(t *testing.T, value any, path ...string) {
 	t.Helper()
 	cluster.Change(t, r.Unstructured, func() {
@@ -80,16 +81,16 @@ func (r rollout) set(t *testing.T, value any, path ...string) {
 	})
 }
 
-// update begins an update to another pod template.
+// update begins an update by changing the pod template.
 func (r rollout) update(t *testing.T) {
 	t.Helper()
 	r.set(t, "2", "template", "metadata", "annotations", "example.com/version")
 }
 
-// abort does what Argo's plugin for kubectl does to abort an update.
+// abort aborts an update, like kubectl argo rollouts abort.
 func (r rollout) abort(t *testing.T) { r.patchStatus(t, `{"status":{"abort":true}}`) }
 
-// promote does what the plugin does to go on with the next step.
+// promote skips to the next step of an update, like kubectl argo rollouts promote.
 func (r rollout) promote(t *testing.T) { r.patchStatus(t, `{"status":{"pauseConditions":null}}`) }
 
 func (r rollout) patchStatus(t *testing.T, patch string) {
@@ -99,7 +100,7 @@ func (r rollout) patchStatus(t *testing.T, patch string) {
 	}
 }
 
-// restart returns a ScheduledRestart of the Rollout, which is suspended.
+// restart returns a suspended ScheduledRestart for the Rollout. The given function edits its spec.
 func (r rollout) restart(change func(*tidekeeperv1.ScheduledRestartSpec)) *tidekeeperv1.ScheduledRestart {
 	s := restartOf(r.GetName())
 	if change != nil {
@@ -108,17 +109,17 @@ func (r rollout) restart(change func(*tidekeeperv1.ScheduledRestartSpec)) *tidek
 	return s
 }
 
-// pods are all pods that a Rollout has had since it is followed.
+// pods tracks all pods of a Rollout since the call to [rollout.follow].
 type pods struct {
 	mu  sync.Mutex
 	all map[types.UID]corev1.Pod
-	// gone are those that were deleted.
+	// gone is the set of deleted pods' UIDs.
 	gone map[types.UID]bool
-	// fewest is how many were ready at the same time, at the least.
+	// fewest is the smallest number of simultaneously ready pods.
 	fewest int
 }
 
-// follow follows the pods of the Rollout, which are all ready, until the test ends.
+// follow tracks the Rollout's pods until the test ends. All of them must be ready at the call.
 func (r rollout) follow(t *testing.T) *pods {
 	t.Helper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
@@ -167,7 +168,7 @@ func (p *pods) saw(pod *corev1.Pod, deleted bool) {
 	p.fewest = min(p.fewest, p.ready())
 }
 
-// ready returns how many pods are ready, and are not being deleted.
+// ready returns the number of ready pods that are not terminating.
 func (p *pods) ready() int {
 	ready := 0
 	for uid, pod := range p.all {
@@ -183,8 +184,8 @@ func (p *pods) ready() int {
 	return ready
 }
 
-// assertRestartedOnce fails the test unless each pod was replaced once, by one that was created at
-// the tick or later, and no more than one was missing at a time.
+// assertRestartedOnce fails the test unless each pod was replaced once, by a pod created at or
+// after the tick, and at most one pod was missing at any time.
 func (p *pods) assertRestartedOnce(t *testing.T, tick time.Time) {
 	t.Helper()
 	framework.Eventually(t, "the old pods are gone", func() error {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Where the scheduler evaluates what pools fit does not, pools fit names it, and no more copies
-// are scheduled than it says.
+// TestFitAtMost checks pods with constraints that the scheduler evaluates but pools fit does not.
+// pools fit must name the constraint, and must not report fewer copies than the scheduler places.
 func TestFitAtMost(t *testing.T) {
 	var exact, fewer atomic.Int64
 	t.Run("worlds", func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestFitAtMost(t *testing.T) {
 	t.Logf("as many copies as pools fit says: %d worlds; fewer: %d", exact.Load(), fewer.Load())
 }
 
-// interact lets a pod depend on other pods, volumes or ports, and returns how pools fit calls
-// that.
+// interact makes a pod depend on other pods, volumes or ports, and returns the constraint's name in
+// the output of pools fit.
 func (w *world) interact(t *testing.T, s *corev1.PodSpec) (what string) {
 	t.Helper()
 	copies := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "copy"}}

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// counted are the resources that pods of worlds request; the last is the number of pods.
+// counted lists the resources that the tests' pods request. The last one is the number of pods.
 var counted = [...]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, gpu, corev1.ResourcePods}
 
-// free is what is left on a node of what is counted, in thousandths.
+// free holds amounts of the resources in `counted`, in thousandths, such as a node's free amounts.
 type free [len(counted)]int64
 
 func freeOf(list corev1.ResourceList) (f free) {
@@ -32,8 +32,8 @@ func (f free) less(g free) free {
 	return f
 }
 
-// has reports whether there is as much as is requested. Of what is not, less than nothing may
-// be left.
+// has reports whether the amounts f suffice for the requests g. Resources that g does not request
+// are ignored, because they may be overcommitted.
 func (f free) has(g free) bool {
 	for i := range f {
 		if g[i] > 0 && f[i] < g[i] {
@@ -43,14 +43,14 @@ func (f free) has(g free) bool {
 	return true
 }
 
-// requestOf is what a pod of one container requests.
+// requestOf returns the requests of a pod that has one container.
 func requestOf(p corev1.Pod) free {
 	f := freeOf(p.Spec.Containers[0].Resources.Requests)
 	f[len(f)-1] = 1000
 	return f
 }
 
-// takes reports whether a node takes pods of a world, by its labels and taints.
+// takes reports whether a node accepts a pod, judging by the node's labels and taints.
 func takes(n corev1.Node, p corev1.Pod) bool {
 	for key, value := range p.Spec.NodeSelector {
 		if n.Labels[key] != value {
@@ -64,8 +64,8 @@ func takes(n corev1.Node, p corev1.Pod) bool {
 	})
 }
 
-// leastWithoutPlace returns how many of the lost pods the best of all placements on the nodes
-// that are left leaves without place. It tries them all.
+// leastWithoutPlace tries all placements of the lost pods on the remaining nodes, and returns the
+// smallest possible number of pods that fit nowhere.
 func leastWithoutPlace(w *world, lost, left []corev1.Pod, gone []string) int {
 	var nodes []corev1.Node
 	var room []free
@@ -105,7 +105,7 @@ func leastWithoutPlace(w *world, lost, left []corev1.Pod, gone []string) int {
 	return least
 }
 
-// affine reports whether the required node affinity of a pod matches a node.
+// affine reports whether a pod's required node affinity matches a node.
 func affine(n corev1.Node, p corev1.Pod) bool {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return true

@@ -21,7 +21,7 @@ import (
 
 var (
 	cluster framework.Cluster
-	// plugin is the path of the plugin.
+	// plugin is the path of the kubectl plugin.
 	plugin string
 )
 
@@ -33,17 +33,18 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Pods come and go in hundreds, and no test reads their events.
+	// Pod events are disabled because hundreds of pods are created and deleted, and no test reads
+	// their events.
 	return framework.Main(m, &cluster, "--nodes=0", "--pod-events=false")
 }
 
-// result is what the plugin prints, and its exit code.
+// result is the plugin's output and exit code.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// tide runs the plugin with these arguments.
+// tide runs the plugin with the given arguments.
 func tide(t testing.TB, stdin, kubeconfig string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -57,8 +58,8 @@ func tide(t testing.TB, stdin, kubeconfig string, args ...string) result {
 	return result{stdout.String(), stderr.String(), p.ProcessState.ExitCode()}
 }
 
-// answer runs the plugin with -o json and reads what it prints. An exit code other than 0 and
-// those that are allowed fails the test.
+// answer runs the plugin with -o json and decodes its output. Exit codes other than 0 and those in
+// `allowed` fail the test.
 func answer(t testing.TB, into any, stdin string, args []string, allowed ...int) {
 	t.Helper()
 	r := tide(t, stdin, "", append(args, "-o", "json")...)
@@ -73,7 +74,8 @@ func answer(t testing.TB, into any, stdin string, args []string, allowed ...int)
 	t.Fatalf("kubectl tide %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 }
 
-// number returns the number in an environment variable.
+// number returns the number in the given environment variable, or `otherwise` if the variable is
+// not set.
 func number(t testing.TB, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -87,7 +89,8 @@ func number(t testing.TB, variable string, otherwise int) int {
 	return n
 }
 
-// inWorlds runs a test in random worlds, some of them side by side.
+// inWorlds runs a test in several random worlds, which are sets of nodes and pods, some of them in
+// parallel.
 func inWorlds(t *testing.T, prefix string, test func(*testing.T, *world)) {
 	first := number(t, "SEED", 1)
 	for i := range number(t, "CASES", 20) {

@@ -1,24 +1,25 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity holds what kubectl tide pools fit and pools loss answer against what the
-// real scheduler does in random worlds of a few nodes.
+// Package capacity compares the answers of kubectl tide pools fit and pools loss with the decisions
+// of the real scheduler. Each test runs in random worlds, which are sets of a few nodes with pods.
 //
-//	world_test.go      random nodes, and how the pods and nodes of a world are created
-//	shape_test.go      random shapes of pods, and whether their copies are scheduled
-//	fit_test.go        as many copies are scheduled as pools fit says, and no more
-//	atmost_test.go     where pools fit says "at most", no more than that are
-//	like_test.go       a copy of each kind of workload
-//	loss_test.go       pods of lost nodes find a place where pools loss says so
-//	best_test.go       the best of all placements, by trying each
-//	requested_test.go  what a pool requests is what kubectl describe node prints
-//	room_test.go       what a pool's status says of usable, lost and free, and its largest fits
-//	headroom_test.go   the condition Headroom against the best of all placements
+//	world_test.go      a world: random nodes, and the creation of its nodes and pods
+//	shape_test.go      random pod specs, and whether their copies are scheduled
+//	fit_test.go        exactly as many copies are scheduled as pools fit reports
+//	atmost_test.go     if pools fit reports "at most", no more copies are scheduled
+//	like_test.go       pools fit --like with each kind of workload
+//	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
+//	best_test.go       the best placement of pods on nodes, by trying all placements
+//	requested_test.go  a pool's requests equal the output of kubectl describe node
+//	room_test.go       the usable, lost and free amounts and the largest fits in a pool's status
+//	headroom_test.go   the condition Headroom, compared with the best placement
 //	headroom_edits_test.go, headroom_hostile_test.go, headroom_faults_test.go
-//	                   the same while it is edited, with hostile tenants, and after crashes
-//	follow_test.go     each condition Headroom that a pool has had
-//	input_test.go      wrong input, missing rights, and hostile text
+//	                   the condition while the pool is edited, with hostile tenants, and after crashes
+//	follow_test.go     a watch of each version of the condition Headroom
+//	input_test.go      invalid input, missing rights, and control characters
 //
-// CASES is how many random worlds each test has (20), and SEED the first of their seeds (1):
-// a world that fails names its seed, and SEED=17 CASES=1 is that world alone.
+// CASES sets the number of random worlds in each test (20 by default); SEED sets the seed of the
+// first world (1 by default). A failed test names its world's seed, for instance 17; to run only
+// that world, set SEED=17 CASES=1.
 package capacity

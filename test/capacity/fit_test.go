@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fit is what pools fit -o json prints of a pool.
+// fit is the output of pools fit -o json for a single pool.
 type fit struct {
 	Pool        string   `json:"pool"`
 	Members     int      `json:"members"`
@@ -23,7 +23,7 @@ type fit struct {
 	OnEmptyNode int64    `json:"onEmptyNode"`
 }
 
-// fit asks pools fit about the world's pool.
+// fit runs pools fit for the world's pool.
 func (w *world) fit(t *testing.T, stdin string, args ...string) fit {
 	t.Helper()
 	var fits []fit
@@ -34,7 +34,7 @@ func (w *world) fit(t *testing.T, stdin string, args ...string) fit {
 	return fits[0]
 }
 
-// As many copies of a pod are scheduled as pools fit says, and not one more.
+// TestFit checks that the scheduler places exactly as many copies of a pod as pools fit reports.
 func TestFit(t *testing.T) {
 	inWorlds(t, "fit", func(t *testing.T, w *world) {
 		w.addNodes(t, 2+w.IntN(4))
@@ -59,8 +59,9 @@ func TestFit(t *testing.T) {
 	})
 }
 
-// assertFits fails the test unless the scheduler places that many copies and no more. The one
-// too many is created when the others are placed, so that the scheduler has seen all nodes.
+// assertFits fails the test unless the scheduler places exactly `want` copies of a pod. An
+// additional copy is created only when all other copies are placed, so that the scheduler has seen
+// all nodes.
 func (w *world) assertFits(t *testing.T, spec corev1.PodSpec, want int64) {
 	t.Helper()
 	if got, reason := w.copies(t, spec, want); got != want {
@@ -71,7 +72,8 @@ func (w *world) assertFits(t *testing.T, spec corev1.PodSpec, want int64) {
 	}
 }
 
-// plain returns a pod that the flags of pools fit can describe: it tolerates the pool's taints.
+// plain returns a pod spec that the flags of pools fit can describe, and that tolerates the pool's
+// taints.
 func (w *world) plain() corev1.PodSpec {
 	s := corev1.PodSpec{NodeSelector: map[string]string{worldLabel: w.name}}
 	for len(s.Containers) == 0 || len(s.Containers[0].Resources.Requests) == 0 {
@@ -83,7 +85,7 @@ func (w *world) plain() corev1.PodSpec {
 	return s
 }
 
-// flagsOf returns the flags that describe a plain pod.
+// flagsOf returns the flags of pools fit that describe a pod from [world.plain].
 func flagsOf(s corev1.PodSpec) (flags []string) {
 	for name, amount := range s.Containers[0].Resources.Requests {
 		switch name {
@@ -98,7 +100,7 @@ func flagsOf(s corev1.PodSpec) (flags []string) {
 	return flags
 }
 
-// fitOf asks about a pod in one of the ways to do so.
+// fitOf runs pools fit for a pod, and passes the pod to the command in a randomly chosen way.
 func (w *world) fitOf(t *testing.T, spec corev1.PodSpec) fit {
 	t.Helper()
 	labels := map[string]string{"app": "copy"}
@@ -131,7 +133,7 @@ func manifest(t *testing.T, o any) string {
 	return string(text)
 }
 
-// describe is a world in words, for a test that fails.
+// describe describes the world for the message of a failed test.
 func (w *world) describe(spec corev1.PodSpec) string {
 	var text strings.Builder
 	for _, n := range w.nodes {

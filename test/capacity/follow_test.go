@@ -14,8 +14,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// followPools watches all pools from a version on, until the function is called that it returns,
-// which returns each condition Headroom that a pool has had.
+// followPools watches all pools from the given resource version on. The returned function stops the
+// watch and returns each version of a pool's condition Headroom.
 func followPools(t *testing.T, version string) (stop func(pool string) []metav1.Condition) {
 	t.Helper()
 	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})

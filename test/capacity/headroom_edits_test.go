@@ -22,9 +22,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// twoNodes creates a world of two nodes with 2 CPUs in two zones, which may have no other taint,
-// and a Deployment of that many pods of 1 CPU: with 2 there is a place for those of either node,
-// with 3 there is not.
+// twoNodes creates a world of two nodes with 2 CPUs each in two zones, whose only taint is the
+// pool's, and a Deployment with the given number of pods that request 1 CPU each. With 2 pods, the
+// pods of a lost node fit on the other node; with 3 pods they do not.
 func twoNodes(t *testing.T, name string, pods int32) *world {
 	t.Helper()
 	w := newWorld(t, name, rand.New(rand.NewPCG(1, 1)))
@@ -42,7 +42,8 @@ func twoNodes(t *testing.T, name string, pods int32) *world {
 	return w
 }
 
-// addPlain adds a node of 2 CPUs in a zone, or in none.
+// addPlain adds a node with 2 CPUs in the given zone; an empty string means that the node has no
+// zone.
 func (w *world) addPlain(t *testing.T, name, zone string) {
 	t.Helper()
 	n := framework.Node(name)
@@ -54,7 +55,7 @@ func (w *world) addPlain(t *testing.T, name, zone string) {
 	w.addNode(t, n)
 }
 
-// scale changes how many pods the Deployment has, and waits until they have a node.
+// scale changes the Deployment's number of pods, and waits until all are assigned to nodes.
 func (w *world) scale(t *testing.T, pods int) {
 	t.Helper()
 	d := framework.Deployment("web", 0, corev1.PodSpec{})
@@ -63,7 +64,7 @@ func (w *world) scale(t *testing.T, pods int) {
 	w.running(t, pods)
 }
 
-// running waits until the Deployment has that many pods, each with a node.
+// running waits until the Deployment has the given number of pods, all assigned to nodes.
 func (w *world) running(t *testing.T, pods int) {
 	t.Helper()
 	framework.Eventually(t, "the pods have nodes", func() error {
@@ -76,15 +77,16 @@ func (w *world) running(t *testing.T, pods int) {
 	})
 }
 
-// edit is what happens to a world of two nodes with three pods of half a node each, whose pool asks
-// for headroom of nodes and zones, in two steps, and which reason the condition has after each.
+// edit makes two changes to a world of two nodes and three pods, each of which requests half a
+// node. The pool's spec requests headroom for nodes and zones. after and then are the condition's
+// reasons after the first and the second change.
 type edit struct {
 	name          string
 	first, second func(t *testing.T, w *world)
 	after, then   string
 }
 
-// flip lets a pool ask for other headroom often, and in the end for this.
+// flip edits a pool's headroom many times, and finally sets it to `last`.
 func flip(last *tidekeeperv1.Headroom) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -97,7 +99,7 @@ func flip(last *tidekeeperv1.Headroom) func(*testing.T, *world) {
 	}
 }
 
-// zoned puts the nodes of a world into these zones, "" for none.
+// zoned moves the world's nodes to the given zones; an empty string means that a node has no zone.
 func zoned(zones ...string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -113,8 +115,8 @@ func zoned(zones ...string) func(*testing.T, *world) {
 	}
 }
 
-// selecting changes the members of a pool to another world's nodes and back, and in the end to
-// those of this world; "" for its own.
+// selecting edits a pool's selector several times. In the end the pool selects the nodes of the
+// world `other`, or the nodes of its own world if `other` is empty.
 func selecting(other string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -134,7 +136,7 @@ func enlarge(t *testing.T, w *world) {
 	w.addPlain(t, w.name+"-5", w.name+"-z3")
 }
 
-// flap cordons and uncordons the nodes that enlarge has added, and in the end cordons them.
+// flap cordons and uncordons the nodes that [enlarge] has added, and leaves them cordoned.
 func flap(t *testing.T, w *world) {
 	t.Helper()
 	for i := range 7 {
@@ -145,7 +147,7 @@ func flap(t *testing.T, w *world) {
 	}
 }
 
-// recreate deletes the pool and creates it again under its name.
+// recreate deletes the pool and creates it again under the same name.
 func recreate(t *testing.T, w *world) {
 	t.Helper()
 	pool := framework.Pool(w.name)
@@ -162,7 +164,7 @@ func recreate(t *testing.T, w *world) {
 	cluster.Apply(t, again)
 }
 
-// drop deletes the nodes that enlarge has added.
+// drop deletes the nodes that [enlarge] has added.
 func drop(t *testing.T, w *world) {
 	t.Helper()
 	for _, n := range w.nodes[2:] {
@@ -176,14 +178,15 @@ func remove(t *testing.T, w *world) {
 	cluster.Change(t, pool, func() { pool.Spec.Headroom = nil })
 }
 
-// Whatever is edited in the midst, the condition is about the present spec in the end, and right.
+// testHeadroomFollowsEdits checks that the final condition matches the final spec, regardless of
+// the edits in between.
 func testHeadroomFollowsEdits(t *testing.T, manager *framework.Manager) {
 	edits := []edit{
 		{"storm", flip(&tidekeeperv1.Headroom{Nodes: 1}), remove, "NoPlace", ""},
 		{"storm-none", flip(nil), flip(&tidekeeperv1.Headroom{Zones: 1}), "", "NoPlace"},
 		{"zoneless", func(t *testing.T, w *world) { flip(&tidekeeperv1.Headroom{Zones: 1})(t, w); zoned("", "")(t, w) }, zoned("", "one"), "NoZones", "NoPlace"},
 		{"one-zone", func(t *testing.T, w *world) { enlarge(t, w); zoned("z", "z", "z", "z", "z", "z")(t, w) }, zoned("a", "b", "c", "d", "e", "f"), "NoPlace", "EnoughRoom"},
-		{"both", zoned("", ""), zoned("a", "b"), "NoPlace", "NoPlace"}, // what is known of the nodes is not hidden
+		{"both", zoned("", ""), zoned("a", "b"), "NoPlace", "NoPlace"}, // The loss of a node can be evaluated without zones, so it is still reported.
 		{"members", selecting("none"), selecting(""), "NoNodes", "NoPlace"},
 		{"nodes", enlarge, flap, "EnoughRoom", "NoPlace"},
 		{"again", func(t *testing.T, w *world) { enlarge(t, w); recreate(t, w) }, func(t *testing.T, w *world) { recreate(t, w); drop(t, w) }, "EnoughRoom", "NoPlace"},
@@ -223,7 +226,8 @@ func testHeadroomFollowsEdits(t *testing.T, manager *framework.Manager) {
 	manager.AssertSound(t)
 }
 
-// Wrong headroom is refused with one line that says what is wrong, and nothing changes.
+// TestHeadroomWrongInput checks that an invalid headroom is rejected with one line that names the
+// mistake, and that nothing changes.
 func TestHeadroomWrongInput(t *testing.T) {
 	w := aSmallWorld(t, "wrong")
 	pool := framework.Pool(w.name)
@@ -257,8 +261,8 @@ func TestHeadroomWrongInput(t *testing.T) {
 	}
 }
 
-// A pool that is being deleted does not wait for its headroom, and one that cannot go yet, and
-// one that is gone has no metric of it.
+// testHeadroomOfDeletedPool checks that deleting a pool does not depend on its headroom, even if a
+// finalizer delays the deletion, and that a deleted pool has no headroom metric.
 func testHeadroomOfDeletedPool(t *testing.T, manager *framework.Manager) {
 	w := twoNodes(t, "deleted", 3)
 	w.askHeadroom(t, true, true)

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// lostEvents returns how many events HeadroomLost there are about a pool, repetitions included.
+// lostEvents returns the number of HeadroomLost events about a pool, including repetitions.
 func lostEvents(t *testing.T, pool string) (count int) {
 	t.Helper()
 	for _, e := range cluster.Events(t, "NodePool", pool) {
@@ -28,8 +28,8 @@ func lostEvents(t *testing.T, pool string) (count int) {
 	return count
 }
 
-// watchHeadroom follows the condition Headroom of a pool until the function is called that it
-// returns, which fails the test if the condition was ever another one than at the beginning.
+// watchHeadroom watches a pool's condition Headroom. The returned function stops the watch, and
+// fails the test if the condition has ever differed from its first version.
 func watchHeadroom(t *testing.T, pool string) (assertSame func()) {
 	t.Helper()
 	want, err := headroom(t, pool)
@@ -49,8 +49,8 @@ func watchHeadroom(t *testing.T, pool string) (assertSame func()) {
 	}
 }
 
-// A manager that was killed, and a standby that takes over, leave a condition alone that is still
-// right, and record no event again.
+// TestHeadroomOutlivesManagers checks that neither a restarted manager nor a standby that takes
+// over rewrites a condition that is still correct or repeats its event.
 func TestHeadroomOutlivesManagers(t *testing.T) {
 	elect := cluster.ElectUntilReleased(t)
 	first := cluster.StartManager(t, elect...)
@@ -76,8 +76,8 @@ func TestHeadroomOutlivesManagers(t *testing.T) {
 	third.AssertSound(t)
 }
 
-// evaluates waits until a manager leads and has worked out the headroom of a new pool, so that it
-// has looked at those that were there before.
+// evaluates waits until a manager leads and has evaluated the headroom of a new pool. The manager
+// has then also evaluated all existing pools.
 func evaluates(t *testing.T, w *world, m *framework.Manager) {
 	t.Helper()
 	framework.Eventually(t, "the manager leads", func() error {
@@ -99,8 +99,8 @@ func evaluates(t *testing.T, w *world, m *framework.Manager) {
 	cluster.Delete(t, probe)
 }
 
-// What the manager did not see because its watches froze, or missed, is in the condition once
-// it sees it.
+// TestHeadroomAfterLostEvents checks that the condition becomes correct once the manager learns of
+// changes that it had missed because its watches were frozen or had lost events.
 func TestHeadroomAfterLostEvents(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -108,13 +108,13 @@ func TestHeadroomAfterLostEvents(t *testing.T) {
 	w.askHeadroom(t, true, true)
 	headroomBecomes(t, w.name, "EnoughRoom")
 
-	// Pods come while their watch is frozen.
+	// Pods are created while their watch is frozen.
 	proxy.Freeze(t, "match: {resources: [pods]}")
 	w.scale(t, 3)
 	proxy.Thaw(t)
 	headroomBecomes(t, w.name, "NoPlace")
 
-	// Nodes come, and their events are lost until the manager lists them again.
+	// Nodes are created, and their events are lost until the manager lists the nodes again.
 	proxy.Add(t, "rules: [{name: lost, match: {resources: [nodes]}, events: {types: [ADDED, MODIFIED, DELETED]}, fault: {kind: DropEvent}}]")
 	w.addPlain(t, "blind-2", "blind-z2")
 	w.addPlain(t, "blind-3", "blind-z3")
@@ -125,7 +125,7 @@ func TestHeadroomAfterLostEvents(t *testing.T) {
 	proxy.AwaitFired(t, "expired", 1)
 	headroomBecomes(t, w.name, "EnoughRoom")
 
-	// The answer of the write of the condition is lost.
+	// The response to the condition's write is lost.
 	proxy.Add(t, `rules: [{name: unheard, match: {verbs: [write], resources: [nodepools/status]}, count: {times: 2}, fault: {kind: LoseAnswer}}]`)
 	for _, name := range []string{"blind-2", "blind-3"} {
 		cluster.Delete(t, framework.Node(name))
@@ -137,8 +137,8 @@ func TestHeadroomAfterLostEvents(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// At rest nothing is written, and pods that come and go without a change of the answer do not
-// let the condition be written again.
+// testHeadroomAtRest checks that nothing is written at rest, and that pods that come and go without
+// changing the result do not cause writes of the condition.
 func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 	short, enough := twoNodes(t, "rest-short", 3), twoNodes(t, "rest-enough", 2)
 	for _, w := range []*world{short, enough} {
@@ -155,14 +155,14 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 	}
 	framework.Eventually(t, "what follows the answer is written", func() error {
 		before := versions()
-		time.Sleep(2 * time.Second) // sleep: a longer time than between two writes of what follows
+		time.Sleep(2 * time.Second) // sleep: longer than the interval between writes after an evaluation
 		if after := versions(); !slices.Equal(before, after) {
 			return fmt.Errorf("%s, then %s", before, after)
 		}
 		return nil
 	})
 	before := versions()
-	time.Sleep(12 * time.Second) // sleep: two rounds of the evaluation, of which nothing is seen if all is well
+	time.Sleep(12 * time.Second) // sleep: two evaluations, which should write nothing
 	if after := versions(); !slices.Equal(before, after) {
 		t.Errorf("pools are written at rest: %s, then %s", before, after)
 	}
@@ -170,12 +170,13 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 	assertSame := []func(){watchHeadroom(t, short.name), watchHeadroom(t, enough.name)}
 	for range 3 {
 		for _, w := range []*world{short, enough} {
-			// They have no controller, so that they need no place after a loss.
+			// These pods have no controller, so they would not be recreated after the loss of their
+			// node.
 			for i := range 2 {
 				w.run(t, w.nodes[i].Name, list("memory", "10Mi"))
 			}
 		}
-		time.Sleep(1500 * time.Millisecond) // sleep: so that several evaluations, which write nothing, see different pods
+		time.Sleep(1500 * time.Millisecond) // sleep: so that several evaluations see different pods
 	}
 	for i, w := range []*world{short, enough} {
 		framework.Eventually(t, "the pods are counted", func() error {
@@ -194,8 +195,8 @@ func testHeadroomAtRest(t *testing.T, manager *framework.Manager) {
 	manager.AssertSound(t)
 }
 
-// An edit of something else of the pool is no reason to forget the answer for long, also if
-// nothing else happens in the cluster.
+// TestHeadroomAfterOtherEdits checks that the condition is not missing for long after an edit of
+// other fields of the pool, even if nothing else happens in the cluster.
 func TestHeadroomAfterOtherEdits(t *testing.T) {
 	cluster.StartManager(t)
 	w := twoNodes(t, "other", 3)

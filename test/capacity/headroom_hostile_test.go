@@ -16,17 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// hostile is a tenant's Deployment on the first of two nodes, and what its pool's headroom is.
+// hostile is a tenant's Deployment on the first of two nodes, with the expected reason of its
+// pool's condition Headroom.
 type hostile struct {
 	name string
-	// change makes the pod hostile, and the nodes what they need for it.
+	// change edits the pod spec, and gives the nodes the resources and labels that the pod needs.
 	change func(w *world, spec *corev1.PodSpec)
-	// beside are pods without a controller that run on the second node.
+	// beside lists the requests of the pods without a controller that run on the second node.
 	beside []corev1.ResourceList
 	reason string
 }
 
-// offer lets the first node of a world offer some more of resources.
+// offer adds 9 of each named resource to the world's first node.
 func offer(w *world, names ...string) {
 	for _, name := range names {
 		w.nodes[0].Status.Allocatable[corev1.ResourceName(name)] = resource.MustParse("9")
@@ -34,7 +35,7 @@ func offer(w *world, names ...string) {
 	}
 }
 
-// request lets the pod request one of each of some resources.
+// request makes the pod request one of each named resource.
 func request(spec *corev1.PodSpec, names ...string) {
 	r := &spec.Containers[0].Resources
 	r.Limits = corev1.ResourceList{}
@@ -43,7 +44,7 @@ func request(spec *corev1.PodSpec, names ...string) {
 	}
 }
 
-// numbered returns that many names.
+// numbered formats the numbers from 0 to count-1 as names.
 func numbered(format string, count int) (names []string) {
 	for i := range count {
 		names = append(names, fmt.Sprintf(format, i))
@@ -109,8 +110,8 @@ var hostiles = []hostile{
 	}},
 }
 
-// A tenant whose pods are absurd does not make the pool's headroom seem larger than it is, nor
-// its status wrong or long.
+// testHeadroomHostileTenants checks that a tenant with absurd pods can neither make a pool's
+// headroom appear larger than it is, nor make the pool's status wrong or long.
 func testHeadroomHostileTenants(t *testing.T, manager *framework.Manager) {
 	memory := manager.ReadMetrics(t).Sum("process_resident_memory_bytes")
 	worlds := map[string]*world{}
@@ -136,7 +137,7 @@ func testHeadroomHostileTenants(t *testing.T, manager *framework.Manager) {
 	}
 	for _, h := range hostiles {
 		w := worlds[h.name]
-		w.running(t, 1) // on the first node, as there is no other yet
+		w.running(t, 1) // The pod runs on the first node, which is the only node so far.
 		w.addPlain(t, h.name+"-1", "")
 		for _, requests := range h.beside {
 			w.run(t, h.name+"-1", requests)
@@ -150,7 +151,7 @@ func testHeadroomHostileTenants(t *testing.T, manager *framework.Manager) {
 				pool := framework.Pool(h.name)
 				cluster.Refresh(t, pool)
 				if strings.HasPrefix(h.name, "late") {
-					return nil // The first 64 of the resources count.
+					return nil // Only the first 64 resources of these pods count, so the status differs from the sum of the requests.
 				}
 				return errors.Join(worlds[h.name].room(t).is(pool.Status), short(pool))
 			})

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// askHeadroom lets the world's pool ask for headroom.
+// askHeadroom sets the headroom in the spec of the world's pool.
 func (w *world) askHeadroom(t *testing.T, nodes, zones bool) {
 	t.Helper()
 	pool := framework.Pool(w.name)
@@ -35,8 +35,8 @@ func (w *world) askHeadroom(t *testing.T, nodes, zones bool) {
 	})
 }
 
-// headroom returns the condition Headroom of a pool for its present spec, or an error if there
-// is none.
+// headroom returns a pool's condition Headroom if it was observed for the current generation, or an
+// error.
 func headroom(t *testing.T, pool string) (metav1.Condition, error) {
 	t.Helper()
 	p := framework.Pool(pool)
@@ -51,7 +51,8 @@ func headroom(t *testing.T, pool string) (metav1.Condition, error) {
 	return *c, nil
 }
 
-// headroomBecomes waits until the condition Headroom of a pool has this reason.
+// headroomBecomes waits until a pool's condition Headroom has the given reason, and returns the
+// condition.
 func headroomBecomes(t *testing.T, pool, reason string) (c metav1.Condition) {
 	t.Helper()
 	status := map[string]metav1.ConditionStatus{"EnoughRoom": metav1.ConditionTrue, "NoPlace": metav1.ConditionFalse}
@@ -67,7 +68,7 @@ func headroomBecomes(t *testing.T, pool, reason string) (c metav1.Condition) {
 	return c
 }
 
-// What can be tested with one manager, side by side.
+// TestRoomAndHeadroom runs the tests that share a manager, in parallel.
 func TestRoomAndHeadroom(t *testing.T) {
 	manager := cluster.StartManager(t, "--status-interval=1s")
 	t.Run("all", func(t *testing.T) {
@@ -84,9 +85,10 @@ func TestRoomAndHeadroom(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// The condition Headroom is what the best of all placements allows: True only if there is a
-// placement after each loss, and False with a loss and a number that pools loss says, too. Where
-// all pods are alike the scheduler leaves as many without place.
+// testHeadroom compares the condition Headroom with the best of all placements. The condition may
+// be True only if there is a placement after each loss. If it is False, its loss and number must
+// agree with pools loss. If all pods are equal, the scheduler must leave the same number of pods
+// unschedulable.
 func testHeadroom(t *testing.T, manager *framework.Manager) {
 	alike := map[string]bool{}
 	worlds := someWorlds(t, "head", func(w *world) {
@@ -147,7 +149,7 @@ func testHeadroom(t *testing.T, manager *framework.Manager) {
 	manager.AssertSound(t)
 }
 
-// deployChoosy creates Deployments of pods that choose nodes by affinity, and want GPUs.
+// deployChoosy creates Deployments whose pods select nodes by node affinity and request GPUs.
 func (w *world) deployChoosy(t *testing.T) {
 	t.Helper()
 	for i := range 2 {
@@ -162,8 +164,8 @@ func (w *world) deployChoosy(t *testing.T) {
 	}
 }
 
-// losses asks pools loss about each loss that the pool asks for, and returns the most pods that
-// one leaves without place.
+// losses runs pools loss for each loss in the pool's spec.headroom. It returns the losses, and the
+// largest number of pods that fit nowhere after one of them.
 func (w *world) losses(t *testing.T) (losses []loss, worst int) {
 	t.Helper()
 	pool := framework.Pool(w.name)
@@ -189,7 +191,7 @@ func (w *world) losses(t *testing.T) (losses []loss, worst int) {
 	return losses, worst
 }
 
-// named returns the loss that a message names.
+// named returns the loss that a condition's message names.
 func named(losses []loss, message string) (found loss) {
 	for _, l := range losses {
 		name := strings.TrimPrefix(l.Lost, "zone ")
@@ -203,7 +205,7 @@ func named(losses []loss, message string) (found loss) {
 	return found
 }
 
-// hasNumber reports whether a text has this number as a word.
+// hasNumber reports whether the string contains the number as a separate word.
 func hasNumber(text string, n int) bool {
 	return slices.Contains(strings.Fields(text), strconv.Itoa(n))
 }

@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// podManifest is a pod with this name and this request of cpu, quoted.
+// podManifest returns the manifest of a pod with the given name and CPU request.
 func podManifest(name, cpu string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: app, image: x, resources: {requests: {cpu: %s}}}]}\n---\n", name, cpu)
 }
 
-// aSmallWorld creates a world of one node with 2 CPUs.
+// aSmallWorld creates a world with a single node of 2 CPUs.
 func aSmallWorld(t *testing.T, name string) *world {
 	t.Helper()
 	w := newWorld(t, name, rand.New(rand.NewPCG(1, 1)))
@@ -34,7 +34,8 @@ func aSmallWorld(t *testing.T, name string) *world {
 	return w
 }
 
-// Wrong input is one line on stderr that says what to write, and an exit code.
+// TestWrongInput checks that invalid input results in one line on stderr that names the remedy, and
+// an exit code.
 func TestWrongInput(t *testing.T) {
 	w := aSmallWorld(t, "input")
 	const amount = "write an amount such as 2, 500m or 4Gi\n"
@@ -85,8 +86,9 @@ func TestWrongInput(t *testing.T) {
 	}
 }
 
-// What a user may not do is one line, and the exit code says so. Without the right to create
-// pods, the answer is what can be known, and a note says what it lacks.
+// TestMissingRights checks that a missing right results in one line on stderr and an exit code.
+// Without the right to create pods, pools fit answers as far as possible, and a note names the
+// limitation.
 func TestMissingRights(t *testing.T) {
 	w := aSmallWorld(t, "rights")
 	cluster.Apply(t, &corev1.LimitRange{
@@ -137,8 +139,8 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// Text that would steer a terminal is taken out of what is printed, also where the API server
-// has not looked at it.
+// TestHostileText checks that control characters for terminals are removed from the output, even if
+// they come from fields that the API server does not validate.
 func TestHostileText(t *testing.T) {
 	w := aSmallWorld(t, "hostile")
 	dev := cluster.UserKubeconfig(t, "dev")

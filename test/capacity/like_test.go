@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// pools fit takes each kind of workload, and a pod with all that it got since it was created.
+// TestFitLikeEachKind checks that pools fit --like accepts each kind of workload, and a pod with
+// all the fields that are set after a pod's creation.
 func TestFitLikeEachKind(t *testing.T) {
 	w := aSmallWorld(t, "like")
 	labels := map[string]string{"app": "like"}
@@ -48,7 +49,7 @@ func TestFitLikeEachKind(t *testing.T) {
 	}
 	w.pods = 1
 	w.awaitPods(t)
-	// One of the five that the node takes is there.
+	// The nodes have room for five copies, one of which already exists.
 	for like, atMost := range map[string][]string{"deployment/like": nil, "sts/like": {"persistent volumes"}, "pod/like": nil} {
 		if f := w.fit(t, "", "--like", like); f.Copies != 4 || f.OnEmptyNode != 5 || !slices.Equal(f.AtMost, atMost) {
 			t.Errorf("--like %s: %+v, want 4 copies, 5 on an empty node, at most because of %v", like, f, atMost)

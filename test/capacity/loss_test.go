@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// loss is what pools loss -o json prints of one loss.
+// loss is a single loss in the output of pools loss -o json.
 type loss struct {
 	Lost         string
 	Nodes        []string
@@ -37,13 +37,14 @@ func (l loss) homeless() (sum int) {
 	return sum
 }
 
-// After the loss of a node or a zone, the controllers create the pods again, and the scheduler
-// places those that pools loss has found a place for. The scheduler places pods as they come,
-// and spreads them, so that it may leave some without place for which pools loss, which begins
-// with the largest, has found one, and the other way round. Hence, whatever pools loss says:
-//   - it names no fewer pods than the best of all placements leaves without place,
-//   - each pod that the scheduler leaves without place really has none,
-//   - where all pods are alike, so that the order makes no difference, both leave as many.
+// TestLoss compares pools loss with the control plane. After the loss of a node or a zone,
+// controllers recreate the lost pods, and the scheduler places them. The scheduler places pods in
+// the order of their creation and spreads them, while pools loss begins with the largest pod. Each
+// may therefore find no place for a pod for which the other has found one. Hence, for any answer of
+// pools loss:
+//   - it names at least as many pods as fit nowhere in the best of all placements,
+//   - no node has room for a pod that the scheduler finds unschedulable,
+//   - if all pods are equal, so that the order does not matter, both find no place for the same number.
 func TestLoss(t *testing.T) {
 	var same, more, fewer, best, short atomic.Int64
 	t.Run("worlds", func(t *testing.T) {
@@ -91,7 +92,8 @@ func TestLoss(t *testing.T) {
 		short.Load(), same.Load(), fewer.Load(), more.Load(), best.Load())
 }
 
-// deploy creates Deployments of random pods, of which as many run as the scheduler places.
+// deploy creates Deployments with random pods, and scales them down to the pods that the scheduler
+// can place.
 func (w *world) deploy(t *testing.T, alike bool) {
 	t.Helper()
 	shapes := []corev1.PodSpec{w.small()}
@@ -131,7 +133,7 @@ func (w *world) deploy(t *testing.T, alike bool) {
 			case slices.ContainsFunc(pending, func(p corev1.Pod) bool { return unschedulable(&p) == "" }):
 				return fmt.Errorf("the scheduler has not tried all pods of %s", d.Name)
 			case len(pending) > 0:
-				// The ReplicaSet deletes those without a node first.
+				// The ReplicaSet controller deletes pods without a node first.
 				cluster.Change(t, d, func() { d.Spec.Replicas = new(int32(len(pods) - len(pending))) })
 				return fmt.Errorf("%s has pods without a node", d.Name)
 			}
@@ -143,8 +145,8 @@ func (w *world) deploy(t *testing.T, alike bool) {
 	w.awaitPods(t)
 }
 
-// overcommit puts a pod without a controller on a node, past the scheduler, that requests more
-// memory than the node has.
+// overcommit binds a pod without a controller to a node, bypassing the scheduler. The pod requests
+// more memory than the node has.
 func (w *world) overcommit(t *testing.T) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -159,7 +161,7 @@ func (w *world) overcommit(t *testing.T) {
 	}
 }
 
-// small returns a pod that most nodes have room for.
+// small returns a random pod spec that fits on most nodes.
 func (w *world) small() corev1.PodSpec {
 	s := corev1.PodSpec{
 		NodeSelector: map[string]string{worldLabel: w.name}, TerminationGracePeriodSeconds: new(int64(0)),
@@ -177,7 +179,7 @@ func (w *world) small() corev1.PodSpec {
 	return s
 }
 
-// podsOf returns the pods of the world that are not being deleted.
+// podsOf returns the world's non-terminating pods.
 func (w *world) podsOf(t *testing.T, options ...client.ListOption) []corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -187,8 +189,8 @@ func (w *world) podsOf(t *testing.T, options ...client.ListOption) []corev1.Pod 
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// askLoss asks about the loss of a node, of two nodes or of a zone, and returns the names of
-// the nodes.
+// askLoss runs pools loss for a random choice of one node, two nodes or a zone. It returns the loss
+// and the names of the nodes.
 func (w *world) askLoss(t *testing.T) (l loss, gone []string) {
 	t.Helper()
 	args := []string{"pools", "loss"}
@@ -219,8 +221,8 @@ func (w *world) askLoss(t *testing.T) (l loss, gone []string) {
 	return losses[0], gone
 }
 
-// split returns the pods of a controller that are on the nodes that are lost, and all pods that
-// are on the others.
+// split returns the pods on the lost nodes that have a controller, and all pods on the remaining
+// nodes.
 func (w *world) split(t *testing.T, gone []string) (lost, left []corev1.Pod) {
 	t.Helper()
 	for _, p := range w.podsOf(t) {
@@ -235,7 +237,7 @@ func (w *world) split(t *testing.T, gone []string) (lost, left []corev1.Pod) {
 	return lost, left
 }
 
-// lose deletes the nodes, with the pods on them.
+// lose deletes the given nodes.
 func (w *world) lose(t *testing.T, gone []string) {
 	t.Helper()
 	for _, name := range gone {
@@ -244,9 +246,9 @@ func (w *world) lose(t *testing.T, gone []string) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(n corev1.Node) bool { return slices.Contains(gone, n.Name) })
 }
 
-// settle waits until the controllers have created as many pods again, and the scheduler has
-// tried each, and returns those that it finds no node for. It deletes what is on a lost node, as
-// garbage collection would within a minute.
+// settle waits until the controllers have recreated the pods, `total` in number, and the scheduler
+// has tried to place each of them. It returns the pods without a node. It deletes pods on lost
+// nodes, because the pod garbage collector would take a minute.
 func (w *world) settle(t *testing.T, gone []string, total int) (pending []corev1.Pod) {
 	t.Helper()
 	framework.Eventually(t, "the scheduler has tried each pod that was created again", func() error {

@@ -18,8 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// What a pool requests is what kubectl describe node says of its nodes, for each kind of pod
-// that counts in its own way, and pools fit has room for the rest.
+// TestRequestedIsWhatKubectlSays checks, for each kind of pod that the scheduler counts
+// differently, that the pool's requested resources are the sum that kubectl describe node prints
+// for the pool's nodes, and that pools fit finds room for the rest.
 func TestRequestedIsWhatKubectlSays(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=1s")
 	w := newWorld(t, "requested", rand.New(rand.NewPCG(1, 1)))
@@ -47,12 +48,12 @@ func TestRequestedIsWhatKubectlSays(t *testing.T) {
 		if requested.Cpu().Cmp(said.cpu) != 0 || requested.Memory().Cmp(said.memory) != 0 {
 			return fmt.Errorf("the pool requests %s CPU and %s of memory, kubectl says %s and %s", requested.Cpu(), requested.Memory(), &said.cpu, &said.memory)
 		}
-		// See everyKind.
+		// These are the CPU requests of the pods that everyKind creates.
 		if want := int64(100 + 900 + 300 + 230 + 700 + 800 + 500); said.cpu.MilliValue() != want {
 			return fmt.Errorf("kubectl says %s CPU, want %dm", &said.cpu, want)
 		}
-		// In its totals, kubectl counts a pod that shrinks as if it had done so already, unlike
-		// in its list of pods, and unlike the scheduler.
+		// In its totals, kubectl counts a pod that is being resized to less as already resized,
+		// unlike in its list of pods, and unlike the scheduler.
 		said.totalCPU.Add(resource.MustParse("300m"))
 		if requested.Cpu().Cmp(said.totalCPU) != 0 || requested.Memory().Cmp(said.totalMemory) != 0 {
 			return fmt.Errorf("the pool requests %s CPU and %s of memory, the totals are %s and %s", requested.Cpu(), requested.Memory(), &said.totalCPU, &said.totalMemory)
@@ -65,7 +66,7 @@ func TestRequestedIsWhatKubectlSays(t *testing.T) {
 	})
 }
 
-// everyKind creates a pod of each kind that the scheduler counts in its own way.
+// everyKind creates one pod for each case that the scheduler counts differently.
 func (w *world) everyKind(t *testing.T) {
 	t.Helper()
 	create := func(name string, change func(*corev1.PodSpec)) *corev1.Pod {
@@ -103,7 +104,7 @@ func (w *world) everyKind(t *testing.T) {
 	ended := create("ended", func(*corev1.PodSpec) {})
 	cluster.ChangeStatus(t, ended, func() { ended.Status.Phase = corev1.PodSucceeded })
 
-	// The kubelet says what it has given to the container, which it has not changed yet.
+	// resize resizes a pod whose status still reports the old resources.
 	resize := func(pod *corev1.Pod, cpu string) {
 		had := pod.Spec.Containers[0].Resources.DeepCopy()
 		framework.Eventually(t, pod.Name+" is ready", func() error {
@@ -128,11 +129,11 @@ func (w *world) everyKind(t *testing.T) {
 	}), "200m")
 }
 
-// described is what kubectl describe node prints of requests: the sum of its list of pods, and
-// its totals, "Allocated resources".
+// described holds the requests that kubectl describe node prints: the sum over its list of pods,
+// and its totals, "Allocated resources".
 type described struct{ cpu, memory, totalCPU, totalMemory resource.Quantity }
 
-// add adds what it prints of a node.
+// add adds the requests in the output of kubectl describe for a node.
 func (d *described) add(t *testing.T, node string) {
 	t.Helper()
 	out, err := cluster.Kubectl("", "describe", "node", node)
@@ -152,7 +153,8 @@ func (d *described) add(t *testing.T, node string) {
 		to.Add(q)
 	}
 	for line := range strings.Lines(pods) {
-		// Namespace, Name, CPU Requests, CPU Limits, Memory Requests and so on, with percentages.
+		// The columns are Namespace, Name, CPU Requests, CPU Limits, Memory Requests and so on,
+		// with percentages.
 		if f := strings.Fields(line); len(f) > 6 && strings.HasSuffix(f[3], "%)") {
 			add(&d.cpu, f[2])
 			add(&d.memory, f[6])

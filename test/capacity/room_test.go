@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// someWorlds calls build for a few random worlds, one after the other, and returns them: a
-// manager looks at all of them at once.
+// someWorlds creates a few random worlds one after the other, calls `build` for each, and returns
+// the worlds. A single manager evaluates all of them.
 func someWorlds(t *testing.T, prefix string, build func(*world)) (worlds []*world) {
 	t.Helper()
 	first := number(t, "SEED", 1)
@@ -36,8 +36,9 @@ func someWorlds(t *testing.T, prefix string, build func(*world)) (worlds []*worl
 	return worlds
 }
 
-// The status says what can be used of a pool as it follows from its nodes and pods, and the
-// largest fits are pods that the scheduler starts, of which it starts none that is larger.
+// testRoom checks that a pool's status shows the usable resources that follow from the pool's nodes
+// and pods, and that the scheduler can place a pod of the size of each largest fit, but no larger
+// pod.
 func testRoom(t *testing.T, manager *framework.Manager) {
 	worlds := someWorlds(t, "room", func(w *world) {
 		w.addNodes(t, 4+w.IntN(4))
@@ -59,8 +60,8 @@ func testRoom(t *testing.T, manager *framework.Manager) {
 	manager.AssertSound(t)
 }
 
-// The node with the most of a resource other than CPU and memory is a largest fit, too, and the metric
-// of that resource says how much.
+// testFitOfEachResource checks that a node with the largest free amount of a resource other than
+// CPU and memory also appears as a largest fit, and that the metric has a series for that resource.
 func testFitOfEachResource(t *testing.T, manager *framework.Manager) {
 	w := newWorld(t, "storage", rand.New(rand.NewPCG(1, 1)))
 	for i, allocatable := range []corev1.ResourceList{list("cpu", "4", "memory", "4Gi", "pods", "10"), list("cpu", "1", "memory", "1Gi", "pods", "10", "example.com/disk", "100")} {
@@ -83,7 +84,7 @@ func testFitOfEachResource(t *testing.T, manager *framework.Manager) {
 	})
 }
 
-// spoil takes some nodes out of use, each in another way.
+// spoil makes some nodes unusable for new pods, each for a different reason.
 func (w *world) spoil(t *testing.T) {
 	t.Helper()
 	for i := range w.nodes {
@@ -110,7 +111,7 @@ func (w *world) spoil(t *testing.T) {
 	w.awaitPods(t)
 }
 
-// run puts a pod on a node, past the scheduler.
+// run binds a pod to a node, bypassing the scheduler.
 func (w *world) run(t *testing.T, node string, requests corev1.ResourceList) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -123,7 +124,8 @@ func (w *world) run(t *testing.T, node string, requests corev1.ResourceList) {
 	w.pods++
 }
 
-// fill starts a pod of the size of each largest fit of the pool, after one that is a millicore larger.
+// fill starts a pod of the size of each of the pool's largest fits. Before each, it checks that a
+// pod that requests a millicore more cannot start.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
 	pool := framework.Pool(w.name)
@@ -148,7 +150,7 @@ func (w *world) fill(t *testing.T) {
 	}
 }
 
-// room is what can be used of a pool, worked out from its nodes and pods.
+// room holds a pool's usable resources, as computed by the test from the nodes and pods.
 type room struct {
 	nodes        int32
 	usable, free corev1.ResourceList
@@ -156,7 +158,7 @@ type room struct {
 	freeOn       map[string]corev1.ResourceList
 }
 
-// room reads the nodes and pods of the world.
+// room computes the world's usable resources from its nodes and pods.
 func (w *world) room(t *testing.T) room {
 	t.Helper()
 	pool, nodes, pods := framework.Pool(w.name), &corev1.NodeList{}, &corev1.PodList{}
@@ -204,7 +206,7 @@ func (w *world) room(t *testing.T) room {
 	return r
 }
 
-// causeOf returns why new pods cannot use a node, or "".
+// causeOf returns the reason why new pods cannot use a node, or "" if they can.
 func causeOf(n corev1.Node, requested corev1.ResourceList, own []tidekeeperv1.Taint) tidekeeperv1.LostCause {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -229,7 +231,7 @@ func causeOf(n corev1.Node, requested corev1.ResourceList, own []tidekeeperv1.Ta
 	return ""
 }
 
-// requestedOn sums up what the pods on a node request that have not ended.
+// requestedOn sums the requests of the non-terminated pods on a node.
 func requestedOn(node string, pods []corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, p := range pods {
@@ -260,7 +262,7 @@ func add(to, amounts corev1.ResourceList) {
 	}
 }
 
-// is returns nil if a status says the same.
+// is returns nil if the pool's status agrees with the computed resources.
 func (r room) is(s tidekeeperv1.NodePoolStatus) error {
 	err := errors.Join(same("usable", r.usable, s.Usable), same("free", r.free, s.Free))
 	if s.UsableNodes != r.nodes {
@@ -292,7 +294,7 @@ func (r room) is(s tidekeeperv1.NodePoolStatus) error {
 	return err
 }
 
-// largest returns the most of each resource that is free on a node.
+// largest returns, for each resource, the largest amount that is free on a single node.
 func (r room) largest() corev1.ResourceList {
 	most := corev1.ResourceList{}
 	for _, free := range r.freeOn {
@@ -309,14 +311,15 @@ func larger(most, than corev1.ResourceList) {
 	}
 }
 
-// placed leaves out what testFitOfEachResource is about, and the number of pods.
+// placed returns the resource list without the number of pods and without ephemeral storage, which
+// the tests' pods do not request.
 func placed(of corev1.ResourceList) corev1.ResourceList {
 	delete(of, corev1.ResourcePods)
 	delete(of, corev1.ResourceEphemeralStorage)
 	return of
 }
 
-// isMeasured returns nil if the metrics of a pool say the same.
+// isMeasured returns nil if a pool's metrics agree with the computed resources.
 func (r room) isMeasured(pool string, m framework.Metrics) (err error) {
 	gauge := func(name, kind, value string, want corev1.ResourceList) {
 		for of, q := range want {
@@ -339,7 +342,7 @@ func (r room) isMeasured(pool string, m framework.Metrics) (err error) {
 	return err
 }
 
-// same returns nil if two lists have the same amounts. What is not there is nothing.
+// same returns nil if two resource lists have the same amounts. A missing resource counts as 0.
 func same(what string, want, got corev1.ResourceList) (err error) {
 	names := map[corev1.ResourceName]bool{}
 	for _, l := range []corev1.ResourceList{want, got} {
@@ -355,7 +358,7 @@ func same(what string, want, got corev1.ResourceList) (err error) {
 	return err
 }
 
-// short returns nil if the status of a pool is below 8 KiB.
+// short returns nil if a pool's status is smaller than 8 KiB.
 func short(pool *tidekeeperv1.NodePool) error {
 	text, err := json.Marshal(pool.Status)
 	if err == nil && len(text) >= 8<<10 {

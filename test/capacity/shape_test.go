@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// requests returns what a container requests.
+// requests returns random resource requests for a container.
 func (w *world) requests() corev1.ResourceList {
 	requests := list("cpu", oneOf(w, "", "50m", "250m", "400m", "900m"), "memory", oneOf(w, "", "64Mi", "300Mi", "700M"))
 	if w.chance(8) {
@@ -29,7 +29,7 @@ func (w *world) requests() corev1.ResourceList {
 	return requests
 }
 
-// shape returns a random pod that selects the world's nodes.
+// shape returns a random pod spec that selects the world's nodes.
 func (w *world) shape() corev1.PodSpec {
 	s := corev1.PodSpec{
 		NodeSelector: map[string]string{worldLabel: w.name}, Containers: []corev1.Container{container("app", w.requests())},
@@ -78,7 +78,7 @@ func (w *world) tolerations() []corev1.Toleration {
 	return tolerations
 }
 
-// affinity returns a required node affinity, or none.
+// affinity returns a random required node affinity, or nil.
 func (w *world) affinity() *corev1.Affinity {
 	if w.chance(65) {
 		return nil
@@ -108,14 +108,14 @@ func (w *world) term() corev1.NodeSelectorTerm {
 	case 5:
 		return expression("rank", corev1.NodeSelectorOpLt, "6")
 	case 6:
-		return expression("disk", corev1.NodeSelectorOpGt, "1") // not a number on any node
+		return expression("disk", corev1.NodeSelectorOpGt, "1") // The label's value is not a number on any node.
 	default:
 		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: oneOf(w, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{oneOf(w, w.nodes...).Name}}}}
 	}
 }
 
-// defaults creates a LimitRange or a RuntimeClass, which change the pods of the world when they
-// are created, and lets the shape have that RuntimeClass.
+// defaults creates a LimitRange, which changes the world's pods at their creation, or a
+// RuntimeClass, which the function sets in the pod spec.
 func (w *world) defaults(t *testing.T, s *corev1.PodSpec) {
 	t.Helper()
 	if w.chance(30) {
@@ -136,8 +136,9 @@ func (w *world) defaults(t *testing.T, s *corev1.PodSpec) {
 	}
 }
 
-// copies creates some more copies of a pod, waits until the scheduler has tried each, and
-// returns how many of all copies have a node, and why one of the others has none.
+// copies creates `count` more copies of a pod and waits until the scheduler has tried to place each
+// of them. It returns the total number of copies on nodes, and the reason why one of the other
+// copies is unschedulable.
 func (w *world) copies(t *testing.T, spec corev1.PodSpec, count int64) (scheduled int64, reason string) {
 	t.Helper()
 	for range count {
@@ -170,8 +171,7 @@ func (w *world) copies(t *testing.T, spec corev1.PodSpec, count int64) (schedule
 	return scheduled, reason
 }
 
-// unschedulable returns why the scheduler has found no node for a pod; "" if it has, or has not
-// tried.
+// unschedulable returns the scheduler's message if it has found no node for a pod, or "".
 func unschedulable(p *corev1.Pod) string {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && (c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated)

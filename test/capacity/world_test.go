@@ -19,23 +19,23 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// worldLabel says on each node of which world it is. All pods of a world select it, so that
-// several worlds are in one cluster.
+// worldLabel is the node label that names the world that a node belongs to. All pods of a world
+// select this label, so that several worlds can share a cluster.
 const worldLabel = "example.com/world"
 
 // gpu is an extended resource that some nodes have.
 const gpu = "nvidia.com/gpu"
 
-// world is a few nodes in a cluster, with a namespace and a pool of the same name.
+// world is a set of a few random nodes, with a namespace and a pool of the same name.
 type world struct {
 	*rand.Rand
 	name  string
 	pool  *tidekeeperv1.NodePool
 	nodes []corev1.Node
-	pods  int // how many were created
+	pods  int // number of pods created so far
 }
 
-// newWorld creates the namespace of a world and its pool, whose taints are on its nodes.
+// newWorld creates a world's namespace and pool. The world's nodes have the pool's taints.
 func newWorld(t *testing.T, name string, random *rand.Rand) *world {
 	t.Helper()
 	w := &world{Rand: random, name: name, pool: framework.Pool(name)}
@@ -50,7 +50,8 @@ func newWorld(t *testing.T, name string, random *rand.Rand) *world {
 		return cluster.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 	})
 	t.Cleanup(func() {
-		// Nothing runs in the sandbox that would have to stop, and the next world needs none of it.
+		// The pods are deleted without waiting, because the simulated nodes run nothing, and later
+		// worlds use other nodes.
 		ctx := context.WithoutCancel(t.Context())
 		if err := cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(name), client.GracePeriodSeconds(0)); err != nil {
 			t.Error(err)
@@ -59,13 +60,14 @@ func newWorld(t *testing.T, name string, random *rand.Rand) *world {
 	return w
 }
 
-// chance is true in that many of 100 cases.
+// chance returns true with the given probability.
 func (w *world) chance(percent int) bool { return w.IntN(100) < percent }
 
-// oneOf returns one of these.
+// oneOf returns a randomly chosen argument.
 func oneOf[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
 
-// list returns a resource list of pairs of name and quantity; "" leaves one out.
+// list returns a resource list made of pairs of name and quantity. It skips pairs with an empty
+// quantity.
 func list(pairs ...string) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -76,7 +78,7 @@ func list(pairs ...string) corev1.ResourceList {
 	return l
 }
 
-// taints are those that nodes have beside the pool's.
+// taints lists the taints that nodes may have in addition to the pool's taints.
 var taints = []corev1.Taint{
 	{Key: "example.com/dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule},
 	{Key: "example.com/spot", Effect: corev1.TaintEffectNoExecute},
@@ -110,7 +112,7 @@ func (w *world) addNodes(t *testing.T, count int) {
 	w.awaitNodes(t)
 }
 
-// addNode creates a node.
+// addNode creates a node and adds it to the world.
 func (w *world) addNode(t *testing.T, n *corev1.Node) {
 	t.Helper()
 	n.Status.Capacity = n.Status.Allocatable.DeepCopy()
@@ -119,8 +121,8 @@ func (w *world) addNode(t *testing.T, n *corev1.Node) {
 	w.nodes = append(w.nodes, *n)
 }
 
-// awaitNodes waits until the scheduler can use the nodes, and the API server's cache, which the
-// plugin reads, has them.
+// awaitNodes waits until the scheduler can use the nodes, and until they are in the API server's
+// watch cache, which the plugin reads.
 func (w *world) awaitNodes(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, "the nodes can be used", func() error {
@@ -143,18 +145,18 @@ func (w *world) awaitNodes(t *testing.T) {
 	})
 }
 
-// cached lets the API server answer from its cache, as the plugin does.
+// cached makes the API server answer a list from its watch cache, as for the plugin.
 func cached() client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 }
 
-// container returns a container that requests this.
+// container returns a container with the given requests.
 func container(name string, requests corev1.ResourceList) corev1.Container {
 	return corev1.Container{Name: name, Image: "example.com/app:1", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limitsOf(requests)}}
 }
 
-// limitsOf returns the limits that the API server requires with requests: those of extended
-// resources.
+// limitsOf returns the limits that the API server requires for the given requests: the limits of
+// extended resources must equal their requests.
 func limitsOf(requests corev1.ResourceList) corev1.ResourceList {
 	if amount, has := requests[gpu]; has {
 		return corev1.ResourceList{gpu: amount}
@@ -162,8 +164,8 @@ func limitsOf(requests corev1.ResourceList) corev1.ResourceList {
 	return nil
 }
 
-// occupy puts some random pods on the nodes, past the scheduler, so that there may be more than
-// fit. Some have ended, and take no room.
+// occupy binds random pods to the nodes, bypassing the scheduler, so that a node may have more pods
+// than fit. Some pods have terminated, and use no resources.
 func (w *world) occupy(t *testing.T) {
 	t.Helper()
 	for range w.IntN(6) {
@@ -192,7 +194,7 @@ func (w *world) occupy(t *testing.T) {
 	w.awaitPods(t)
 }
 
-// awaitPods waits until the API server's cache, which the plugin reads, has the pods.
+// awaitPods waits until the pods are in the API server's watch cache, which the plugin reads.
 func (w *world) awaitPods(t *testing.T) {
 	t.Helper()
 	framework.Eventually(t, "all pods are in the cache", func() error {

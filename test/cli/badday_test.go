@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// An API server that has just started may not know all rights and kinds yet: -w
-// continues as soon as it does.
+// TestWatchGoesOnAfterAPassingRefusal checks that -w retries while an API server that has just
+// started does not know all roles and kinds yet.
 func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "refusal")
@@ -61,13 +61,14 @@ func TestWatchGoesOnAfterAPassingRefusal(t *testing.T) {
 	}
 }
 
-// A schedule that stopped after failures and is resumed continues and is not suspended,
-// whatever goes wrong during resume.
+// TestResumeOnABadDay resumes a schedule that was stopped by its failure limit, while faults are
+// injected. Afterwards the schedule must be active, and must not be suspended.
 func TestResumeOnABadDay(t *testing.T) {
 	cluster.StartManager(t)
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "resume")
-	// The proxy's clients act as the manager's user, which may not get single objects.
+	// The proxy's clients act as the manager's user. Without this role, that user may not get
+	// single objects.
 	cluster.Apply(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "resume", Namespace: "resume"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: framework.ManagerNamespace, Name: framework.ManagerAccount}},
@@ -78,7 +79,8 @@ func TestResumeOnABadDay(t *testing.T) {
 	r := aRestart(t, "resume", "web", "0 3 * * *", nil)
 	for _, tt := range []struct {
 		name, rule string
-		// limit is the failure limit before resume, left the one after it.
+		// limit is the ScheduledRestart's failure limit before the command; left is its failure
+		// limit after the command.
 		limit, left int32
 		code        int
 		says        string

@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// checks returns what kubectl tide check found, by the name of the check, and the exit code.
+// checks runs kubectl tide check, and returns its findings, keyed by the check's name, and its exit
+// code.
 func checks(t *testing.T, c command) (map[string]string, int) {
 	t.Helper()
 	r := c.run(t)
@@ -27,8 +28,8 @@ func checks(t *testing.T, c command) (map[string]string, int) {
 	return found, r.code
 }
 
-// While no manager leads, what is shown says that it may be out of date, and check says
-// what is wrong.
+// TestNoManagerLeads checks that, while no manager leads, commands print a note that their output
+// may be outdated, and kubectl tide check reports the problem.
 func TestNoManagerLeads(t *testing.T) {
 	c := framework.Start(t)
 	on := func(args ...string) command { return command{kubeconfig: c.Kubeconfig, args: args} }
@@ -54,7 +55,7 @@ func TestNoManagerLeads(t *testing.T) {
 		}
 	}
 
-	// Nothing is there that would show whether a manager runs.
+	// Without a lease or objects, nothing shows whether a manager is running.
 	wants("nothing", 0, map[string]string{
 		"kinds": "ok: the cluster serves NodePool, ScheduledRestart and Freeze", "manager": "unknown: there is no lease tidekeeper: .*", "nodepools": "ok: there are none", "scheduledrestarts": "ok: there are none",
 		"your rights": "ok: you may use every command",
@@ -92,7 +93,7 @@ func TestNoManagerLeads(t *testing.T) {
 		}
 	}
 
-	// It ends, and leaves its lease.
+	// The manager exits, but its lease remains.
 	m.Stop(t)
 	none := `note: no manager leads: the lease tidekeeper has (no holder|had no holder for \w+) \(namespace tidekeeper-system\): this may be out of date: see kubectl tide check`
 	outdated("it has ended", none, "pools", "pools describe worker", "restarts")
@@ -102,7 +103,7 @@ func TestNoManagerLeads(t *testing.T) {
 		t.Errorf("a request while none leads: %+v", r)
 	}
 
-	// For a user without rights, the output names the missing ones.
+	// For a user without rights, the output names the missing rights.
 	nobody := c.UserKubeconfig(t, "nobody")
 	found, code := checks(t, command{kubeconfig: nobody, args: []string{"check"}})
 	if code != 0 || !strings.HasPrefix(found["manager"], `unknown: leases.coordination.k8s.io "tidekeeper" is forbidden`) ||

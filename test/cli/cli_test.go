@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli tests the kubectl plugin like users run it: kubectl tide as a process, by
-// its output, with and without a terminal.
+// Package cli tests the kubectl plugin as users run it: it runs kubectl tide as a process, with and
+// without a terminal, and checks the output.
 package cli
 
 import (
@@ -33,7 +33,8 @@ import (
 
 var (
 	cluster framework.Cluster
-	// path is a directory with kubectl and its plugin.
+	// path is a directory with links to kubectl and the plugin. It comes first in the PATH of the
+	// tested commands.
 	path string
 )
 
@@ -49,7 +50,7 @@ func run(m *testing.M) int {
 	return framework.Main(m, &cluster, "--audit")
 }
 
-// links creates a directory for the PATH.
+// links creates the directory for `path`.
 func links() (string, error) {
 	sandbox := cmp.Or(os.Getenv("SANDBOX_BIN"), filepath.Join(framework.Root(), "bin", "sandbox"))
 	tide := cmp.Or(os.Getenv("TIDE_BIN"), filepath.Join(framework.Root(), "bin", "kubectl-tide"))
@@ -62,19 +63,19 @@ func links() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The sandbox is kubectl when it is started under that name.
+	// The sandbox binary acts as kubectl when it is started under that name.
 	return dir, errors.Join(os.Symlink(sandbox, filepath.Join(dir, "kubectl")), os.Symlink(tide, filepath.Join(dir, "kubectl-tide")), os.Symlink(tide, filepath.Join(dir, "kubectl_complete-tide")))
 }
 
-// result is the output and the exit code of kubectl tide.
+// result holds the output and the exit code of a kubectl tide run.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// command is a run of kubectl tide, with its options.
+// command describes a run of kubectl tide.
 type command struct {
-	// within is a command that runs kubectl tide, which is appended to its arguments.
+	// within is a command, with arguments, to which the kubectl tide command line is appended.
 	within     []string
 	kubeconfig string
 	env        []string
@@ -85,7 +86,7 @@ type command struct {
 func (c command) process() *exec.Cmd {
 	line := slices.Concat(c.within, []string{filepath.Join(path, "kubectl"), "tide"}, c.args)
 	p := exec.Command(line[0], line[1:]...)
-	// UTC, and no settings for colours from the environment of the tests.
+	// The time zone is UTC, and colour settings in the tests' environment are ignored.
 	p.Env = append([]string{
 		"PATH=" + path + ":/usr/bin:/bin", "HOME=" + path, "TZ=UTC", "TERM=xterm", "KUBECONFIG=" + cmp.Or(c.kubeconfig, cluster.Kubeconfig),
 	}, c.env...)
@@ -102,8 +103,7 @@ func (c command) run(t *testing.T) result {
 	return result{code: code(t, p.Run()), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// runOn runs kubectl tide on a terminal of that width, and returns what the terminal
-// shows.
+// runOn runs kubectl tide on a terminal of the given width, and returns the terminal's output.
 func (c command) runOn(t *testing.T, columns int) result {
 	t.Helper()
 	ours, theirs := terminal(t, columns)
@@ -114,11 +114,11 @@ func (c command) runOn(t *testing.T, columns int) result {
 	}
 	theirs.Close()
 	var shown bytes.Buffer
-	_, _ = io.Copy(&shown, ours) // ends with an error when the last process has closed it
+	_, _ = io.Copy(&shown, ours) // Reading fails once all processes have closed the terminal.
 	return result{code: code(t, p.Wait()), stdout: strings.ReplaceAll(shown.String(), "\r\n", "\n")}
 }
 
-// terminal opens a pseudo terminal and returns our end and that of the program.
+// terminal opens a pseudo terminal and returns the test's end and the command's end.
 func terminal(t *testing.T, columns int) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -157,8 +157,8 @@ func code(t *testing.T, err error) int {
 	}
 }
 
-// outdated is the note that no manager has observed a change for some seconds: in most tests there
-// is none, or it may need longer on a busy machine.
+// outdated matches the note that no manager has observed a change for some seconds. In most tests
+// no manager is running, or the manager may need longer on a busy machine.
 var outdated = regexp.MustCompile(`(?m)^note: this may be out of date: .*\n`)
 
 // tide runs kubectl tide, and fails the test if it fails or writes to stderr.
@@ -171,7 +171,7 @@ func tide(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// fields returns the words of each line of a table.
+// fields returns the words in each line of the given string.
 func fields(text string) [][]string {
 	var rows [][]string
 	for line := range strings.Lines(text) {
@@ -180,7 +180,7 @@ func fields(text string) [][]string {
 	return rows
 }
 
-// aNamespace creates a namespace with that name.
+// aNamespace creates a namespace with the given name.
 func aNamespace(t *testing.T, name string) {
 	t.Helper()
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -189,13 +189,14 @@ func aNamespace(t *testing.T, name string) {
 	})
 }
 
-// aDeployment creates a Deployment of two pods and waits until it is rolled out.
+// aDeployment creates a Deployment with two pods and waits until it is rolled out.
 func aDeployment(t *testing.T, namespace, name string) {
 	t.Helper()
 	aDeploymentOf(t, namespace, name, 2)
 }
 
-// aDeploymentOf creates a Deployment of some pods and waits until it is rolled out.
+// aDeploymentOf creates a Deployment with the given number of pods and waits until it is rolled
+// out.
 func aDeploymentOf(t *testing.T, namespace, name string, replicas int32) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -215,7 +216,7 @@ func aDeploymentOf(t *testing.T, namespace, name string, replicas int32) {
 	}
 }
 
-// aRestart creates a ScheduledRestart for the Deployment with that name.
+// aRestart creates a ScheduledRestart for the Deployment with the same name.
 func aRestart(t *testing.T, namespace, name, schedule string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	r := &tidekeeperv1.ScheduledRestart{
@@ -229,7 +230,8 @@ func aRestart(t *testing.T, namespace, name, schedule string, change func(*tidek
 	return r
 }
 
-// eventuallyStatus waits until kubectl tide shows a ScheduledRestart like this.
+// eventuallyStatus waits until the row of a ScheduledRestart in the output of kubectl tide restarts
+// contains the string `want`.
 func eventuallyStatus(t *testing.T, namespace, name, want string) {
 	t.Helper()
 	framework.Eventually(t, name+" is "+want, func() error {
@@ -242,10 +244,10 @@ func eventuallyStatus(t *testing.T, namespace, name, want string) {
 	})
 }
 
-// at formats a time as in annotations.
+// at formats a time in the format of Tidekeeper's annotations, RFC 3339 in UTC.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// diff returns how two values differ, as an error.
+// diff returns the difference between two values as an error, or nil if they are equal.
 func diff(want, got any) error {
 	if d := gocmp.Diff(want, got, gocmp.AllowUnexported(result{})); d != "" {
 		return fmt.Errorf("(-want +got):\n%s", d)

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Several clusters are shown at once. Those that do not answer have a row that says why, and
-// delay no other.
+// TestSeveralClusters checks commands that run against several clusters. A cluster that does not
+// respond has a row with the reason, and does not delay the other clusters.
 func TestSeveralClusters(t *testing.T) {
 	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
 	cluster.Apply(t, framework.Pool("fleet"))
@@ -30,11 +30,13 @@ func TestSeveralClusters(t *testing.T) {
 		t.Helper()
 		return command{kubeconfig: kubeconfig, args: strings.Fields(args)}.run(t)
 	}
-	// One call waits for the silent cluster: for so long that a busy machine answers for the others.
+	// Only a single command includes the silent cluster. Its timeout is so long that the other
+	// clusters respond even on a busy machine.
 	const closed, alsoSilent = " --contexts here,closed,again", " --contexts here,closed,silent,again --request-timeout 15s"
 	const down = `error: closed: the cluster at http://127\.0\.0\.1:\d+ cannot be reached: connection refused(; silent: no answer within 15s)?\n$`
 	const refused, silent = `closed the cluster at http://\S+ cannot be reached: connection refused`, `silent no answer within 15s`
-	// expect checks the rows of a table that are those of contexts, stderr and the exit code.
+	// expect runs a command with --contexts, and checks the rows of its output, stderr and the exit
+	// code.
 	expect := func(args string, patterns ...string) {
 		t.Helper()
 		all := closed
@@ -60,7 +62,7 @@ func TestSeveralClusters(t *testing.T) {
 	expect("restarts -n fleet --sort-by .metadata.name", "CONTEXT NAME TARGET .*", "here web .*", "again web .*", refused)
 	expect("restarts next --for 24h", `DAY TIME \(UTC\) STARTS CONTEXT HERE RESTARTS`, `\S+ \d+ \S+ 03:00 2 here 1 fleet/web`, `\S+ \d+ \S+ 03:00 2 again 1 fleet-2/api`, refused)
 
-	// For programs each object names its cluster.
+	// In machine-readable output, each object names its cluster.
 	var pools struct {
 		Items []struct {
 			Context  string
@@ -86,7 +88,8 @@ func TestSeveralClusters(t *testing.T) {
 	}
 }
 
-// Changes in all clusters are followed, and what does not answer is said once.
+// TestSeveralClustersAreFollowed checks that -w follows the changes in all clusters, and reports a
+// cluster that does not respond once.
 func TestSeveralClustersAreFollowed(t *testing.T) {
 	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
 	cluster.Apply(t, framework.Pool("followed"))
@@ -110,7 +113,8 @@ func TestSeveralClustersAreFollowed(t *testing.T) {
 	}
 }
 
-// A mistake in --contexts is one line that names the contexts.
+// TestMistakesInContexts checks that a mistake in --contexts results in an error of one line that
+// names the contexts.
 func TestMistakesInContexts(t *testing.T) {
 	kubeconfig := cluster.FleetKubeconfig(t, "fleet", "fleet-2")
 	for args, want := range map[string]string{

@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// fakeBrowser notes its arguments, who may read the file, and what is in it.
+// fakeBrowser is a script that records its arguments, and the mode and content of the file that its
+// arguments name.
 const fakeBrowser = `#!/bin/sh
 printf '%%s\n' "$@" >%[1]s/args
 stat -c %%a "$1" "$(dirname "$1")" >%[1]s/modes
@@ -28,9 +29,10 @@ cp "$1" %[1]s/page
 mv %[1]s/args %[1]s/opened
 `
 
-// On a terminal with a desktop the page is opened. The arguments of the browser can be read by
-// all users of a machine: they name a file that only this user can read, and that is gone once
-// the link in it was used. With the terminal, all of it ends.
+// TestDashboardOpensABrowser checks that kubectl tide dashboard opens the page in a browser if it
+// runs on a terminal with a desktop. All users of a machine can read a browser's arguments, so the
+// arguments name a file that only the same user can read, and that is removed once its link was
+// used. When the terminal is closed, the command exits and the file is removed.
 func TestDashboardOpensABrowser(t *testing.T) {
 	dir := t.TempDir()
 	files, browser := filepath.Join(dir, "tmp"), filepath.Join(dir, "bin")
@@ -95,7 +97,7 @@ func TestDashboardOpensABrowser(t *testing.T) {
 		}
 		return nil
 	})
-	// Another link lets in another browser.
+	// Each printed link admits one more browser.
 	if _, err := ours.WriteString("\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +121,14 @@ func TestDashboardOpensABrowser(t *testing.T) {
 	}
 }
 
-// getsThePage opens a link, and reads a page.
+// getsThePage opens a link, and requests data of the page with the received token.
 func getsThePage(t *testing.T, link string) {
 	t.Helper()
 	base, token := framework.EnterPage(t, link)
 	getsData(t, base, "Bearer "+token)
 }
 
-// getsData reads a page with this header.
+// getsData requests data of the page with the given Authorization header.
 func getsData(t *testing.T, base, authorization string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/overview.json", nil)
@@ -141,8 +143,9 @@ func getsData(t *testing.T, base, authorization string) {
 	answer.Body.Close()
 }
 
-// Programs are let in by the header in a file that only this user can read, which is there as long as
-// the page is. A file that exists is left as it is.
+// TestDashboardHeaderFile checks that programs are admitted with the header in a file that only the
+// same user can read, and that exists as long as the dashboard runs. An existing file is not
+// overwritten.
 func TestDashboardHeaderFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.header")
 	p := command{args: []string{"dashboard", "--no-browser", "--header-file", file}}.process()

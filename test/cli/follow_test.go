@@ -17,15 +17,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// following is a run of kubectl tide that keeps running.
+// following is a kubectl tide process that keeps running.
 type following struct {
 	process        *exec.Cmd
 	stdout, stderr lines
-	// rest are the lines on stdout that were not awaited before the command ended.
+	// rest lists the remaining lines on stdout, which the test has not awaited, once the command
+	// has exited.
 	rest []string
 }
 
-// follow starts a command that keeps running, and stops it at the end of the test.
+// follow starts a command that keeps running, and stops it when the test ends.
 func follow(t *testing.T, c command) *following {
 	t.Helper()
 	process := c.process()
@@ -38,7 +39,7 @@ func follow(t *testing.T, c command) *following {
 	return f
 }
 
-// followTo is follow with the output to an outlet.
+// followTo is [follow] with the given outlet as the command's stdout.
 func followTo(t *testing.T, c command, stdout *outlet) *following {
 	t.Helper()
 	process := c.process()
@@ -46,7 +47,7 @@ func followTo(t *testing.T, c command, stdout *outlet) *following {
 	return started(t, process)
 }
 
-// started starts a process, and stops it at the end of the test.
+// started starts a process, and stops it when the test ends.
 func started(t *testing.T, process *exec.Cmd) *following {
 	t.Helper()
 	f := &following{process: process}
@@ -67,7 +68,7 @@ func started(t *testing.T, process *exec.Cmd) *following {
 	return f
 }
 
-// await waits for a line on stdout that matches the pattern.
+// await waits for a line on stdout that matches `pattern`.
 func (f *following) await(t *testing.T, pattern string) {
 	t.Helper()
 	f.stdout.await(t, 1, pattern)
@@ -88,11 +89,11 @@ func (f *following) interrupt(t *testing.T) int {
 	return code(t, f.process.Wait())
 }
 
-// lines are the lines of an output, as they arrive.
+// lines is a channel that receives the lines of an output stream.
 type lines chan string
 
 func linesOf(out io.Reader) lines {
-	l := make(lines, 10000) // enough for a test that does not read them
+	l := make(lines, 10000) // The buffer is large, so that the command is not blocked if a test reads no lines.
 	go func() {
 		defer close(l)
 		for scanner := bufio.NewScanner(out); scanner.Scan(); {
@@ -102,7 +103,7 @@ func linesOf(out io.Reader) lines {
 	return l
 }
 
-// await returns the lines up to the nth one that matches the pattern.
+// await returns all lines up to the nth match of `pattern`.
 func (l lines) await(t *testing.T, n int, pattern string) []string {
 	t.Helper()
 	if n <= 0 {
@@ -117,7 +118,7 @@ func (l lines) await(t *testing.T, n int, pattern string) []string {
 	})
 }
 
-// awaitAll returns the lines up to the one with which there is one for each pattern, in any order.
+// awaitAll returns the lines up to the point where each pattern has matched a line, in any order.
 func (l lines) awaitAll(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	missing := make([]*regexp.Regexp, 0, len(patterns))
@@ -130,7 +131,7 @@ func (l lines) awaitAll(t *testing.T, patterns ...string) []string {
 	})
 }
 
-// until returns the lines up to the one with which a test has all that it waits for.
+// until returns all lines up to the first line for which `isLast` returns true.
 func (l lines) until(t *testing.T, what string, isLast func(string) bool) []string {
 	t.Helper()
 	var came []string

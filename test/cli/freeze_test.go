@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A freeze that the plugin has created holds back restarts; forecast and gates know of it, and
-// thaw lifts it.
+// TestFreezeAndThaw checks that a freeze that the plugin creates holds back restarts, that the
+// commands forecast and gates show the freeze, and that thaw lifts it.
 func TestFreezeAndThaw(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "cold", 1)
@@ -51,7 +51,8 @@ func TestFreezeAndThaw(t *testing.T) {
 	}
 }
 
-// Wrong input is refused in one line, before the cluster is asked.
+// TestFreezeInput checks that invalid input is rejected with one line, before any request is sent
+// to the cluster.
 func TestFreezeInput(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"freeze", "error: --until is required: write a duration such as 4h, or a time such as 2026-12-27T08:00:00+01:00"},
@@ -75,7 +76,7 @@ func TestFreezeInput(t *testing.T) {
 	}
 }
 
-// The plugin has no more rights than its user.
+// TestFreezeNeedsTheRight checks that the plugin has only its user's rights.
 func TestFreezeNeedsTheRight(t *testing.T) {
 	noRights := cluster.UserKubeconfig(t, "dev")
 	f := &tidekeeperv1.Freeze{

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A pool that is deleted while no manager is running is shown as such, with what it
-// waits for.
+// TestDeletedPoolSaysSo checks that a pool that was deleted while no manager is running is shown as
+// "Deleting", with the reason why it still exists.
 func TestDeletedPoolSaysSo(t *testing.T) {
 	pool := framework.Pool("going")
 	pool.Finalizers = []string{tidekeeperv1.NodePoolFinalizer}
@@ -37,7 +37,8 @@ func TestDeletedPoolSaysSo(t *testing.T) {
 	}
 }
 
-// The output of one command with -o name is valid input for another.
+// TestNamesFeedCommands checks that a command's output with -o name is valid input for other
+// commands.
 func TestNamesFeedCommands(t *testing.T) {
 	aNamespace(t, "names")
 	for _, name := range []string{"api", "web", "job"} {
@@ -83,7 +84,7 @@ func TestNamesFeedCommands(t *testing.T) {
 	}
 }
 
-// Flags that kubectl's users type out of habit.
+// TestHabitsOfKubectl checks flags that kubectl users type out of habit.
 func TestHabitsOfKubectl(t *testing.T) {
 	cluster.Apply(t, framework.Pool("habit"))
 	if got := tide(t, "pools", "-A", "--no-headers", "nodepool/habit"); !strings.HasPrefix(got, "habit ") {
@@ -107,9 +108,9 @@ func TestHabitsOfKubectl(t *testing.T) {
 	if r := (command{args: []string{"pools", "-v=6"}}).run(t); r.code != 0 || !strings.Contains(r.stderr, "nodepools") {
 		t.Errorf("-v=6 shows no request: %+v", r)
 	}
-	// A watch ends cleanly at --request-timeout.
+	// When --request-timeout expires, a watch ends with exit code 0.
 	for args, began := range map[string]string{"pools -w": "NAME ", "pods watch none": "No such pods yet"} {
-		// On a busy machine, the time may be over before the watch has begun.
+		// On a busy machine, the timeout may expire before the watch begins.
 		for timeout := 5 * time.Second; ; timeout *= 2 {
 			start := time.Now()
 			r := command{args: append(strings.Fields(args), "--request-timeout="+timeout.String())}.run(t)
@@ -124,7 +125,8 @@ func TestHabitsOfKubectl(t *testing.T) {
 	}
 }
 
-// At 60, 80 and 100 columns, the numbers of pools and the next start are not cut off.
+// TestNarrowTerminals checks that a pool's numbers and a schedule's next start are not cut off in
+// terminals of 60, 80 and 100 columns.
 func TestNarrowTerminals(t *testing.T) {
 	name := "a-pool-with-a-name-that-is-long"
 	pool := framework.Pool(name)

@@ -17,9 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The manifests of the original objects as they were published, the Eru with what its
-// API server had added and both with their status. The API server accepts what they
-// become, and the node pool has the status that the original had.
+// TestMigrateManifestsAsTheyStand converts the manifests of the original projects' objects as
+// published, including their status and, for the Eru, the fields that its API server had added. The
+// API server must accept the converted objects, and the converted node pool must get the same
+// status as the original pool.
 func TestMigrateManifestsAsTheyStand(t *testing.T) {
 	const dir = "testdata"
 	r := command{args: []string{"migrate", "-f", dir}}.run(t)

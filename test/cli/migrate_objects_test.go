@@ -21,8 +21,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// check converts an original object. The API server accepts the result. If something is
-// left out, it refuses the same spec as our kind (if that can be constructed).
+// check converts an object of an original project and checks that the API server accepts the
+// result. If the conversion leaves parts out, check verifies that the API server rejects the same
+// spec as an object of Tidekeeper's kind. The function `as` makes that object; it is nil if there
+// is no equivalent.
 func check(t *testing.T, what string, kind schema.GroupVersionKind, name string, spec map[string]any, as func(*unstructured.Unstructured)) {
 	t.Helper()
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
@@ -77,7 +79,7 @@ func kubectl(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// apply applies printed manifests, and deletes the objects when the test ends.
+// apply applies the given manifests, and deletes the objects when the test ends.
 func apply(t *testing.T, printed string) {
 	t.Helper()
 	for _, o := range documents(t, printed) {
@@ -86,7 +88,7 @@ func apply(t *testing.T, printed string) {
 	kubectl(t, printed, "apply", "-f", "-")
 }
 
-// documents parses YAML documents.
+// documents parses the YAML documents in the given string.
 func documents(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -113,8 +115,8 @@ func itemsOf(t *testing.T, text string) []*unstructured.Unstructured {
 	return objects
 }
 
-// statusIs returns nil if the condition Ready of an object in the namespace old, or of a
-// cluster-scoped object, has the reason.
+// statusIs returns nil if the condition Ready of an object has the reason `want`. A namespaced
+// object must be in the namespace "old".
 func statusIs(t *testing.T, object, want string) error {
 	t.Helper()
 	got, err := cluster.Kubectl("", "get", object, "-n", "old", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
@@ -124,8 +126,8 @@ func statusIs(t *testing.T, object, want string) error {
 	return err
 }
 
-// templatesOf returns the pod templates of the Deployments of a namespace: a change of a
-// template would replace the pods.
+// templatesOf returns the pod templates of a namespace's Deployments, keyed by name. A template
+// change would replace the pods.
 func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	list := &appsv1.DeploymentList{}
@@ -139,8 +141,8 @@ func templatesOf(t *testing.T, namespace string) map[string]corev1.PodTemplateSp
 	return templates
 }
 
-// watchTaint watches the nodes with a taint. It returns a function that stops the watch
-// and returns the nodes that did not have the taint at some moment.
+// watchTaint watches the nodes that have the given taint. The returned function stops the watch and
+// returns the nodes that lacked the taint at some moment.
 func watchTaint(t *testing.T, key string) func() []string {
 	t.Helper()
 	watching, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})

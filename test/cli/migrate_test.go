@@ -23,8 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// originalCRDs are the CRDs of the original objects, as far as they are publicly
-// visible.
+// originalCRDs contains the original projects' CRDs, as far as they are published.
 const originalCRDs = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -116,13 +115,14 @@ const (
 	noteStays      = "note: Eru old/written: the original deletes it with the Deployment web, which does not opt in: the ScheduledRestart stays, and then reports TargetNotFound: annotate the Deployment if it must go with it\n"
 )
 
-// All of docs/tasks/move-from-the-original-operators.md, on a cluster where the original controllers were running:
-// nothing is missing on a node at any moment, no pod is restarted, and what the original
-// controllers had created belongs to our objects in the end and is deleted with them.
+// TestMigrateFromCluster follows all steps of docs/tasks/move-from-the-original-operators.md in a
+// cluster in which the original projects' controllers were running. No setting may be missing on a
+// node at any moment, and no pod may be restarted. In the end Tidekeeper's objects must own
+// everything that the original controllers had created, so that it is deleted with these objects.
 func TestMigrateFromCluster(t *testing.T) {
 	kubectl(t, originalCRDs, "apply", "-f", "-")
 	t.Cleanup(func() {
-		// In case the test failed before it did so.
+		// The finalizer still exists if the test has failed early.
 		_, _ = cluster.Kubectl("", "patch", "nodepools.nodes.lailin.xyz", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		kubectl(t, originalCRDs, "delete", "-f", "-")
 	})
@@ -136,7 +136,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		return err
 	})
 
-	// What the original controllers did.
+	// Simulate the original projects' controllers.
 	kubectl(t, "", "label", "node", "old-1", "old-2", "node-role.kubernetes.io/old=", "node-pool.lailin.xyz/old=10")
 	kubectl(t, "", "taint", "node", "old-1", "old-2", "node-pool.lailin.xyz=old:NoSchedule")
 	kubectl(t, "", "annotate", "deployment", "made", "-n", "old", "mtsre.meitu.com/eru=true")
@@ -154,7 +154,8 @@ func TestMigrateFromCluster(t *testing.T) {
 	templates := templatesOf(t, "old")
 	lost := watchTaint(t, "node-pool.lailin.xyz")
 
-	// 1. Our objects, suspended, while the original controllers are still running.
+	// 1. Tidekeeper's objects are created in suspended form, while the original projects'
+	// controllers are still running.
 	cluster.StartManager(t)
 	from := []string{"migrate", "--from-cluster", "-n", "old", "--time-zone", "Asia/Shanghai"}
 	r := command{args: append(from, "--suspended")}.run(t)
@@ -166,7 +167,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		return statusIs(t, "nodepools.tidekeeper.dev/old", "RuntimeClassConflict")
 	})
 
-	// 2. The original controllers are stopped, and our objects are enabled.
+	// 2. The original projects' controllers are stopped, and Tidekeeper's objects are enabled.
 	r = command{args: from}.run(t)
 	if diff := cmp.Diff(migrated, r.stdout); diff != "" || r.code != 2 {
 		t.Errorf("exit code %d; objects (-want +got):\n%s", r.code, diff)
@@ -180,7 +181,8 @@ func TestMigrateFromCluster(t *testing.T) {
 	}
 	apply(t, r.stdout)
 
-	// 3. The hand-over.
+	// 3. The objects that the original projects' controllers have created are handed over to
+	// Tidekeeper.
 	commands := command{args: append(from, "-o", "commands")}.run(t)
 	if commands.code != 2 || commands.stderr != noteFinalizers+leftOutOften+noteStays {
 		t.Errorf("commands: %+v", commands)
@@ -203,7 +205,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		}
 		return statusIs(t, "scheduledrestarts.tidekeeper.dev/written", "Scheduled")
 	})
-	// A second time changes nothing.
+	// Applying the objects a second time changes nothing.
 	if out := kubectl(t, r.stdout, "apply", "-f", "-"); strings.Count(out, "unchanged") != 2 || strings.Count(out, "\n") != 2 {
 		t.Errorf("applied once more:\n%s", out)
 	}
@@ -211,7 +213,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		t.Errorf("converted once more: %+v", again)
 	}
 
-	// 4. The original objects are deleted, without their controllers.
+	// 4. The original projects' objects are deleted while their controllers are stopped.
 	kubectl(t, "", "patch", "nodepools.nodes.lailin.xyz", "old", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	kubectl(t, "", "delete", "nodepools.nodes.lailin.xyz", "--all", "--cascade=orphan")
 	kubectl(t, "", "delete", "erus.mtsre.meitu.com", "--all", "--all-namespaces")
@@ -228,7 +230,7 @@ func TestMigrateFromCluster(t *testing.T) {
 		t.Errorf("the nodes %v were without the taint for a moment", nodes)
 	}
 
-	// What the original had set on the nodes is removed with our pool.
+	// The nodes' settings from the original project are removed with Tidekeeper's pool.
 	kubectl(t, "", "delete", "nodepools.tidekeeper.dev", "old", framework.LongTimeout)
 	node := framework.Node("old-1")
 	cluster.Refresh(t, node)
@@ -237,7 +239,8 @@ func TestMigrateFromCluster(t *testing.T) {
 	}
 }
 
-// Files, directories and the standard input, and the errors if they cannot be read.
+// TestMigrateFiles converts files, directories and the standard input, and checks the errors for
+// input that cannot be read.
 func TestMigrateFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -290,11 +293,12 @@ func TestMigrateFiles(t *testing.T) {
 	}
 }
 
-// Objects that the user may read are converted, and the others are reported in one line.
+// TestMigratePartOfACluster checks that the objects of kinds that the user may list are converted,
+// and that the other kinds are reported in one line.
 func TestMigratePartOfACluster(t *testing.T) {
 	want := result{stderr: "note: the cluster does not know the kind NodePool of nodes.lailin.xyz/v1: nothing to convert\n" +
 		"note: the cluster does not know the kind Eru of mtsre.meitu.com/v1: nothing to convert\nnote: there is nothing to convert\n"}
-	// The kinds of the test before it may still be served.
+	// The original projects' kinds, which an earlier test has installed, may still be served.
 	framework.Eventually(t, "there are no originals", func() error {
 		return diff(want, command{args: []string{"migrate", "--from-cluster"}}.run(t))
 	})
@@ -329,8 +333,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: some}]
 	})
 }
 
-// The API server accepts the converted objects, and would have refused those that are
-// left out as refused.
+// TestMigratedIsAccepted checks that the API server accepts the converted objects, and that it
+// would have rejected the pool specs from which the conversion leaves parts out.
 func TestMigratedIsAccepted(t *testing.T) {
 	keys := []string{
 		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "node.kubernetes.io/x",

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlet is the stdout of a command whose writes can be made to fail, without the signal
-// that a closed pipe brings: a socket for datagrams. A write fails while no one receives,
-// and succeeds again after that.
+// outlet is a stdout whose writes a test can make fail without SIGPIPE, which a closed pipe would
+// cause. It is a datagram socket: writes fail while there is no receiver, and succeed again
+// afterwards.
 type outlet struct {
 	stdout *os.File
 	lines  lines
@@ -32,7 +32,7 @@ func newOutlet(t *testing.T) *outlet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not in t.TempDir, whose path may be too long for a socket.
+	// The socket is not in t.TempDir, whose path may be too long for a socket.
 	dir, err := os.MkdirTemp("", "outlet-")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func newOutlet(t *testing.T) *outlet {
 	return o
 }
 
-// work lets writes succeed.
+// work makes later writes succeed.
 func (o *outlet) work(t *testing.T) {
 	t.Helper()
 	o.opened++
@@ -74,7 +74,7 @@ func (o *outlet) work(t *testing.T) {
 	}
 }
 
-// fail lets writes fail.
+// fail makes later writes fail.
 func (o *outlet) fail() {
 	if o.receiver != nil {
 		o.receiver.Close()

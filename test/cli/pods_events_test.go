@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// eventsIn returns the reasons of the events in lines of pods watch -o json, in order.
+// eventsIn returns the reasons of the events in the output lines of pods watch -o json, in order.
 func eventsIn(t *testing.T, lines []string) (reasons []string) {
 	t.Helper()
 	for _, line := range lines {
@@ -30,15 +30,15 @@ func eventsIn(t *testing.T, lines []string) (reasons []string) {
 	return reasons
 }
 
-// The events about a pod are among its transitions: where it is scheduled, the pull of the
-// image, the start and the end of the container. Those of the kubelet are in its order; the
-// scheduler's own may come at any time.
+// TestPodsWatchEvents checks that a pod's events are printed among its transitions: the assignment
+// to a node, the image pull, and the start and the end of the container. The kubelet's events are
+// in order; the scheduler's event may come at any time.
 func TestPodsWatchEvents(t *testing.T) {
 	aNamespace(t, "events")
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "events", "-l", "app=web", "-o", "json"}})
 	w.stderr.await(t, 1, `^No such pods yet`)
 	d := annotated("events", "web", 1, "containers-ready-after", "1s")
-	// Those of a pod that is not watched are not printed.
+	// Events of pods that are not watched are not printed.
 	cluster.Apply(t, annotated("events", "other", 1))
 	cluster.Apply(t, d)
 	lines := w.stdout.awaitAll(t, `"kind":"Event".*"reason":"Scheduled"`, `"kind":"Event".*"name":"app".*"reason":"Started"`, `"name":"Ready".*"to":"True"`)
@@ -56,7 +56,8 @@ func TestPodsWatchEvents(t *testing.T) {
 	if scheduled != 1 {
 		t.Errorf("there are %d events that it was scheduled", scheduled)
 	}
-	// The end of the container is reported while the pod goes: the event may come too late.
+	// The event about the end of the container may be missing, because it is reported while the pod
+	// is being deleted.
 	if last := len(kubelet) - 1; last >= 0 && kubelet[last] == "Killing" {
 		kubelet = kubelet[:last]
 	}
@@ -68,8 +69,9 @@ func TestPodsWatchEvents(t *testing.T) {
 	}
 }
 
-// Without the right to read events a line says so, and the transitions are printed; with
-// --events=false there is neither.
+// TestPodsWatchWithoutEvents checks that, without the right to read events, only the transitions
+// are printed, and a line that reports the missing right. With --events=false, neither events nor
+// that line are printed.
 func TestPodsWatchWithoutEvents(t *testing.T) {
 	aNamespace(t, "noevents")
 	cluster.Apply(t, &rbacv1.Role{

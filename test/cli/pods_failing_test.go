@@ -14,15 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A transition that cannot be printed is tried three more times, each time after a longer
-// wait; then all that is pending for the pod is dropped, with a line that says so. Each
-// transition is either printed, once, or counted in such a line.
+// TestPodsWatchTriesAgainAndDrops checks that the printing of a transition is retried three times,
+// with growing delays. If it still fails, all pending transitions of the pod are dropped, and a
+// later line counts them. Each transition must be either printed once or counted in such a line.
 func TestPodsWatchTriesAgainAndDrops(t *testing.T) {
 	aNamespace(t, "s3-fails")
 	stdout := newOutlet(t)
 	w := followTo(t, command{args: []string{"pods", "watch", "-n", "s3-fails", "-o", "json", "--events=false"}}, stdout)
 	w.stderr.await(t, 1, `^No such pods yet: waiting for them\.`)
-	// gated creates a pod all of whose transitions come at once, as nothing happens to it.
+	// gated creates a pod with a scheduling gate, which has all of its transitions immediately.
 	gated := func(name string) *corev1.Pod {
 		t.Helper()
 		pod := nowhere("s3-fails")
@@ -32,7 +32,7 @@ func TestPodsWatchTriesAgainAndDrops(t *testing.T) {
 	}
 	const all = "[Created Phase Pending Condition PodScheduled False SchedulingGated]"
 
-	// For good.
+	// A permanent failure: all further writes fail.
 	stdout.fail()
 	began := time.Now()
 	lost := gated("lost")
@@ -40,19 +40,20 @@ func TestPodsWatchTriesAgainAndDrops(t *testing.T) {
 	if took, least := time.Since(began), 1400*time.Millisecond; took < least {
 		t.Errorf("dropped after %s, want three more tries, after 200, 400 and 800 ms", took)
 	}
-	// What happens to the pod after that is printed, and only that.
+	// Only the pod's later transitions are printed.
 	stdout.work(t)
 	cluster.Delete(t, lost)
 	steps := stepsOf(t, stdout.lines.await(t, 1, `"kind":"Deleted"`))["lost"]
 	if steps[0].Kind == "Deleting" {
-		steps = steps[1:] // Both may have come at once.
+		steps = steps[1:] // The transitions Deleting and Deleted may have arrived together.
 	}
 	if err := diff("[Deleted]", fmt.Sprint(steps)); err != nil {
 		t.Errorf("after what was dropped, pod lost %v", err)
 	}
 
-	// Briefly: a later try succeeds, and nothing is lost or repeated. On a machine that is
-	// too busy for that, it is dropped, and the next pod has its turn.
+	// A short failure: a retry succeeds, and no transition is lost or repeated. On a very busy
+	// machine the transitions may be dropped nevertheless; in that case the test tries again with
+	// another pod.
 	for n := range 50 {
 		name := fmt.Sprint("brief-", n)
 		stdout.fail()

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// inAPod is a script that runs a command where the files of a service account are, as in
-// a pod: in a mount namespace of its own, where /var/run is another file system.
+// inAPod is a script that runs a command with a service account's files at their usual path. It
+// uses its own mount namespace, in which another file system is mounted at /var/run.
 const inAPod = `set -e
 run=$(readlink -f /var/run)
 mount -t tmpfs none "$run"
@@ -29,8 +29,8 @@ cp "$1"/* "$run/secrets/kubernetes.io/serviceaccount"
 shift
 exec "$@"`
 
-// podOf returns a function that makes a command run as in a pod of a service account: it
-// has no kubeconfig, but the pod's environment and files.
+// podOf returns a function that makes a command run as in a pod of the given service account:
+// without a kubeconfig, but with a pod's environment variables and files.
 func podOf(t *testing.T, namespace, account string) func(command) command {
 	t.Helper()
 	if out, err := exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/tmp").CombinedOutput(); err != nil {
@@ -63,8 +63,8 @@ func podOf(t *testing.T, namespace, account string) func(command) command {
 	}
 }
 
-// In a pod the plugin needs no kubeconfig: it is the pod's service account, in the pod's
-// namespace.
+// TestPodsInAPod checks that in a pod the plugin needs no kubeconfig, but uses the pod's service
+// account and namespace.
 func TestPodsInAPod(t *testing.T) {
 	aNamespace(t, "in-a-pod")
 	cluster.Apply(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader", Namespace: "in-a-pod"}})

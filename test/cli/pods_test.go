@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// annotated returns a Deployment whose pods behave as the sandbox's annotations say.
+// annotated returns a Deployment whose pods have the given sandbox.tidekeeper.dev annotations,
+// which control the pods' start-up.
 func annotated(namespace, name string, replicas int32, annotations ...string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{
@@ -39,7 +40,7 @@ func annotated(namespace, name string, replicas int32, annotations ...string) *a
 	return d
 }
 
-// nowhere returns a pod that fits no node.
+// nowhere returns a pod that does not fit on any node.
 func nowhere(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: namespace, Labels: map[string]string{"app": "nowhere"}},
@@ -49,19 +50,19 @@ func nowhere(namespace string) *corev1.Pod {
 	}
 }
 
-// step is a line of pods watch -o json.
+// step is a pod transition in the output of pods watch -o json.
 type step struct {
 	Pod, Kind, Name, To, Reason string
 	Time                        time.Time
 }
 
-// String leaves out the pod and the time.
+// String formats a transition without the pod's name and the time.
 func (s step) String() string {
 	return strings.Join(strings.Fields(strings.Join([]string{s.Kind, s.Name, s.To, s.Reason}, " ")), " ")
 }
 
-// stepsOf returns the steps of each pod, in order, without the events about it, which come by
-// another watch.
+// stepsOf returns each pod's transitions in order. It ignores events, which come from a separate
+// watch.
 func stepsOf(t *testing.T, lines []string) map[string][]step {
 	t.Helper()
 	steps := map[string][]step{}
@@ -77,10 +78,9 @@ func stepsOf(t *testing.T, lines []string) map[string][]step {
 	return steps
 }
 
-// The transitions of pods from Pending to Ready and until completion, one line each,
-// although the API server is killed once in the middle and once when nothing happens:
-// none is lost and none repeated, and each condition has the same time as in the API
-// server.
+// TestPodsWatch checks that pods watch prints each pod transition, from Pending to Ready and until
+// completion, exactly once, in one line. The API server is killed twice: during transitions and
+// while nothing happens. The printed time of each condition must be the same as in the API server.
 func TestPodsWatch(t *testing.T) {
 	aNamespace(t, "s3")
 	w := follow(t, command{args: []string{"pods", "watch", "-n", "s3", "-o", "json"}})
@@ -94,7 +94,7 @@ func TestPodsWatch(t *testing.T) {
 	w.stderr.await(t, 1, `^Lost the connection: the cluster at \S+ cannot be reached: .*\. Trying again\.$`)
 	cluster.Component(t, "start", "kube-apiserver")
 	w.stderr.await(t, 1, `^Connected again\.$`)
-	// One may have become ready before another was seen not to be.
+	// A pod may have become ready before another pod's condition Ready was printed as False.
 	const becomesReady = `"name":"Ready","from":"False","to":"True"`
 	lines = append(lines, w.stdout.await(t, 3-strings.Count(strings.Join(lines, "\n"), becomesReady), becomesReady)...)
 
@@ -153,7 +153,7 @@ Deleted`, "\n")
 			}
 		}
 	}
-	// A pod with only one condition.
+	// The pod from nowhere has only one condition.
 	if err := diff("[Created Phase Pending Condition PodScheduled False Unschedulable]", fmt.Sprint(steps["nowhere"])); err != nil {
 		t.Errorf("pod nowhere %v", err)
 	}
@@ -162,8 +162,8 @@ Deleted`, "\n")
 	}
 }
 
-// Without -o json, the same lines are in columns. Each pod that exists at the start has
-// one line, and a pod that is named need not exist yet.
+// TestPodsWatchForPeople checks that, without -o json, the same lines are printed in columns. Each
+// pod that exists at the start has one line, and a pod that is given by name need not exist yet.
 func TestPodsWatchForPeople(t *testing.T) {
 	aNamespace(t, "watch")
 	cluster.Apply(t, nowhere("watch"))
@@ -192,16 +192,16 @@ func TestPodsWatchForPeople(t *testing.T) {
 	if code != 130 || strings.Contains(strings.Join(append(lines, w.rest...), "\n"), "other") {
 		t.Errorf("exit code %d; lines\n%s", code, strings.Join(append(lines, w.rest...), "\n"))
 	}
-	// With the history, from the beginning.
+	// With --history, the lines begin with the pod's creation.
 	w = follow(t, command{args: []string{"pods", "watch", "-A", "-l", "app=nowhere", "--history"}})
 	w.stdout.await(t, 1, `^NAMESPACE +TIME \(UTC\) +POD`)
 	w.stdout.await(t, 1, `^watch +.\d\d:\d\d:\d\d +nowhere +PodScheduled +False +Unschedulable: 0/`)
 	w.interrupt(t)
 }
 
-// tookItsTime has the pod of a Deployment, which is ready, say that it was initialized, and became
-// ready, that many seconds after it was created. The kubelet leaves a ready pod alone: so its stages
-// are as long on any machine.
+// tookItsTime sets the timestamps in the status of a Deployment's ready pod, so that the pod was
+// initialized and became ready the given numbers of seconds after its creation. The kubelet does
+// not change a ready pod, so the stages have the same durations on any machine.
 func tookItsTime(t *testing.T, namespace, name string, initialized, ready int) {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -227,8 +227,8 @@ func tookItsTime(t *testing.T, namespace, name string, initialized, ready int) {
 	})
 }
 
-// The timeline of one pod and of several, with and without a terminal, and the slowest
-// pods.
+// TestPodsTimelineAndSlow checks the timelines of single and several pods, with and without a
+// terminal, and the list of the slowest pods.
 func TestPodsTimelineAndSlow(t *testing.T) {
 	aNamespace(t, "slow")
 	cluster.Apply(t, nowhere("slow"))
@@ -312,7 +312,7 @@ func TestPodsTimelineAndSlow(t *testing.T) {
 		t.Errorf("--by-stage -o json: %+v, %v", stages, err)
 	}
 
-	// kubectl completes the names of pods, but no name twice.
+	// kubectl's shell completion offers the names of pods, but no name twice.
 	p := command{}.process()
 	p.Args = []string{p.Args[0], "__complete", "tide", "pods", "timeline", "-n", "slow", top[0].Pod, ""}
 	completed, err := p.Output()

@@ -22,7 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// blockedWorkload is a Deployment on the node of its name's prefix, with more lines for the pod's metadata and spec.
+// blockedWorkload is a Deployment on the drained nodes, with additional YAML lines for the pods'
+// metadata and spec.
 type blockedWorkload struct {
 	name, namespace, metadata, spec, requests string
 	replicas                                  int
@@ -49,7 +50,7 @@ spec:
 `, w.name, w.namespace, max(1, w.replicas), w.metadata, w.requests, w.spec, w.more)
 }
 
-// aBudgetFor returns the manifest of a budget for the pods of a workload.
+// aBudgetFor returns the manifest of a PodDisruptionBudget for a workload's pods.
 func aBudgetFor(name, app, rule string) string {
 	return fmt.Sprintf("---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %s, namespace: leaving}\nspec: {selector: {matchLabels: {app: %s}}, %s}\n", name, app, rule)
 }
@@ -79,7 +80,7 @@ spec:
   nodeSelector: {example.com/to-drain: "true"}
   containers: [{name: app, image: "example.com/app:1"}]
 `
-	// Nothing listens on the port of discard.
+	// The webhook's port 9 (discard) has no listener.
 	theWebhook = `---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -95,8 +96,9 @@ webhooks:
 `
 )
 
-// What blockers names comes true when the node is drained: who is named stays, or is harmed as it says, for the
-// reason that it says, and all others leave.
+// TestPoolsBlockersComeTrue drains a node and compares the result with the output of pools
+// blockers. Pods that the command names must stay, or be harmed in the reported way and for the
+// reported reason; all other pods must leave the node.
 func TestPoolsBlockersComeTrue(t *testing.T) {
 	cluster.AddNodes(t, "drain", 2, "--labels", "example.com/to-drain=true", "--allocatable=cpu=8,memory=16Gi,pods=50")
 	cluster.MustKubectl(t, "", "cordon", "drain-2")
@@ -152,7 +154,7 @@ func TestPoolsBlockersComeTrue(t *testing.T) {
 		"Budget": {"Deployment/guarded"}, "SeveralBudgets": {"Deployment/twice"}, "Refused": {"Deployment/refused"}, "Finalizer": {"Deployment/held"},
 		"LongGrace": {"Deployment/slow"}, "NoController": {"Pod/bare"}, "LocalData": {"Deployment/scratch"}, "LocalVolume": {"Deployment/disk"}, "NoPlace": {"Deployment/wide"},
 	}
-	// With 5 of the 8 CPUs of the other node taken, the widest pod has no place.
+	// With 5 of the other node's 8 CPUs taken, the largest pod no longer fits there.
 	cluster.MustKubectl(t, `apiVersion: v1
 kind: Pod
 metadata: {name: filler, namespace: leaving}
@@ -188,7 +190,7 @@ spec:
 		t.Errorf("the table is\n%s", got.stdout)
 	}
 
-	// A drain without flags refuses those that need one.
+	// A drain without flags rejects the pods that need a flag.
 	out, err := cluster.Kubectl("", "drain", "drain-1", "--ignore-daemonsets")
 	refused := sets.New[string]()
 	for _, name := range regexp.MustCompile(`leaving/[a-z]+`).FindAllString(out, -1) {
@@ -226,7 +228,7 @@ spec:
 	}
 }
 
-// podsOn returns the pods of the test on a node, on all nodes if it is empty.
+// podsOn returns the test's pods on the given node, or on all nodes if `node` is empty.
 func podsOn(t *testing.T, node string) (found []corev1.Pod) {
 	t.Helper()
 	for _, namespace := range []string{"leaving", "watched"} {

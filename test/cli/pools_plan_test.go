@@ -30,7 +30,7 @@ spec:
   labels: {example.com/tier: silver, example.com/old: "1"}
 `
 
-// plan runs kubectl tide pools plan, and fails the test if it finds no changes.
+// plan runs kubectl tide pools plan, and fails the test unless the command finds changes.
 func plan(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	r := command{stdin: stdin, args: append([]string{"pools", "plan"}, args...)}.run(t)
@@ -40,7 +40,8 @@ func plan(t *testing.T, stdin string, args ...string) string {
 	return r.stdout
 }
 
-// A plan matches what then happens to the nodes and the pods.
+// TestPoolsPlan checks that a plan predicts the changes of the nodes and pods that occur when it is
+// applied.
 func TestPoolsPlan(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "plan", 2, "--labels", "node-role.kubernetes.io/planned=")
@@ -92,7 +93,8 @@ Pods:          none would be evicted, and all could be rescheduled there
 		t.Errorf("a misspelt field of an existing pool: %+v, want %+v", misspelt, want)
 	}
 
-	// One key changes, one is removed, and a taint evicts.
+	// The new spec changes one label's value, removes another label, and adds a taint that evicts
+	// pods.
 	change := strings.Replace(planned, `silver, example.com/old: "1"}`, "gold}\n  taints: [{key: example.com/maintenance, effect: NoExecute}]", 1)
 	shown := plan(t, change, "-f", "-")
 	for _, want := range []string{
@@ -151,7 +153,7 @@ Pods:          none would be evicted, and all could be rescheduled there
 	}
 }
 
-// manifest writes a file.
+// manifest writes a manifest to a file and returns its path.
 func manifest(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pool.yaml")
@@ -161,8 +163,9 @@ func manifest(t *testing.T, text string) string {
 	return name
 }
 
-// Older pools keep their keys. Pods that a new NoSchedule taint strands are listed by
-// workload, and those of a DaemonSet are marked.
+// TestPoolsPlanConflictsAndStranded checks that a plan leaves keys that older pools set to these
+// pools. Pods that a new NoSchedule taint strands are listed by workload, and pods of a DaemonSet
+// are marked.
 func TestPoolsPlanConflictsAndStranded(t *testing.T) {
 	cluster.AddNodes(t, "strand", 1, "--labels", "node-role.kubernetes.io/strand=,node-role.kubernetes.io/elder=")
 	aNamespace(t, "strand")
@@ -197,12 +200,14 @@ spec:
 	}
 }
 
-// The number of requests is small, however many nodes and pods there are.
+// TestFewRequests checks that commands send few requests, regardless of the number of nodes and
+// pods.
 func TestFewRequests(t *testing.T) {
 	cluster.AddNodes(t, "few", 20, "--labels", "node-role.kubernetes.io/few=")
 	few := framework.Pool("few")
 	cluster.Apply(t, few)
-	// The API server refuses the first list of a kind while its cache fills: it is sent again.
+	// The API server rejects the first list of a kind while its watch cache fills, and the client
+	// retries it. This command fills the caches.
 	command{args: []string{"restarts", "-A"}}.run(t)
 	taints := manifest(t, "apiVersion: tidekeeper.dev/v1\nkind: NodePool\nmetadata: {name: few}\nspec: {taints: [{key: t, effect: NoSchedule}]}\n")
 	for _, tc := range []struct {
@@ -211,7 +216,7 @@ func TestFewRequests(t *testing.T) {
 		want []string
 	}{
 		{"pools", 0, []string{"list nodepools"}},
-		{"pools -o wide", 0, []string{"list nodepools", "list nodes"}}, // Metrics, which are not served here.
+		{"pools -o wide", 0, []string{"list nodepools", "list nodes"}}, // This cluster does not serve the metrics API.
 		{"pools describe few", 0, []string{"get nodepools", "list events", "list nodes", "list nodes", "list pods"}},
 		{"pools plan -f " + taints, 2, []string{"list nodepools", "list nodes", "list pods", "patch nodepools"}},
 		{"restarts -A", 0, []string{"list freezes", "list scheduledrestarts"}},
@@ -226,7 +231,7 @@ func TestFewRequests(t *testing.T) {
 		events := 0
 		framework.Eventually(t, "the audit log is complete", func() error {
 			for _, r := range audit.Requests(t) {
-				// The events of the slowest pods are read one by one.
+				// pods slow requests the events of each of the slowest pods separately.
 				if events++; strings.HasPrefix(tc.args, "pods slow") && r.Resource == "events" && events <= 20 {
 					continue
 				}
@@ -265,7 +270,8 @@ func TestPoolsPlanErrors(t *testing.T) {
 	}
 }
 
-// -w reports a deletion even if it happens while no watch is open.
+// TestWatchMissesNoDeletion checks that -w reports a deletion even if it happens while no watch is
+// open.
 func TestWatchMissesNoDeletion(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	aNamespace(t, "gap")

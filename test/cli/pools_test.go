@@ -24,8 +24,8 @@ spec:
   containers: [{name: app, image: "example.com/app:1", resources: {requests: {cpu: "8", memory: 16Gi}}}]
 `
 
-// The pools of a cluster, with and without a terminal, one in detail, and their changes
-// with -w.
+// TestPools checks the table of pools with and without a terminal, the description of a pool, and
+// the changes that -w prints.
 func TestPools(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=1s")
 	cluster.AddNodes(t, "pools", 2, "--labels", "node-role.kubernetes.io/worker=")
@@ -74,7 +74,7 @@ func TestPools(t *testing.T) {
 		return diff(true, strings.Contains(tide(t, "pools", "describe", "worker"), " SettingsApplied "))
 	})
 
-	// -w prints a line for each change, and ends cleanly.
+	// -w prints a line for each change, and exits cleanly on Ctrl-C.
 	w := follow(t, command{args: []string{"pools", "-w"}})
 	w.await(t, `^worker +Healthy +2/2 +25% `)
 	if out, err := cluster.Kubectl("", "delete", "pod", "big", "--grace-period=0", "--force"); err != nil {

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// metricsAPI is metrics.k8s.io as far as the plugin reads it, and takes whatever is written.
+// metricsAPI is a CRD that replaces the metrics API. It has the fields that the plugin reads, so
+// that tests can write any metrics.
 const metricsAPI = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -32,7 +33,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// describer may do what describe needs, and list no metrics; so may clients of the proxy.
+// describer is a ClusterRole that allows the requests of pools describe, but not to list metrics.
+// It is bound to a user, and to the manager's user, as which the proxy's clients act.
 const describer = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -50,12 +52,13 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: "` + framework.ManagerUser + `"}
 `
 
-// metricsOf is what a node uses, measured at a time.
+// metricsOf returns the manifest of a node's metrics with the given measurement time.
 func metricsOf(node string, at time.Time, usage string) string {
 	return fmt.Sprintf("---\napiVersion: metrics.k8s.io/v1beta1\nkind: NodeMetrics\nmetadata: {name: %s}\ntimestamp: %q\nwindow: 20s\nusage: %s\n", node, at.UTC().Format(time.RFC3339), usage)
 }
 
-// usedOf is what describe, the wide list, and both in JSON show of what the pool uses.
+// usedOf holds a pool's used resources as shown by describe and by the wide list, both as text and
+// as JSON.
 type usedOf struct{ Describe, List, DescribeJSON, ListJSON string }
 
 func used(t *testing.T, c command) (shown usedOf) {
@@ -88,7 +91,7 @@ func used(t *testing.T, c command) (shown usedOf) {
 	return shown
 }
 
-// encoded is a value in JSON, "" if there is none.
+// encoded returns a value as JSON, or "" if it is nil.
 func encoded(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil || value == nil {
@@ -97,7 +100,8 @@ func encoded(value any) string {
 	return string(text)
 }
 
-// known is what is shown of this many of five nodes, which use this.
+// known returns the expected output if the given number of the five nodes have metrics, and the
+// metrics add up to the given amounts.
 func known(text string, measured int, cpu, memory string) usedOf {
 	if measured < 5 {
 		text = fmt.Sprintf("at least %s (of %d of 5 nodes)", text, measured)
@@ -106,7 +110,8 @@ func known(text string, measured int, cpu, memory string) usedOf {
 	return usedOf{text, text, data, data}
 }
 
-// What nodes use is beside what is requested, and where it is not known, that is said.
+// TestPoolsUsed checks that a pool's used resources are shown next to the requested resources, and
+// that the output states for which nodes they are unknown.
 func TestPoolsUsed(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=1s")
 	cluster.AddNodes(t, "used", 5, "--labels", "node-role.kubernetes.io/used=")
@@ -118,12 +123,13 @@ func TestPoolsUsed(t *testing.T) {
 	unknown := func(why string) usedOf { return usedOf{Describe: "not available: " + why, List: "not available"} }
 	expect := func(what string, want usedOf, c command) {
 		t.Helper()
-		// On a busy machine, metrics may not come in the time that is waited for them.
+		// On a busy machine, the metrics may arrive after the plugin has stopped waiting for them.
 		framework.Eventually(t, what+" is shown", func() error { return diff(want, used(t, c)) })
 	}
 	expect("not served", unknown("the cluster serves no metrics.k8s.io"), command{})
 
-	// The test cannot start a server of metrics, but the API server serves a kind like theirs.
+	// The test cannot start a metrics server, so a CRD with the same group and kind serves the
+	// metrics.
 	kubectl(t, metricsAPI+"---"+describer, "apply", "-f", "-")
 	t.Cleanup(func() { kubectl(t, metricsAPI+"---"+describer, "delete", "-f", "-") })
 	kubectl(t, "", "wait", framework.LongTimeout, "--for=condition=Established", "crd/nodes.metrics.k8s.io")
@@ -165,7 +171,8 @@ func TestPoolsUsed(t *testing.T) {
 	expect("only nodes of no pool", unknown("none of its nodes has metrics of the last 10 minutes"), command{})
 }
 
-// A server of metrics that does not answer, or answers with an error, holds nothing up for long.
+// TestMetricsServerIsDown checks that a metrics server that does not respond, or responds with an
+// error, delays commands only briefly.
 func TestMetricsServerIsDown(t *testing.T) {
 	cluster.AddNodes(t, "down", 1, "--labels", "node-role.kubernetes.io/down=")
 	cluster.Apply(t, framework.Pool("down"))

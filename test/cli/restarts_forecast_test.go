@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// forecastTick is a tick as restarts forecast -o json has it.
+// forecastTick is a scheduled time (tick) in the output of restarts forecast -o json.
 type forecastTick struct {
 	Name, Outcome, Reason, Message string
 	Tick, Start, Completion        time.Time
@@ -40,8 +40,9 @@ func forecastOf(t *testing.T, r result) forecastJSON {
 	return f
 }
 
-// The forecast for people has a table, what is missed, a summary and what is assumed. It plays
-// all namespaces, and shows one; without the right to list them all, it says so.
+// TestRestartsForecast checks that the human-readable forecast has a table, the missed ticks, a
+// summary and the assumptions. The command simulates the restarts of all namespaces, but shows only
+// one namespace. Without the right to list all namespaces, it reports that.
 func TestRestartsForecast(t *testing.T) {
 	for _, namespace := range []string{"fore-a", "fore-b"} {
 		aNamespace(t, namespace)
@@ -64,7 +65,7 @@ func TestRestartsForecast(t *testing.T) {
 		!strings.Contains(r.stdout, "1       Missed/TargetNotFound   not started before the deadline: there is no Deployment none in this namespace   fore-b/none\n") {
 		t.Errorf("one is missed: exit code %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
-	// With one slot, those of the other namespace come first.
+	// With a single slot, the other namespace's restarts come first.
 	r = run("", "-n fore-b --max-concurrent-restarts 1 -o json")
 	var got []string
 	for _, tick := range forecastOf(t, r).Started {

@@ -19,18 +19,20 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// foretold are three Deployments that take 15 s to restart and a paused one, in a namespace of
-// their own, with the same tick: with one slot, two fit between the tick and its deadline.
+// foretold is a namespace with three Deployments that take 15 s to restart and a paused Deployment.
+// All have the same scheduled time (tick). With a single slot, two restarts fit between the tick
+// and its deadline.
 type foretold struct {
 	namespace string
 	tick      time.Time
 	restarts  map[string]*tidekeeperv1.ScheduledRestart
 }
 
-// oneSlot are the arguments of a manager with one slot.
+// oneSlot lists the flags of a manager with a single slot for restarts.
 var oneSlot = []string{"--max-concurrent-restarts=1", "--restart-namespace-share=100"}
 
-// foretell creates them. A patch of their pod template has pods take their time.
+// foretell creates the Deployments. `template` is a patch of their pod template that controls the
+// pods' start-up.
 func foretell(t *testing.T, namespace, template string) *foretold {
 	t.Helper()
 	f := &foretold{namespace: namespace, restarts: map[string]*tidekeeperv1.ScheduledRestart{}}
@@ -38,7 +40,7 @@ func foretell(t *testing.T, namespace, template string) *foretold {
 	aNamespace(t, namespace)
 	for _, name := range []string{"a", "b", "c", "paused"} {
 		aDeployment(t, namespace, name)
-		// All new pods at once.
+		// The maximum surge of 100% creates all new pods at the same time.
 		patch := `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"100%"}},"template":` + template + `}}`
 		if out, err := cluster.Kubectl("", "-n", namespace, "patch", "deployment", name, "-p", patch); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -53,7 +55,7 @@ func foretell(t *testing.T, namespace, template string) *foretold {
 	return f
 }
 
-// schedule gives each Deployment its tick.
+// schedule creates a ScheduledRestart with the given tick for each Deployment.
 func (f *foretold) schedule(t *testing.T, tick time.Time, deadlineSeconds int32) {
 	t.Helper()
 	f.tick = tick.UTC()
@@ -74,7 +76,7 @@ func (f *foretold) deployment(t *testing.T, name string) *appsv1.Deployment {
 	return d
 }
 
-// complete lets the pods of a Deployment become ready, and waits until it is rolled out.
+// complete lets a Deployment's pods become ready, and waits until the Deployment is rolled out.
 func (f *foretold) complete(t *testing.T, name string) {
 	t.Helper()
 	framework.Eventually(t, name+" is rolled out", func() error {
@@ -87,7 +89,7 @@ func (f *foretold) complete(t *testing.T, name string) {
 	})
 }
 
-// forecast returns what kubectl tide says will come of the tick.
+// forecast returns the output of kubectl tide restarts forecast for the tick.
 func (f *foretold) forecast(t *testing.T, seconds int) forecastJSON {
 	t.Helper()
 	r := command{args: strings.Fields(fmt.Sprintf("restarts forecast -n %s --for 1h -o json --assume-duration %ds --max-concurrent-restarts 1 --restart-namespace-share 100", f.namespace, seconds))}.run(t)
@@ -101,8 +103,8 @@ func (f *foretold) forecast(t *testing.T, seconds int) forecastJSON {
 	return got
 }
 
-// cameTrue waits until the tick is decided, checks that what happened is what was forecast, and
-// returns when restarts were started, in order.
+// cameTrue waits until the tick's outcomes are known, compares them with the forecast, and returns
+// the start times of the restarts, in order.
 func (f *foretold) cameTrue(t *testing.T, patience time.Duration, forecast forecastJSON) (starts []time.Time) {
 	t.Helper()
 	var got map[string]int
@@ -139,9 +141,9 @@ func (f *foretold) cameTrue(t *testing.T, patience time.Duration, forecast forec
 	return starts
 }
 
-// What the forecast says of a tick happens, and when: with one slot, and three restarts of which
-// two fit between the tick and its deadline, one is missed. So is that of a paused Deployment.
-// The manager's clock stands still but for when the test sets it.
+// TestRestartsForecastComesTrue checks that the outcomes and times of a forecast come true. With a
+// single slot, two of three restarts fit between the tick and its deadline, so the third is missed,
+// and so is the restart of a paused Deployment. Only the test advances the manager's clock.
 func TestRestartsForecastComesTrue(t *testing.T) {
 	tick := time.Now().Add(30 * time.Minute).Truncate(time.Minute).UTC()
 	clock := framework.NewStandingClock(t, tick.Add(-20*time.Minute))
@@ -150,7 +152,8 @@ func TestRestartsForecastComesTrue(t *testing.T) {
 	f.schedule(t, tick, 24)
 	forecast := f.forecast(t, 15)
 
-	// With the slot taken, the others wait.
+	// waits checks the reasons of the restarts that wait while another restart holds the only slot,
+	// and returns the name of that restart.
 	waits := func(started int, want map[string]int) (active string) {
 		t.Helper()
 		framework.Eventually(t, fmt.Sprintf("%d are started, the others wait", started), func() error {
@@ -181,18 +184,19 @@ func TestRestartsForecastComesTrue(t *testing.T) {
 	clock.Set(t, tick.Add(15*time.Second))
 	f.complete(t, first)
 	second := waits(2, map[string]int{"Succeeded": 1, "Restarting": 1, "BudgetExhausted": 1, "TargetPaused": 1})
-	// Beyond the deadline.
+	// Set the clock to a time after the deadline.
 	clock.Set(t, tick.Add(30*time.Second))
 	f.complete(t, second)
 	for i, start := range f.cameTrue(t, framework.Patience, forecast) {
-		// Times are in whole seconds.
+		// Times are in whole seconds, so they may differ by one.
 		if off := start.Sub(forecast.Started[i].Start).Abs(); off > time.Second {
 			t.Errorf("restart %d started at %s, and was forecast for %s", i, start, forecast.Started[i].Start)
 		}
 	}
 }
 
-// The same by the clock of the machine, with as much time to spare as there is.
+// TestRestartsForecastComesTrueInTime is [TestRestartsForecastComesTrue] with the machine's clock
+// and longer durations.
 func TestRestartsForecastComesTrueInTime(t *testing.T) {
 	framework.OnlyInTestAll(t, "it waits for the minutes of a forecast; TestRestartsForecastComesTrue sets the clock")
 	cluster.StartManager(t, oneSlot...)

@@ -15,8 +15,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Each gate is shown as it stands; a restart is started once all but that of the schedule are
-// open.
+// TestRestartsGates checks that kubectl tide restarts gates shows the state of each gate, and that
+// a restart starts once all gates except the schedule's are open.
 func TestRestartsGates(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "gates", 1)
@@ -25,7 +25,8 @@ func TestRestartsGates(t *testing.T) {
 	r := aRestart(t, "gates", "web", "0 3 29 2 *", nil)
 	eventuallyStatus(t, "gates", "web", "Scheduled")
 
-	// closed returns the gates that are closed, and fails the test unless the exit code says the same.
+	// closed returns the names of the closed gates, and fails the test unless the exit code agrees
+	// with them.
 	closed := func() []string {
 		t.Helper()
 		got := command{args: strings.Fields("restarts gates web -n gates -o json")}.run(t)
@@ -60,7 +61,7 @@ func TestRestartsGates(t *testing.T) {
 	cluster.Change(t, r, func() { r.Spec.Suspend = true })
 	expect("a request does not need the schedule", "starts: true", "Schedule Suspended")
 
-	// A window that is closed now, whatever the time is.
+	// This window is closed at the current time, regardless of the time of day.
 	opens := time.Now().UTC().Add(12 * time.Hour)
 	cluster.Change(t, r, func() {
 		r.Spec.Windows = []tidekeeperv1.RestartWindow{{

@@ -20,8 +20,8 @@ var (
 	blanks = regexp.MustCompile(`\s+`)
 )
 
-// shows opens the page about the restart of the world, and waits until its words have these in them, in
-// this order: the page is empty until it has read the cluster.
+// shows opens the dashboard's page of the ScheduledRestart, and waits until the page's text matches
+// the patterns in the given order. The page is empty until the dashboard has read the cluster.
 func (w *truthWorld) shows(t *testing.T, patterns ...string) {
 	t.Helper()
 	p := command{args: []string{"dashboard", "--no-browser", "-n", w.namespace}}.process()

@@ -17,9 +17,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// After a downgrade the labels with the settings of the manager before stay on the lease: the older
-// manager, as any client of client-go, writes the spec and leaves labels that it does not know. Its
-// settings are assumed then, and not taken to be those.
+// TestSettingsOfAnOlderManager checks a downgrade of the manager. The lease keeps the labels with
+// the newer manager's settings, because the older manager, like any client of client-go, writes
+// only the lease's spec. The plugin must then assume the default settings instead of the labels'
+// values.
 func TestSettingsOfAnOlderManager(t *testing.T) {
 	const (
 		one     = `Budget +open +other restarts use 0 of 1 slots, and 0 of the 1 that this namespace may have\n`
@@ -60,9 +61,9 @@ func TestSettingsOfAnOlderManager(t *testing.T) {
 	})
 }
 
-// The plugin takes the settings of the restart budget from the manager that leads: not those of a
-// standby, nor those of a leader that is gone. Nonsense, and settings that its user may not read, it
-// assumes, and says so.
+// TestSettingsAreThoseOfTheLeader checks that the plugin takes the settings of the restart budget
+// from the current leader, not from a standby or a former leader. If the settings are invalid, or
+// if the user may not read them, the plugin must assume the defaults and report that.
 func TestSettingsAreThoseOfTheLeader(t *testing.T) {
 	elect := cluster.ElectUntilReleased(t)
 	const (

@@ -24,7 +24,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A restart is requested, runs, and is shown.
+// TestRestartsNowListHistory requests a restart with the plugin, and checks that it runs and is
+// listed.
 func TestRestartsNowListHistory(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "now", 2)
@@ -82,8 +83,8 @@ func TestRestartsNowListHistory(t *testing.T) {
 	}
 }
 
-// Which workloads have pods that are too old: what pods say comes first, and what records say
-// where there are none, or where they may not be listed.
+// TestRestartsOlderThan checks that --older-than selects workloads by the age of their pods. The
+// restart history is used instead if there are no pods, or if the user may not list pods.
 func TestRestartsOlderThan(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "older", 1)
@@ -97,7 +98,8 @@ func TestRestartsOlderThan(t *testing.T) {
 		return tide(t, append([]string{"restarts", "-n", "older", "--older-than", age, "-o", "name"}, flags...)...)
 	}
 	const web, gone = "scheduledrestart.tidekeeper.dev/web\n", "scheduledrestart.tidekeeper.dev/gone\n"
-	// None has ever succeeded, but the pods of one are new.
+	// Neither workload has ever been restarted, but the pods of "web" are new, and "gone" has no
+	// pods.
 	if got := list("24h"); got != gone {
 		t.Errorf("--older-than 24h: %q", got)
 	}
@@ -118,8 +120,8 @@ func TestRestartsOlderThan(t *testing.T) {
 	})
 }
 
-// The history shows how long the new pods took to become ready, and that it was less
-// than in the previous restart.
+// TestRestartsHistoryTellsPodStartup checks that the history shows the start-up time of the new
+// pods, and that this time is shorter than in the previous restart.
 func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "ready", 2)
@@ -145,7 +147,7 @@ func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	restart("3s")
 	restart("0s")
 	record := r.Status.History[0].PodStartup
-	if before := r.Status.History[1].PodStartup; before == nil || before.Pods != 2 || before.MedianSeconds < 2 { // Times are whole seconds.
+	if before := r.Status.History[1].PodStartup; before == nil || before.Pods != 2 || before.MedianSeconds < 2 { // Each duration is rounded to whole seconds.
 		t.Fatalf("pods that are ready after 3 s: %+v", before)
 	} else if diff := cmp.Diff(podStartup(t, "ready", "web", before), record); diff != "" {
 		t.Fatalf("the record (-of the pods' own times +got):\n%s", diff)
@@ -167,8 +169,8 @@ func TestRestartsHistoryTellsPodStartup(t *testing.T) {
 	})
 }
 
-// podStartup sums up how long the two pods of a Deployment took to become ready, by their own times,
-// compared with those before.
+// podStartup summarizes the start-up times of a Deployment's two pods, as computed from the pods'
+// timestamps, and compares them with the start-up `before`.
 func podStartup(t *testing.T, namespace, name string, before *tidekeeperv1.PodStartup) *tidekeeperv1.PodStartup {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -190,7 +192,8 @@ func podStartup(t *testing.T, namespace, name string, before *tidekeeperv1.PodSt
 	return s
 }
 
-// suspend and resume work, even after too many failures.
+// TestRestartsSuspendResume checks the commands suspend and resume, including resume after the
+// failure limit was reached.
 func TestRestartsSuspendResume(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "sus", 1)
@@ -221,14 +224,14 @@ func TestRestartsSuspendResume(t *testing.T) {
 	eventuallyStatus(t, "sus", "web", "Scheduled")
 }
 
-// The calendar shows schedules that start together, with their spread and without
-// suspended ones.
+// TestRestartsNext checks that the calendar shows the schedules that start at the same time, with
+// their spread and without suspended schedules.
 func TestRestartsNext(t *testing.T) {
 	aNamespace(t, "next")
 	for _, name := range []string{"a", "b", "c", "spread"} {
 		aDeploymentOf(t, "next", name, 0)
 	}
-	// No manager runs, and stderr says so after a while.
+	// No manager is running. After a while, stderr reports that.
 	next := func(args ...string) string {
 		t.Helper()
 		r := command{args: append([]string{"restarts", "next"}, args...)}.run(t)
@@ -265,7 +268,8 @@ func TestRestartsNext(t *testing.T) {
 			t.Errorf("%d start at 03:00, want 3", minute.Count)
 		}
 	}
-	// A tick from before it was created does not count, although its start is still to come.
+	// A tick before the creation of its ScheduledRestart does not count, even if the spread delays
+	// its start until after the creation.
 	if n := counts["spread"]; n < 1 || n > 2 {
 		t.Errorf("%d starts of the one with a spread of a day", n)
 	}
@@ -276,7 +280,7 @@ func TestRestartsNext(t *testing.T) {
 	if got := next("-A"); !strings.HasPrefix(got, "DAY ") || !regexp.MustCompile(`03:00 +3 +next/a, next/b, next/c\n`).MatchString(got) {
 		t.Errorf("the calendar is\n%s", got)
 	}
-	// On a terminal there is a bar, and no line is longer than the screen.
+	// On a terminal the output contains a bar, and no line is wider than the terminal.
 	shown := command{args: []string{"restarts", "next", "-A"}}.runOn(t, 60)
 	if shown.code != 0 || !strings.Contains(shown.stdout, "████████\x1b[0m") {
 		t.Errorf("on a terminal: exit code %d\n%s", shown.code, shown.stdout)
@@ -292,7 +296,7 @@ func TestRestartsNext(t *testing.T) {
 	}
 }
 
-// explain needs no cluster.
+// TestRestartsExplain checks that restarts explain needs no cluster.
 func TestRestartsExplain(t *testing.T) {
 	c := command{kubeconfig: "/nowhere", args: []string{"restarts", "explain", "30 2 * * *", "--time-zone", "Europe/Berlin", "--from", "2027-03-27"}}
 	r := c.run(t)

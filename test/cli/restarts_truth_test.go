@@ -23,17 +23,17 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// truthWorld is a ScheduledRestart "web" in a namespace of its own, what the commands say of it
-// beforehand, and what becomes of it.
+// truthWorld is a namespace with a ScheduledRestart "web", for comparing the commands' predictions
+// with the actual outcome.
 type truthWorld struct {
 	namespace string
-	// tick is its only tick of the day.
+	// tick is the only scheduled time within a day.
 	tick    time.Time
 	restart *tidekeeperv1.ScheduledRestart
 }
 
-// says runs a command about the world, and checks its exit code, and that all that it prints has
-// these in it, in this order.
+// says runs a command on the ScheduledRestart, and checks that its exit code is `code` and that its
+// output matches the patterns in the given order.
 func (w *truthWorld) says(t *testing.T, args string, code int, patterns ...string) string {
 	t.Helper()
 	r := command{args: append(strings.Fields("restarts "+args), "-n", w.namespace)}.run(t)
@@ -53,8 +53,9 @@ func (w *truthWorld) says(t *testing.T, args string, code int, patterns ...strin
 	return said
 }
 
-// records waits until the ScheduledRestart has these records, the latest first, and nothing else
-// to do. Meanwhile the manager's clock goes on, if it is given.
+// records waits until the ScheduledRestart's history consists of the given records, the latest
+// first, and no restart is in progress. Meanwhile it advances the manager's clock, unless `clock`
+// is nil.
 func (w *truthWorld) records(t *testing.T, clock *framework.Clock, want ...string) {
 	t.Helper()
 	framework.Eventually(t, fmt.Sprintf("%s has the records %q", w.namespace, want), func() error {
@@ -73,7 +74,7 @@ func (w *truthWorld) records(t *testing.T, clock *framework.Clock, want ...strin
 	})
 }
 
-// startedAt checks when the restart of the latest record was started.
+// startedAt checks the start time in the latest history record.
 func (w *truthWorld) startedAt(t *testing.T, want time.Time) {
 	t.Helper()
 	if started := w.restart.Status.History[0].StartedTime; started == nil || !started.Time.Equal(want) {
@@ -81,10 +82,11 @@ func (w *truthWorld) startedAt(t *testing.T, want time.Time) {
 	}
 }
 
-// clockTime is a time as the commands print it.
+// clockTime formats a time as the commands do.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04") }
 
-// aTruthWorld creates a Deployment, which may be changed, and its ScheduledRestart.
+// aTruthWorld creates a Deployment and its ScheduledRestart. `change` edits the Deployment and
+// `spec` the ScheduledRestart, unless they are nil.
 func aTruthWorld(t *testing.T, namespace string, tick time.Time, deadline int32, change func(*appsv1.Deployment), spec func(*tidekeeperv1.ScheduledRestart)) *truthWorld {
 	t.Helper()
 	aNamespace(t, namespace)
@@ -111,7 +113,7 @@ func aTruthWorld(t *testing.T, namespace string, tick time.Time, deadline int32,
 	return w
 }
 
-// aFreezeOf creates a Freeze of one namespace that is in force until a time.
+// aFreezeOf creates a Freeze that applies to one namespace until the given time.
 func aFreezeOf(t *testing.T, namespace string, until time.Time) {
 	t.Helper()
 	cluster.Apply(t, &tidekeeperv1.Freeze{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: tidekeeperv1.FreezeSpec{
@@ -119,8 +121,8 @@ func aFreezeOf(t *testing.T, namespace string, until time.Time) {
 	}})
 }
 
-// olderThanNow waits until the pods of a namespace were created before the present second: a request
-// is in whole seconds, and a pod that was created in its second is new.
+// olderThanNow waits until all pods of a namespace were created before the current second. The time
+// of a request is in whole seconds, and a pod created in the same second counts as new.
 func olderThanNow(t *testing.T, namespace string) {
 	t.Helper()
 	framework.Eventually(t, "the pods of "+namespace+" are older than a request", func() error {
@@ -137,9 +139,9 @@ func olderThanNow(t *testing.T, namespace string) {
 	})
 }
 
-// What the commands say comes true, in worlds in which something is in the way of each tick and of
-// each request. The manager has one slot, which no flag tells the plugin, and its clock stands but
-// for when the test sets it.
+// TestRestartsAnswersComeTrue checks that the commands' predictions come true, in namespaces with
+// an obstacle to each tick and each request. The manager has a single slot for restarts, which the
+// plugin must find out without a flag. Only the test advances the manager's clock.
 func TestRestartsAnswersComeTrue(t *testing.T) {
 	base := time.Now().Truncate(time.Minute)
 	clock := framework.NewStandingClock(t, base)
@@ -192,7 +194,7 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	held.says(t, "forecast", 0, clockTime(at(85))+` +1 +0 +web\n`)
 	held.says(t, "explain deployment/web --count 1", 0, `starts \w+ `+clockTime(at(85))+`\n`)
 
-	// Each is said before a request has the manager say it in STATUS.
+	// The commands report each obstacle before a request makes the manager report it in the status.
 	paused.says(t, "", 0, `Scheduled .*`+clockTime(paused.tick)+due+`\w+\), now TargetPaused\n`)
 	paused.says(t, "-o wide", 0, `; now Deployment web is paused\n`)
 	paused.shows(t, `Health ✖ closed Deployment web is paused`)
@@ -213,7 +215,7 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	outside.says(t, "now web", 0, `requested a restart`, `warning: web: no window is open; the next one opens at `+at(240).UTC().Format(time.RFC3339)+`\n`)
 
 	t.Run("and the world plays on", func(t *testing.T) {
-		// The requests of this hour: those that wait for more than their deadline are missed.
+		// Requests that wait longer than their deadline are missed by this time.
 		clock.Set(t, at(50))
 		frozen.records(t, &clock, "Request Missed Frozen")
 		paused.records(t, &clock, "Request Missed TargetPaused")
@@ -244,8 +246,9 @@ func TestRestartsAnswersComeTrue(t *testing.T) {
 	})
 }
 
-// A restart under way whose eviction is refused, and the budget that it uses up: what the commands
-// say of it, of a request behind it, and of one that lacks the slot, comes true.
+// TestRestartsUnderWayComeTrue starts a restart that uses up the budget because its eviction is
+// rejected. The commands' predictions must come true for this restart, for a request that waits
+// behind it, and for another schedule that lacks a slot.
 func TestRestartsUnderWayComeTrue(t *testing.T) {
 	clock := framework.NewStandingClock(t, time.Now())
 	cluster.WithClocks(t).StartManager(t, append(append(cluster.ElectUntilReleased(t), oneSlot...), clock.Flag())...)
@@ -281,19 +284,19 @@ func TestRestartsUnderWayComeTrue(t *testing.T) {
 	other.says(t, "gates web", 2, `Budget +closed +BudgetExhausted +other restarts use 1 of 1 slots, and 0 of the 1 that this namespace may have\n`)
 	other.says(t, "now web", 0, `requested a restart`, `warning: web: other restarts use 1 of 1 slots`)
 
-	// The requests wait, as it was said, and go on once the eviction is allowed.
+	// The requests wait as predicted, and their restarts start once the eviction is allowed.
 	clock.Set(t, time.Now().Add(time.Second))
 	framework.Eventually(t, "a request waits for the slot", func() error {
 		clock.Set(t, clock.Now(t).Add(time.Second))
 		return diff(true, strings.Contains(other.says(t, "", 0), "BudgetExhausted"))
 	})
 	cluster.Delete(t, budget)
-	refused.records(t, &clock, "Request Skipped AlreadyRestarted", "Request Succeeded") // None is left.
+	refused.records(t, &clock, "Request Skipped AlreadyRestarted", "Request Succeeded") // The second request has nothing to do, because all pods are newer than the request.
 	other.records(t, &clock, "Request Succeeded")
 }
 
-// Without a manager each command says so, and since when; what is requested waits, and is done
-// once one runs.
+// TestRestartsWithoutAManager checks that each command reports that no manager leads, and since
+// when. Requests wait until a manager runs.
 func TestRestartsWithoutAManager(t *testing.T) {
 	cluster.AddNodes(t, "nobody", 1)
 	m := cluster.StartManager(t, cluster.ElectUntilReleased(t)...)
@@ -309,7 +312,7 @@ func TestRestartsWithoutAManager(t *testing.T) {
 	if w.records(t, nil); w.restart.Status.PendingRequestTime != nil {
 		t.Errorf("a manager has seen the request: %+v", w.restart.Status)
 	}
-	// Without a lease, there is no other sign of a manager than what it does.
+	// Without a lease, only the manager's writes to objects show that it is running.
 	cluster.Delete(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}})
 	w.says(t, "now web", 0, `note: no manager has (noticed the request yet|observed ScheduledRestart web for \w+): the request waits until one does: see kubectl tide check\n`)
 	framework.Eventually(t, "the request is said to be unobserved", func() error {

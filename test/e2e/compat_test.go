@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Each object that a version accepted is accepted still: what hack/compat keeps of its samples and pages.
+// TestObjectsOfEarlierVersionsAreAccepted checks that the API server still accepts the objects in
+// the samples and documentation of earlier versions. hack/compat keeps them in test/compat.
 func TestObjectsOfEarlierVersionsAreAccepted(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(framework.Root(), "test", "compat", "v*", "objects.yaml"))
 	if err != nil || len(files) == 0 {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests each feature on a real control plane, with the manager as a
-// separate process. test/features.md is a table of the features and their tests.
+// Package e2e tests each feature on a real control plane, with the manager as a separate process.
+// test/features.md lists the features with their tests.
 package e2e
 
 import (
@@ -40,7 +40,8 @@ func pool(name string) *tidekeeperv1.NodePool {
 	return p
 }
 
-// addMembers adds ready nodes <pool>-1, <pool>-2… with the pool's role label.
+// addMembers adds ready nodes named <pool>-1, <pool>-2... with the pool's role label, and returns
+// their names.
 func addMembers(t *testing.T, pool string, count int, args ...string) []string {
 	t.Helper()
 	cluster.AddNodes(t, pool, count, append([]string{"--pool", pool}, args...)...)
@@ -51,15 +52,16 @@ func addMembers(t *testing.T, pool string, count int, args ...string) []string {
 	return names
 }
 
-// shape is what a pool can set on a node, and the ownership record.
+// shape holds the labels, annotations and taints of a node that a pool can set, and the keys in the
+// node's ownership annotation.
 type shape struct {
 	Labels, Annotations map[string]string
 	Taints              []string
 	Recorded            []string
 }
 
-// shapeOf returns the shape of a node, without what the sandbox and the control plane
-// set.
+// shapeOf returns the shape of a node, without labels, annotations and taints that the sandbox and
+// the control plane set.
 func shapeOf(t *testing.T, name string) shape {
 	t.Helper()
 	node := framework.Node(name)
@@ -92,7 +94,7 @@ func shapeOfNode(node *corev1.Node) shape {
 	return s
 }
 
-// shapeFrom returns the shape of a member of a pool from the function pool.
+// shapeFrom returns the expected shape of a member of a pool that the function pool created.
 func shapeFrom(pool string) shape {
 	return shape{
 		Labels:   map[string]string{"example.com/" + pool: "10"},
@@ -101,10 +103,10 @@ func shapeFrom(pool string) shape {
 	}
 }
 
-// clean is the shape of a node without anything from a pool.
+// clean is the shape of a node without settings from any pool.
 var clean = shape{}
 
-// eventuallyShape waits until a node has the shape.
+// eventuallyShape waits until a node's shape equals `want`.
 func eventuallyShape(t *testing.T, node string, want shape) {
 	t.Helper()
 	framework.Eventually(t, "node "+node+" has its shape", func() error {
@@ -112,7 +114,7 @@ func eventuallyShape(t *testing.T, node string, want shape) {
 	})
 }
 
-// diff returns nil if got is as wanted, otherwise the difference as an error.
+// diff returns nil if `got` equals `want`, or an error with the difference.
 func diff(want, got any) error {
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		return fmt.Errorf("(-want +got):\n%s", d)
@@ -120,7 +122,7 @@ func diff(want, got any) error {
 	return nil
 }
 
-// eventuallyPool waits until the check accepts the pool, and returns it.
+// eventuallyPool waits until the given check accepts the pool, and returns the pool.
 func eventuallyPool(t *testing.T, name, what string, check func(*tidekeeperv1.NodePool) error) *tidekeeperv1.NodePool {
 	t.Helper()
 	pool := framework.Pool(name)
@@ -131,18 +133,19 @@ func eventuallyPool(t *testing.T, name, what string, check func(*tidekeeperv1.No
 	return pool
 }
 
-// eventuallyReason waits until the condition Ready has the reason for the current spec.
+// eventuallyReason waits until a pool's condition Ready has the given reason for the current spec,
+// and returns the pool.
 func eventuallyReason(t *testing.T, name, reason string) *tidekeeperv1.NodePool {
 	t.Helper()
 	return eventuallyPool(t, name, "is "+reason, func(p *tidekeeperv1.NodePool) error { return is(p, reason) })
 }
 
-// is returns nil if the condition Ready has the reason for the current spec.
+// is returns nil if the pool's condition Ready has the given reason for the current spec.
 func is(pool *tidekeeperv1.NodePool, reason string) error {
 	return framework.ReadyIs(pool.Status.Conditions, pool.Generation, reason)
 }
 
-// healthyWith waits until the pool is healthy with that many nodes.
+// healthyWith waits until a pool is healthy with the given number of nodes, and returns the pool.
 func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool {
 	t.Helper()
 	return eventuallyPool(t, name, fmt.Sprintf("is healthy with %d nodes", nodes), func(p *tidekeeperv1.NodePool) error {
@@ -150,8 +153,8 @@ func healthyWith(t *testing.T, name string, nodes int32) *tidekeeperv1.NodePool 
 	})
 }
 
-// eventuallyGone waits until an object is gone. The garbage collector looks for new
-// kinds every 30 seconds, and if there is one, it collects nothing until then.
+// eventuallyGone waits until an object no longer exists. The garbage collector discovers new kinds
+// only every 30 seconds, and may collect nothing until then.
 func eventuallyGone(t *testing.T, o client.Object) {
 	t.Helper()
 	framework.EventuallyWithin(t, 3*framework.Patience, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
@@ -166,7 +169,8 @@ func eventuallyGone(t *testing.T, o client.Object) {
 	})
 }
 
-// relabel sets labels of a node. An empty value is a value; "-" removes the label.
+// relabel sets labels on a node. The value "-" removes a label; an empty value is set like any
+// other.
 func relabel(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	node := framework.Node(name)

@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Two corrections some seconds apart are two events, each about its own node.
+// TestEventsOfDifferentNodes checks that two corrections some seconds apart result in two events,
+// each about its own node.
 func TestEventsOfDifferentNodes(t *testing.T) {
 	cluster.StartManager(t)
 	members := addMembers(t, "two-events", 2)
@@ -34,7 +35,8 @@ func TestEventsOfDifferentNodes(t *testing.T) {
 	}
 }
 
-// A long event is not lost, and its note is shortened in the log, too.
+// TestLongEvent checks that an event with an overlong note is recorded, and that the note is
+// shortened in the log as well.
 func TestLongEvent(t *testing.T) {
 	manager := cluster.StartManager(t)
 	r := restartOf("Deployment", "long-event")
@@ -53,14 +55,15 @@ func TestLongEvent(t *testing.T) {
 	}
 }
 
-// A request of any length that is none restarts nothing, and neither hides a valid one that replaces it
-// nor keeps the ticks from coming.
+// TestOversizedRequest checks that an invalid restart request restarts nothing, regardless of its
+// length. A valid request that replaces it must be served, and so must the schedule's ticks.
 func TestOversizedRequest(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "oversized", 1)
 	d := workload(t, "Deployment", "oversized")
 	r := suspendedRestart(t, "oversized")
-	// It begins like a time, and is as long as the API server lets all annotations of an object be.
+	// The value begins like a time, and is about as long as the API server allows for all
+	// annotations of an object together.
 	huge := time.Now().UTC().Format(time.RFC3339) + strings.Repeat(" ", 255<<10)
 	cluster.Change(t, r, func() { metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, huge) })
 	cluster.EventuallyEvent(t, "ScheduledRestart", "oversized", "Warning InvalidRequest: the annotation "+tidekeeperv1.RestartNowAnnotation)

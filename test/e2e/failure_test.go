@@ -14,11 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// failOnPurpose is the variable of the environment with which TestAFailureExplainsItself fails.
+// failOnPurpose is the environment variable that makes TestAFailureExplainsItself fail.
 const failOnPurpose = "FAIL_ON_PURPOSE"
 
-// A failed test shows what it waited for, the objects that it applied with their events, and how
-// the log of its manager ends.
+// TestAFailureExplainsItself checks that a failed test prints the condition that it waited for, the
+// objects that it applied with their events, and the end of its manager's log.
 func TestAFailureExplainsItself(t *testing.T) {
 	if os.Getenv(failOnPurpose) != "" {
 		cluster.StartManager(t, "--leader-elect=false")

@@ -20,12 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// greed is how many ScheduledRestarts the greedy namespace has, and fairWorkers how many workers
-// the manager.
+// greed is the number of ScheduledRestarts in the greedy namespace; fairWorkers is the manager's
+// number of workers.
 const greed, fairWorkers = 200, 4
 
-// greedy creates a namespace with that many ScheduledRestarts that all have something due at once,
-// and a namespace after it, in the order of the alphabet, with one. It returns both, and the one.
+// greedy creates a namespace with `greed` ScheduledRestarts that are all due immediately, and a
+// second namespace, later in the alphabet, with a single ScheduledRestart. It returns both names
+// and the single ScheduledRestart.
 func greedy(t *testing.T, name string, of func(string) *tidekeeperv1.ScheduledRestart) (many, one string, modest *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	many, one = name+"-greedy", name+"-modest"
@@ -47,7 +48,7 @@ func greedy(t *testing.T, name string, of func(string) *tidekeeperv1.ScheduledRe
 	return many, one, due(restartOf("Deployment", "modest"), one)
 }
 
-// eventuallyBegins waits until a restart is in progress, or over.
+// eventuallyBegins waits until a restart is in progress or has finished.
 func eventuallyBegins(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "is restarted", func() error {
@@ -58,13 +59,13 @@ func eventuallyBegins(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	})
 }
 
-// isPaused reports whether a restart waits for a workload that is paused.
+// isPaused reports whether a restart waits because its workload is paused.
 func isPaused(r *tidekeeperv1.ScheduledRestart) bool {
 	ready := meta.FindStatusCondition(r.Status.Conditions, tidekeeperv1.ConditionReady)
 	return ready != nil && ready.Reason == tidekeeperv1.ReasonTargetPaused
 }
 
-// eventuallyAll waits until something holds for each of n ScheduledRestarts of a namespace.
+// eventuallyAll waits until the check accepts each of the `n` ScheduledRestarts in a namespace.
 func eventuallyAll(t *testing.T, namespace string, n int, what string, check func(*tidekeeperv1.ScheduledRestart) bool) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, "all in "+namespace+" "+what, func() error {
@@ -81,14 +82,14 @@ func eventuallyAll(t *testing.T, namespace string, n int, what string, check fun
 	})
 }
 
-// isRestart reports whether a request restarts a Deployment of a namespace.
+// isRestart returns a predicate for requests that restart a Deployment in the given namespace.
 func isRestart(namespace string) func(framework.Request) bool {
 	return func(r framework.Request) bool {
 		return r.Verb == "patch" && r.Resource == "deployments" && r.Subresource == "" && r.Namespace == namespace
 	}
 }
 
-// inNamespace returns those of the requests that are about a namespace.
+// inNamespace returns the requests for objects in the given namespace.
 func inNamespace(requests []framework.Request, namespace string) (of []framework.Request) {
 	for _, r := range requests {
 		if r.Namespace == namespace {
@@ -98,8 +99,9 @@ func inNamespace(requests []framework.Request, namespace string) (of []framework
 	return of
 }
 
-// The restart of a namespace waits for a few requests of another one, although hundreds of objects
-// there wait for the same workload, so that one event has all of them looked at before it.
+// TestNamespacesTakeTurns checks that a restart is sent after only a few requests for another
+// namespace, although a single event there has just queued hundreds of ScheduledRestarts that share
+// a workload.
 func TestNamespacesTakeTurns(t *testing.T) {
 	many, one, _ := greedy(t, "turns", func(name string) *tidekeeperv1.ScheduledRestart {
 		r := restartOf("Deployment", name)
@@ -131,23 +133,27 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 		return nil
 	})
-	// They share one Deployment: one restart runs, and the others wait for it now.
+	// All ScheduledRestarts of the greedy namespace share one Deployment: one restart is running,
+	// and now the others wait for the Deployment's rollout.
 	eventuallyAll(t, many, greed, "wait for their target no longer because it is paused", func(r *tidekeeperv1.ScheduledRestart) bool { return !isPaused(r) })
 	since = append(since, audit.Requests(t)...)
 	before := len(inNamespace(since[:slices.IndexFunc(since, isRestart(one))], many))
 	all := len(inNamespace(since, many))
 	t.Logf("the restart was sent after %d of the %d requests for the greedy namespace", before, all)
-	// The restart takes a few turns: to claim it, to send it, and where a write has to be repeated.
+	// A restart needs a few reconciles: one to claim it, one to send it, and one for each write
+	// that has to be retried.
 	if most := 10 * fairWorkers; before > most || all < greed {
 		t.Errorf("the restart was sent after %d of the %d requests for the greedy namespace, want at most %d of at least %d", before, all, most, greed)
 	}
 }
 
-// A namespace that has used up its requests to the API server waits for the clock, here for those
-// of targets that are read by their scale, and others do not wait. The metrics say which it is, and a single
-// event about one of its objects.
+// TestRequestsOfANamespace checks that a namespace's reconciles are deferred once the namespace has
+// used up its budget of API requests, while other namespaces are not delayed. The requests in this
+// test read the targets' scale subresources. The metrics and a single event must name the
+// namespace.
 func TestRequestsOfANamespace(t *testing.T) {
-	// The least that the flags take: any machine uses that up.
+	// These are the lowest values that the flags accept, so that the budget is used up on any
+	// machine.
 	const perSecond, burst = 1, 100
 	installSquads(t)
 	many, one, modest := greedy(t, "requests", func(name string) *tidekeeperv1.ScheduledRestart { return ofSquad(evictionOf("Squad", name)) })
@@ -179,7 +185,7 @@ func TestRequestsOfANamespace(t *testing.T) {
 		}
 		return nil
 	})
-	// Each worker may be in the middle of a reconcile when the requests are used up.
+	// Each worker may be in the middle of a reconcile when the budget is used up.
 	for i, r := range inNamespace(requests, many) {
 		if most := burst + 10*fairWorkers + perSecond*r.Received.Sub(launched).Seconds(); float64(i+1) > most {
 			t.Fatalf("the greedy namespace has caused %d requests in %s, want at most %.0f", i+1, r.Received.Sub(launched), most)
@@ -194,7 +200,8 @@ func TestRequestsOfANamespace(t *testing.T) {
 	framework.Eventually(t, "an event says so", func() error { return diff([]string{many}, usedUpRequests(t, many, one)) })
 }
 
-// usedUpRequests returns the namespaces of the events which say that requests are used up.
+// usedUpRequests returns the namespaces that have an event about their used-up budget of API
+// requests.
 func usedUpRequests(t *testing.T, namespaces ...string) (of []string) {
 	t.Helper()
 	for _, namespace := range namespaces {

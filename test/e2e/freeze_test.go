@@ -41,7 +41,7 @@ func eventuallyFreezeIs(t *testing.T, f *tidekeeperv1.Freeze, reason string) {
 	eventuallyFreeze(t, f, "is "+reason, func() error { return framework.ReadyIs(f.Status.Conditions, f.Generation, reason) })
 }
 
-// isFrozen waits until a restart waits for a freeze, and says so.
+// isFrozen waits until a ScheduledRestart reports that it waits for the given freeze.
 func isFrozen(t *testing.T, r *tidekeeperv1.ScheduledRestart, f *tidekeeperv1.Freeze) {
 	t.Helper()
 	eventuallyRestartIs(t, r, "Frozen")
@@ -51,8 +51,9 @@ func isFrozen(t *testing.T, r *tidekeeperv1.ScheduledRestart, f *tidekeeperv1.Fr
 	}
 }
 
-// While a freeze is in force no restart is started, and what is under way goes on. It says what
-// it holds back. When it is lifted, what waited starts as the budget allows.
+// TestFreeze checks that no restart starts while a freeze is in force, but a restart in progress
+// continues. The freeze's status must count the restarts that it holds back. When the freeze is
+// lifted, these restarts start as the budget allows.
 func TestFreeze(t *testing.T) {
 	manager := cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "frz", 1)
@@ -72,7 +73,7 @@ func TestFreeze(t *testing.T) {
 	cluster.Apply(t, f)
 	eventuallyFreezeIs(t, f, "InForce")
 	cluster.EventuallyEvent(t, "Freeze", "frz", fmt.Sprintf("Normal FreezeBegan: in force until %s: the books are closed", f.Spec.Until.UTC().Format(time.RFC3339)))
-	isFrozen(t, waiting[0], f) // It has waited for something else before.
+	isFrozen(t, waiting[0], f) // This restart previously waited for the budget.
 	request(t, waiting[1])
 	isFrozen(t, waiting[1], f)
 	eventuallyLetGo(t, busy, underWay, tick)
@@ -104,11 +105,11 @@ func TestFreeze(t *testing.T) {
 		}
 		return fmt.Errorf("the events are %q", cluster.Events(t, "Freeze", "frz"))
 	})
-	// The status was written when it began, and when what it holds back had changed.
 	manager.AssertSound(t)
 }
 
-// A freeze ends by itself. What waited until then starts, and what had to start before is missed.
+// TestFreezeEndsByItself checks that a freeze ends at its end time. Restarts that waited then
+// start, except those whose deadline has passed meanwhile, which are missed.
 func TestFreezeEndsByItself(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "thaw", 1)
@@ -149,8 +150,8 @@ func TestFreezeEndsByItself(t *testing.T) {
 	})
 }
 
-// A freeze holds although the manager's cache does not show it, and although ticks were claimed
-// before it was created.
+// TestFreezeHoldsInSpiteOfAStaleCache checks that a freeze holds back ticks that were claimed
+// before it was created, even if the manager's cache does not contain the freeze.
 func TestFreezeHoldsInSpiteOfAStaleCache(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.AddNodes(t, "stale-freeze", 1)
@@ -165,15 +166,17 @@ func TestFreezeHoldsInSpiteOfAStaleCache(t *testing.T) {
 	}
 	proxy.Thaw(t)
 	cluster.Delete(t, f)
-	// What the API server has said of freezes is not used any more after a second.
+	// The manager rereads the freezes from the API server because its last read is more than a
+	// second old.
 	clock.Set(t, claimed[0].tick.Add(5*time.Second))
 	for _, c := range claimed {
 		framework.Eventually(t, "it is restarted when the freeze is lifted", func() error { return c.sent(t) })
 	}
 }
 
-// A freeze with a selector is about the restarts of these namespaces only, by the labels that
-// these have when a restart is sent.
+// TestFreezeOfSomeNamespaces checks that a freeze with a namespace selector applies only to
+// restarts in the selected namespaces. The namespace's labels at the time of sending the restart
+// count.
 func TestFreezeOfSomeNamespaces(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -204,7 +207,7 @@ func TestFreezeOfSomeNamespaces(t *testing.T) {
 	request(t, named)
 	isFrozen(t, named, f)
 	eventuallyOutcome(t, free, request(t, free), tidekeeperv1.OutcomeSucceeded, "")
-	// The cache of namespaces does not show this label yet.
+	// The manager's cache of namespaces does not contain the new label yet.
 	proxy.Freeze(t, "match: {resources: [namespaces]}")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labelled.Namespace}}
 	cluster.Change(t, namespace, func() { metav1.SetMetaDataLabel(&namespace.ObjectMeta, "example.com/frozen", "yes") })
@@ -212,12 +215,13 @@ func TestFreezeOfSomeNamespaces(t *testing.T) {
 	isFrozen(t, labelled, g)
 	proxy.Thaw(t)
 	eventuallyFreeze(t, g, "counts only its own", func() error { return diff(tidekeeperv1.HeldBack{Restarts: 1}, g.Status.HeldBack) })
-	// A namespace that has not its label any more is not frozen any more.
+	// A namespace without the label is not frozen.
 	cluster.Change(t, namespace, func() { delete(namespace.Labels, "example.com/frozen") })
 	eventuallyOutcome(t, labelled, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// While a freeze is in force no node gets a NoExecute taint of a pool, whatever its selector is.
+// TestFreezeHoldsBackNoExecute checks that no node gets a pool's NoExecute taint while a freeze is
+// in force, regardless of the freeze's namespace selector.
 func TestFreezeHoldsBackNoExecute(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=1s")
 	addMembers(t, "frosty", 2)
@@ -250,8 +254,9 @@ func TestFreezeHoldsBackNoExecute(t *testing.T) {
 	healthyWith(t, "frosty", 2)
 }
 
-// Users who may edit ScheduledRestarts, in the namespace or as Kubernetes' admin, cannot lift or
-// write a freeze; those with tidekeeper-freeze-edit can.
+// TestFreezeIsNotLiftedByThoseItHoldsBack checks that users who may edit ScheduledRestarts, through
+// Tidekeeper's role or through Kubernetes' role admin, can neither lift nor edit a freeze. Users
+// with the role tidekeeper-freeze-edit can.
 func TestFreezeIsNotLiftedByThoseItHoldsBack(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "lift", 1)
@@ -307,7 +312,8 @@ func TestFreezeIsNotLiftedByThoseItHoldsBack(t *testing.T) {
 	eventuallyRestart(t, r, framework.Patience, "is restarted", func() error { return diff(1, len(r.Status.History)) })
 }
 
-// Wrong Freezes are refused with an error that says what is wrong.
+// TestWrongFreezesAreRefused checks that the API server rejects invalid Freezes with an error that
+// names the mistake.
 func TestWrongFreezesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ name, spec, want string }{
 		{"no end", "reason: x", "spec.until: Required value"},

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The API server refuses wrong input with an error that says what is wrong and what to
-// do, and nothing changes.
+// TestWrongSpecsAreRefused checks that the API server rejects invalid specs with an error that
+// names the mistake and the remedy, and that nothing changes.
 func TestWrongSpecsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, pool, spec string
@@ -55,7 +55,7 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 		},
 		{
 			name: "duplicate taint", spec: "taints: [{key: a, value: x, effect: NoSchedule}, {key: a, value: y, effect: NoSchedule}]",
-			want: "spec.taints[1]: Duplicate value: ", // How it writes the value depends on the release of Kubernetes.
+			want: "spec.taints[1]: Duplicate value: ", // The format of the duplicate value in the error depends on the Kubernetes release.
 		},
 		{
 			name: "empty selector", spec: "selector: {}",
@@ -123,7 +123,8 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 	}
 }
 
-// Specs that are only just valid are accepted.
+// TestRightSpecsAreAccepted checks that the API server accepts specs that just satisfy the
+// validation rules.
 func TestRightSpecsAreAccepted(t *testing.T) {
 	for name, spec := range map[string]string{
 		"nothing but a name":            "{}",
@@ -144,7 +145,8 @@ func TestRightSpecsAreAccepted(t *testing.T) {
 	}
 }
 
-// A wrong edit of a pool with members changes nothing on its nodes.
+// TestWrongEditChangesNothing checks that an invalid edit of a pool changes nothing on the pool's
+// nodes.
 func TestWrongEditChangesNothing(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "edit", 1)
@@ -164,7 +166,8 @@ func TestWrongEditChangesNothing(t *testing.T) {
 	}
 }
 
-// A selector that selects nothing is not an error, the condition names it, and there are 0 nodes.
+// TestSelectorThatSelectsNothing checks that a pool whose selector matches no node reports 0 nodes
+// and a condition that names the selector, but no error.
 func TestSelectorThatSelectsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("nothing")
@@ -175,7 +178,7 @@ func TestSelectorThatSelectsNothing(t *testing.T) {
 			t.Errorf("the condition says %q", c.Message)
 		}
 	}
-	// It is shown to have no nodes, and not as one of which nothing is known.
+	// The printer columns show 0 nodes instead of empty fields.
 	if counts := cluster.MustKubectl(t, "", "get", "nodepool", "nothing", "-o", "jsonpath={.status.nodeCount} {.status.readyNodes} {.status.usableNodes}"); counts != "0 0 0" {
 		t.Errorf("its numbers of nodes are %q", counts)
 	}

@@ -18,13 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A watch that expires is opened again after a list, without the events in between. An
-// object that was deleted and created again then looks like a changed one, and a
-// deleted one is gone in the last version that was known. However that coincides with
-// the manager's own writes, the same process applies the next edit.
+// After an expired watch, client-go lists the objects again, and the events in between are lost. An
+// object that was deleted and recreated then looks like an update, and the last known version of a
+// deleted object is outdated. Regardless of how this coincides with the manager's own writes, the
+// same manager process must apply the next edit.
 
-// expire makes the watch of a resource expire at the next DELETED event, and blocks a
-// new one until the returned function is called.
+// expire makes the watch of a resource expire at the next DELETED event. The returned function
+// waits until the watch has expired, and removes the fault rule.
 func expire(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
 	t.Helper()
 	proxy.Add(t, fmt.Sprintf(`rules:
@@ -36,7 +36,7 @@ func expire(t *testing.T, proxy *framework.Proxy, resource string) (back func())
 	}
 }
 
-// away answers lists and watches of a resource with 503 until the returned function is
+// away makes lists and new watches of a resource fail with 503 until the returned function is
 // called. Open watches stay open.
 func away(t *testing.T, proxy *framework.Proxy, resource string) (back func()) {
 	t.Helper()
@@ -48,7 +48,7 @@ func runtimeClassOf(pool string) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: tidekeeperv1.RuntimeClassPrefix + pool}}
 }
 
-// eventuallyHandler waits until the RuntimeClass of a pool has the handler.
+// eventuallyHandler waits until a pool's RuntimeClass has the given handler.
 func eventuallyHandler(t *testing.T, pool, handler string) {
 	t.Helper()
 	framework.Eventually(t, "the RuntimeClass of pool "+pool+" has the handler "+handler, func() error {
@@ -60,7 +60,8 @@ func eventuallyHandler(t *testing.T, pool, handler string) {
 	})
 }
 
-// The RuntimeClass is replaced, but its watch never reports that.
+// TestLostEvents_RuntimeClassReplaced replaces a pool's RuntimeClass without an event to the
+// manager.
 func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -76,7 +77,7 @@ func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	expired()
 	eventuallyHandler(t, "lost-rc", "kata")
 
-	// The same process continues to work: for this pool, and for another.
+	// The same manager process continues to work, both for this pool and for another pool.
 	cluster.Change(t, p, func() { p.Spec.Labels["example.com/lost-rc"] = "20" })
 	framework.Eventually(t, "an edit takes effect", func() error {
 		return diff("20", shapeOf(t, "lost-rc-1").Labels["example.com/lost-rc"])
@@ -88,8 +89,8 @@ func TestLostEvents_RuntimeClassReplaced(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// The finalizer of a pool that is being deleted is removed, and the manager learns that
-// the pool is gone from a list.
+// TestLostEvents_PoolGone removes the finalizer of a pool that is being deleted, so that the
+// manager learns of the pool's deletion only from a list.
 func TestLostEvents_PoolGone(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -117,7 +118,8 @@ func TestLostEvents_PoolGone(t *testing.T) {
 		return nil
 	})
 
-	// No client writes a NodePool, but work for another pool is done.
+	// Even if no NodePool is written, the manager continues to work: it restores another pool's
+	// RuntimeClass.
 	class := runtimeClassOf("lost-other")
 	cluster.Refresh(t, class)
 	uid := class.UID
@@ -134,8 +136,8 @@ func TestLostEvents_PoolGone(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// The opt-in deletes its ScheduledRestart, and a user creates one with the same name
-// while the watch is blocked.
+// TestLostEvents_OptInReplacedByAPerson lets the opt-in delete its ScheduledRestart. While the
+// watch is blocked, a user creates another ScheduledRestart with the same name.
 func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -153,7 +155,7 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	back()
 	eventuallyRestart(t, r, framework.Patience, "is seen", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
 
-	// The user's own is reconciled, and the next opt-in takes effect.
+	// The user's ScheduledRestart is reconciled, and the next opt-in takes effect.
 	cluster.Change(t, w, func() { w.SetAnnotations(map[string]string{"example.com/edit": "1"}) })
 	cluster.Change(t, r, func() { r.Spec.Schedule = "0 4 * * *" })
 	eventuallyRestart(t, r, framework.Patience, "has seen its edit", func() error { return diff(r.Generation, r.Status.ObservedGeneration) })
@@ -163,7 +165,8 @@ func TestLostEvents_OptInReplacedByAPerson(t *testing.T) {
 	manager.AssertIdle(t)
 }
 
-// A Freeze is lifted, and its watch never reports that: what it held back starts all the same.
+// TestLostEvents_FreezeLifted lifts a Freeze without an event to the manager, and checks that the
+// held-back restarts start nevertheless.
 func TestLostEvents_FreezeLifted(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	now := time.Now().Add(10 * time.Minute).Truncate(time.Second)
@@ -181,7 +184,7 @@ func TestLostEvents_FreezeLifted(t *testing.T) {
 	proxy.Add(t, "rules: [{name: lost, match: {resources: [freezes.tidekeeper.dev]}, events: {types: [DELETED]}, fault: {kind: DropEvent}}]")
 	cluster.Delete(t, f)
 	proxy.AwaitFired(t, "lost", 1)
-	// After a minute the manager asks whether the Freeze still exists.
+	// After a minute the manager checks with the API server that the Freeze still exists.
 	clock.Set(t, now.Add(time.Minute))
 	eventuallyRestart(t, r, framework.Patience, "is restarted", func() error { return diff(1, len(r.Status.History)) })
 	if got := r.Status.History[0].Outcome; got != tidekeeperv1.OutcomeSucceeded {
@@ -189,8 +192,8 @@ func TestLostEvents_FreezeLifted(t *testing.T) {
 	}
 }
 
-// A rollout is complete, and the watch of Deployments never reports that: the restart is no failure at its
-// deadline.
+// TestLostEvents_RolloutComplete completes a rollout without an event about the Deployment, and
+// checks that the restart does not fail at its deadline.
 func TestLostEvents_RolloutComplete(t *testing.T) {
 	const name, deadline = "lost-rollout", time.Minute
 	proxy := cluster.StartProxy(t, "")
@@ -219,8 +222,8 @@ func TestLostEvents_RolloutComplete(t *testing.T) {
 	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// If the API server never answers a request, its object is delayed until the deadline,
-// but no other object is.
+// TestLostEvents_AnswerThatNeverComes checks that a request that gets no response delays only its
+// own object, until the request times out.
 func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--reconcile-timeout=5s")
@@ -236,7 +239,7 @@ func TestLostEvents_AnswerThatNeverComes(t *testing.T) {
 		cluster.Refresh(t, p)
 		return diff(p.Generation, p.Status.ObservedGeneration)
 	})
-	// On a machine that stops for some seconds, others hit it as well.
+	// Other reconciles may time out as well if the machine stalls for some seconds.
 	if got := manager.ReadMetrics(t).Sum("controller_runtime_reconcile_timeouts_total"); got < 1 {
 		t.Error("no reconcile has hit the deadline")
 	}

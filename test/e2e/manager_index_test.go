@@ -14,12 +14,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// That an index costs less than a walk over everything is tested where it can be
-// measured: by TestPodEventCostsTheSameInALargeWorld, TestEvictionsCostTheSameInALargeWorld
-// and TestRestartsOfAWorkloadCostTheSameInALargeCluster.
+// These tests check that indexes are used. TestPodEventCostsTheSameInALargeWorld,
+// TestEvictionsCostTheSameInALargeWorld and TestRestartsOfAWorkloadCostTheSameInALargeCluster
+// measure that an index lookup costs less than iterating over all objects.
 
-// The pods that a NoExecute taint would evict from a node are read from an index of the
-// cache, not from the API server.
+// TestManager_PodsByNodeFromAnIndex checks that the manager reads the pods that a NoExecute taint
+// would evict from an index of its cache, not from the API server.
 func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=100ms")
 	addMembers(t, "s25", 1)
@@ -43,8 +43,9 @@ func TestManager_PodsByNodeFromAnIndex(t *testing.T) {
 	}
 }
 
-// The ScheduledRestarts of a workload are found by an index of the cache: a change of the
-// workload queues these and no others, and nothing is read from the API server.
+// TestManager_RestartsByTargetFromAnIndex checks that a cache index finds a workload's
+// ScheduledRestarts. A change of the workload must queue only its own ScheduledRestarts, and must
+// not cause a read from the API server.
 func TestManager_RestartsByTargetFromAnIndex(t *testing.T) {
 	const others = 20
 	manager := cluster.StartManager(t)
@@ -53,7 +54,7 @@ func TestManager_RestartsByTargetFromAnIndex(t *testing.T) {
 	for i := range others {
 		other := restartOf("StatefulSet", fmt.Sprint("s25t-other-", i))
 		if i%2 == 0 {
-			other.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s25t"} // that name, of another kind
+			other.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "Deployment", Name: "s25t"} // A target with the same name, but of a different kind.
 		}
 		cluster.Apply(t, other)
 		eventuallyRestartIs(t, other, "TargetNotFound")
@@ -72,8 +73,8 @@ func TestManager_RestartsByTargetFromAnIndex(t *testing.T) {
 	})
 	eventuallyRestartIs(t, r, "StrategyOnDelete")
 	manager.AssertIdle(t)
-	// The edit and its trace in the workload's status, and the status of the
-	// ScheduledRestart.
+	// A few reconciles are expected: for the edit, and for the status updates of the workload and
+	// of the ScheduledRestart.
 	if got := reconciles() - before; got < 1 || got >= others {
 		t.Errorf("%.0f reconciles, as there are %d ScheduledRestarts of other workloads; want a few, of the one", got, others)
 	}

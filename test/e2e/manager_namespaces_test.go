@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A manager that is limited to a namespace serves the opt-ins there, and no others; that there
-// are other namespaces is no error to it.
+// TestManager_Namespaces checks that a manager limited to one namespace handles only the opt-ins in
+// this namespace, and logs no error about other namespaces.
 func TestManager_Namespaces(t *testing.T) {
 	const served = "served"
 	cluster.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: served}})

@@ -15,8 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// withWorkers returns the controllers of --controllers=*,pod-count that have workers, as the log names
-// them: all that are defined but pod-startup, which handles each event at once, and the second of nodepool.
+// withWorkers returns the logged names of the controllers that have workers with
+// --controllers=*,pod-count. These are all defined controllers and nodepool's second controller,
+// but not pod-startup, which does its work in an event handler.
 func withWorkers() []string {
 	names := []string{"nodepool-node"}
 	for _, c := range manager.NewOptions().Definitions() {
@@ -28,8 +29,9 @@ func withWorkers() []string {
 	return names
 }
 
-// One manager runs the controllers that a flag selects. It starts them when the caches of
-// all of them are filled, and when it stops their workers finish before the caches stop.
+// TestManager_ControllersStartAndStopInOrder checks that a single manager runs all controllers that
+// a flag selects. The workers must start after all caches are synced, and at shutdown they must
+// finish before the caches stop.
 func TestManager_ControllersStartAndStopInOrder(t *testing.T) {
 	addMembers(t, "s22", 1)
 	cluster.Apply(t, pool("s22"))
@@ -37,8 +39,8 @@ func TestManager_ControllersStartAndStopInOrder(t *testing.T) {
 	proxy := cluster.StartProxy(t, `rules: [{name: late, match: {verbs: [list, watch], resources: [daemonsets.apps]}, fault: {kind: Delay}}]`)
 	manager := cluster.LaunchManager(t, "--controllers=*,pod-count", "--kubeconfig", proxy.Kubeconfig)
 	proxy.AwaitFired(t, "late", 1)
-	// Asked whether it is ready, it logs the name of one cache that is not filled, of
-	// several any: after that many answers in a row it is the last one.
+	// For each readiness probe, the manager logs the name of some cache that is not synced. If the
+	// same name is logged this many times in a row, it is assumed to be the only unsynced cache.
 	const answers = 20
 	framework.Eventually(t, "only the cache of DaemonSets is not filled", func() error {
 		_ = manager.Ready()
@@ -64,7 +66,7 @@ func TestManager_ControllersStartAndStopInOrder(t *testing.T) {
 	healthyWith(t, "s22", 1)
 	framework.Eventually(t, "all controllers have started", func() error { return diff(withWorkers(), loggedBy(manager.Log(), "Starting workers")) })
 
-	manager.Stop(t) // fails the test if the exit code is not 0
+	manager.Stop(t) // Stop also checks that the exit code is 0.
 	workers, caches, stopped := strings.Cut(manager.Log(), "Stopping and waiting for caches")
 	if !stopped || strings.Contains(caches, "All workers finished") {
 		t.Errorf("the caches stop before the workers have finished, or do not stop:\n%s", manager.Log())
@@ -80,7 +82,7 @@ func TestManager_ControllersStartAndStopInOrder(t *testing.T) {
 	}
 }
 
-// loggedBy returns the controllers that have logged a message, sorted.
+// loggedBy returns the sorted names of the controllers that have logged the given message.
 func loggedBy(log, message string) []string {
 	var by []string
 	for line := range strings.Lines(log) {
@@ -92,8 +94,8 @@ func loggedBy(log, message string) []string {
 	return by
 }
 
-// A controller that is not chosen is idle: what it would watch is not watched, and what
-// it would write is not written. Each controller alone finds work for all of them.
+// TestManager_OnlyChosenControllersWork checks that controllers that are not selected neither watch
+// nor write objects. It selects each controller alone, while there is work for all of them.
 func TestManager_OnlyChosenControllersWork(t *testing.T) {
 	cluster.AddNodes(t, "s22i-work", 1)
 	d := workload(t, "Deployment", "s22i")

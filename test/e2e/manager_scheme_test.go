@@ -22,10 +22,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/manager"
 )
 
-// unstarted is a manager that is not started, see [theManager].
+// unstarted is the manager that [theManager] returns. It is created once and never started.
 var unstarted ctrl.Manager
 
-// theManager returns a manager in this process, as the program starts it.
+// theManager returns a manager in this process that is configured like the real program.
 func theManager(t *testing.T) ctrl.Manager {
 	t.Helper()
 	if unstarted == nil {
@@ -39,9 +39,9 @@ func theManager(t *testing.T) ctrl.Manager {
 	return unstarted
 }
 
-// The manager's scheme maps the kinds of the controllers to their Go types and back, its
-// RESTMapper maps them to the resources of the API server, and discovery finds ours by
-// the names that users type.
+// TestManager_SchemeAndRESTMapper checks that the manager's scheme maps the controllers' kinds to
+// Go types and back, that its RESTMapper maps these kinds to the API server's resources, and that
+// discovery finds Tidekeeper's kinds by the names that users type.
 func TestManager_SchemeAndRESTMapper(t *testing.T) {
 	scheme, mapper := theManager(t).GetScheme(), theManager(t).GetRESTMapper()
 	ours := tidekeeperv1.SchemeGroupVersion

@@ -29,9 +29,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Probes answer every client; metrics answer only clients that may read them.
+// TestManager_ProbesAndMetrics checks that every client may request the probes, and that only
+// clients with the right to read metrics get them.
 func TestManager_ProbesAndMetrics(t *testing.T) {
-	// The metrics endpoint serves the given certificate.
+	// The metrics endpoint serves this certificate.
 	dir := t.TempDir()
 	trusted := mountCertificate(t, dir, "first")
 
@@ -65,8 +66,9 @@ func TestManager_ProbesAndMetrics(t *testing.T) {
 	}
 }
 
-// With --verify-decoding, which every manager of this package has, client-go decodes what lists and watches
-// contain, too, and finds nothing else there.
+// TestManager_DecodingIsVerified checks that --verify-decoding decodes the objects in lists and
+// watches with client-go as well, and reports no difference. Every manager of this package has this
+// flag.
 func TestManager_DecodingIsVerified(t *testing.T) {
 	addMembers(t, "s29", 1)
 	manager := cluster.StartManager(t)
@@ -87,7 +89,8 @@ func TestManager_DecodingIsVerified(t *testing.T) {
 	}
 }
 
-// A renewed certificate is served without a restart.
+// TestManager_CertificateIsReadAgain checks that the manager serves a renewed certificate without a
+// restart.
 func TestManager_CertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	first := mountCertificate(t, dir, "first")
@@ -107,8 +110,9 @@ func TestManager_CertificateIsReadAgain(t *testing.T) {
 	}
 }
 
-// A node on which other pods have taken all inotify instances, 128 per user by default, is none on
-// which metrics with a certificate cannot be served.
+// TestManager_CertificateNeedsNoInotify checks that the manager serves metrics with a certificate
+// even if other pods on its node have used up all inotify instances, of which a user has 128 by
+// default.
 func TestManager_CertificateNeedsNoInotify(t *testing.T) {
 	const limit = "echo 0 > /proc/sys/user/max_inotify_instances"
 	unshare := []string{"--user", "--map-root-user", "sh", "-c"}
@@ -136,9 +140,9 @@ func TestManager_CertificateNeedsNoInotify(t *testing.T) {
 	})
 }
 
-// mountCertificate creates a certificate and puts it into the directory like a kubelet
-// updates a Secret volume: atomically, by a symlink to a directory of that name. It
-// returns a pool that trusts the certificate.
+// mountCertificate creates a certificate and puts it into `dir` as a kubelet updates a Secret
+// volume: atomically, by a symlink to a directory with the given name. It returns a certificate
+// pool that trusts the certificate.
 func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
@@ -167,7 +171,7 @@ func mountCertificate(t *testing.T, dir, name string) *x509.CertPool {
 	return trusted
 }
 
-// The metrics of the pool are exact.
+// TestManager_PoolMetrics checks the values of a pool's metrics.
 func TestManager_PoolMetrics(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s29m", 2, "--allocatable", "cpu=3500m,memory=1Gi,pods=110")
@@ -205,8 +209,9 @@ func TestManager_PoolMetrics(t *testing.T) {
 	})
 }
 
-// Only one of two managers acts. The other takes over at once when the leader shuts
-// down cleanly, and soon when it does not.
+// TestManager_Election checks that only one of two managers acts. The standby must take over
+// immediately when the leader shuts down cleanly, and after the lease has expired when the leader
+// is killed.
 func TestManager_Election(t *testing.T) {
 	elect := cluster.ElectUntilReleased(t)
 	first := cluster.StartManager(t, elect...)
@@ -224,7 +229,7 @@ func TestManager_Election(t *testing.T) {
 		t.Error("the leader does not act")
 	}
 
-	// A lease that was not released would expire in an hour.
+	// If the lease were not released, it would expire only after an hour.
 	first.Stop(t)
 	leader = eventuallyLeader(t, leader)
 	cluster.Change(t, p, func() { p.Spec.Labels["example.com/s29e"] = "20" })
@@ -241,7 +246,8 @@ func TestManager_Election(t *testing.T) {
 	third.Stop(t)
 }
 
-// eventuallyLeader waits until another manager than before holds the lease.
+// eventuallyLeader waits until a manager other than `before` holds the lease, and returns that
+// manager's identity.
 func eventuallyLeader(t *testing.T, before string) (holder string) {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "tidekeeper", Namespace: namespace}}
@@ -260,8 +266,8 @@ func eventuallyLeader(t *testing.T, before string) (holder string) {
 	return holder
 }
 
-// get sends a request to a manager over HTTP, or over HTTPS with the trusted
-// certificates.
+// get requests a manager's URL over HTTP, or over HTTPS if `trusted` is not nil, and returns the
+// status code and the body.
 func get(t *testing.T, url, token string, trusted *x509.CertPool) (int, string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -281,7 +287,7 @@ func get(t *testing.T, url, token string, trusted *x509.CertPool) (int, string, 
 	return response.StatusCode, string(body), err
 }
 
-// token returns a token of a service account, or none for no name.
+// token returns a token for the named service account, or "" if the name is empty.
 func token(t *testing.T, name string) string {
 	t.Helper()
 	if name == "" {
@@ -295,8 +301,8 @@ func token(t *testing.T, name string) string {
 	return request.Status.Token
 }
 
-// A manager that could never acquire the lease says so and exits, instead of reporting
-// that it is ready and waiting forever.
+// TestManager_ElectionNeedsItsRights checks that a manager that may not acquire the lease exits
+// with an error, instead of reporting readiness and waiting forever.
 func TestManager_ElectionNeedsItsRights(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -316,7 +322,7 @@ func TestManager_ElectionNeedsItsRights(t *testing.T) {
 			manager := cluster.LaunchManager(t, tt.args...)
 			code := manager.Wait(t)
 			want := "Error: the cluster at " + cluster.Config.Host + " " + tt.want
-			// Apart from debug logs.
+			// Ignore debug messages.
 			said := slices.DeleteFunc(slices.Collect(strings.Lines(manager.Log())), func(line string) bool { return strings.Contains(line, "level=debug") })
 			if code != 1 || strings.Join(said, "") != want {
 				t.Errorf("it ended with exit code %d, want 1, and said:\n%s\nwant:\n%s", code, manager.Log(), want)

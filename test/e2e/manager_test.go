@@ -18,8 +18,8 @@ import (
 
 const namespace = framework.ManagerNamespace
 
-// The cache watches each kind once, however many controllers read it, and not again when
-// they have work to do. The initial list is streamed by the watch.
+// TestManager_OneWatchPerKind checks that the cache opens a single watch per kind, regardless of
+// the number of controllers that read the kind, and that the watch also streams the initial list.
 func TestManager_OneWatchPerKind(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	manager := cluster.StartManager(t, "--controllers=*,pod-count")
@@ -36,7 +36,7 @@ func TestManager_OneWatchPerKind(t *testing.T) {
 	}
 	framework.Eventually(t, "every kind is watched once", once)
 
-	// Something to do for each controller.
+	// Create work for each controller.
 	cluster.AddNodes(t, "s23-work", 1)
 	addMembers(t, "s23", 1)
 	p := pool("s23")
@@ -62,8 +62,9 @@ func TestManager_OneWatchPerKind(t *testing.T) {
 	framework.Eventually(t, "after the work, every kind is still watched once", once)
 }
 
-// The client reads from the cache and writes to the API server: from a pool's creation
-// to its deletion, the only reads from the API server are the finalizer's last check.
+// TestManager_ReadsComeFromTheCache checks that the manager's client reads from the cache and
+// writes to the API server. From a pool's creation to its deletion, the only reads from the API
+// server are the final check before the finalizer is removed.
 func TestManager_ReadsComeFromTheCache(t *testing.T) {
 	manager := cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
@@ -84,13 +85,14 @@ func TestManager_ReadsComeFromTheCache(t *testing.T) {
 			patched[r.Name]++
 		}
 	}
-	// One write for each node, and one more for the one that was changed by hand.
+	// Each node was patched once, except that the manually changed node was patched twice.
 	if err := diff(map[string]int{members[0]: 1, members[1]: 2, members[2]: 1}, patched); err != nil {
 		t.Errorf("writes per node %v", err)
 	}
 }
 
-// The finalizer holds a deleted pool until its nodes are clean.
+// TestManager_Finalizer checks that the finalizer keeps a deleted pool until the pool's settings
+// are removed from its nodes.
 func TestManager_Finalizer(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s26", 1)
@@ -112,8 +114,9 @@ func TestManager_Finalizer(t *testing.T) {
 	}
 }
 
-// The RuntimeClass is owned by the pool: a change and a deletion of it re-queue the pool,
-// which puts it back, and after the pool's deletion the garbage collector deletes it.
+// TestManager_OwnerReference checks that the pool owns its RuntimeClass. A change or deletion of
+// the RuntimeClass must queue the pool, which restores it. When the pool is deleted, the garbage
+// collector must delete the RuntimeClass.
 func TestManager_OwnerReference(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("s27")
@@ -147,7 +150,8 @@ func TestManager_OwnerReference(t *testing.T) {
 	eventuallyGone(t, class)
 }
 
-// Creation, change and deletion of a node all queue its pool.
+// TestManager_EveryEventCounts checks that the creation, a change and the deletion of a node all
+// queue the node's pool.
 func TestManager_EveryEventCounts(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.Apply(t, pool("s28"))

@@ -19,9 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The API server accepts 256 KiB of annotations on a node, for all pools together. The
-// pool that does not fit is left out on that node and reports that; the others are not
-// held up, and each can be deleted.
+// TestAPoolThatDoesNotFitDoesNotStopTheOthers exceeds the 256 KiB that the API server accepts for a
+// node's annotations, which all of the node's pools share. The pool that does not fit must be left
+// out on that node and report that. The other pools must not be delayed, and it must be possible to
+// delete each pool.
 func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	cluster.StartManager(t)
 	node := addMembers(t, "room", 1)[0]
@@ -30,7 +31,7 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 		p.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/hostname": tidekeeperv1.LabelValue(node)}}
 		p.Spec.Annotations = map[string]tidekeeperv1.AnnotationValue{}
 		for i := range values {
-			// Three bytes per character, and the schema counts characters.
+			// Each character takes three bytes, whereas the schema limits the number of characters.
 			p.Spec.Annotations[fmt.Sprintf("room.example.com/%s-%02d", name, i)] = tidekeeperv1.AnnotationValue(strings.Repeat("水", 1024))
 		}
 		return p
@@ -38,7 +39,7 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	cluster.Apply(t, pool("room"))
 	healthyWith(t, "room", 1)
 
-	first := large("room-first", 64) // 192 KiB, and its record would be as large again if it had every value.
+	first := large("room-first", 64) // 192 KiB of values; an ownership annotation that repeated the values would need the same again.
 	cluster.Apply(t, first)
 	healthyWith(t, "room-first", 1)
 	second := large("room-second", 64)
@@ -67,8 +68,8 @@ func TestAPoolThatDoesNotFitDoesNotStopTheOthers(t *testing.T) {
 	eventuallyShape(t, node, want)
 }
 
-// If a policy forbids a setting of one pool on a node, the settings of other pools are
-// still applied.
+// TestARefusedPoolDoesNotStopTheOthers checks that, if an admission policy forbids a setting of one
+// pool, other pools' settings are still applied to the node.
 func TestARefusedPoolDoesNotStopTheOthers(t *testing.T) {
 	cluster.StartManager(t)
 	node := addMembers(t, "denied", 1)[0]
@@ -91,8 +92,8 @@ func TestARefusedPoolDoesNotStopTheOthers(t *testing.T) {
 	eventuallyShape(t, node, want)
 }
 
-// forbid makes the API server refuse updates of nodes that do not satisfy a CEL
-// expression, until the test ends.
+// forbid makes the API server reject updates of nodes that do not satisfy the given CEL expression,
+// until the test ends.
 func forbid(t *testing.T, name, expression string) {
 	t.Helper()
 	fail := admissionv1.Fail
@@ -113,7 +114,7 @@ func forbid(t *testing.T, name, expression string) {
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	})
-	// A policy takes a moment to be in force.
+	// The API server enforces a new policy with a short delay.
 	probe := framework.Node("forbid-probe")
 	probe.Spec.Unschedulable = true
 	cluster.Apply(t, probe)
@@ -128,8 +129,8 @@ func forbid(t *testing.T, name, expression string) {
 	})
 }
 
-// A pod that tolerates a NoExecute taint for years, which any tenant can create, does
-// not keep the taint from the other nodes of the pool.
+// TestALongTolerationDoesNotHoldUpATaint checks that a pod that tolerates a NoExecute taint for
+// years, which any tenant can create, does not delay the taint on the pool's other nodes.
 func TestALongTolerationDoesNotHoldUpATaint(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-interval=500ms")
 	nodes := addMembers(t, "linger", 3)
@@ -145,7 +146,8 @@ func TestALongTolerationDoesNotHoldUpATaint(t *testing.T) {
 	healthyWith(t, "linger", 3)
 }
 
-// Many pools of one node each do not bypass the NoExecute share.
+// TestNoExecuteIsBoundedAcrossPools checks that the limit on simultaneous NoExecute evictions also
+// holds across many pools with one node each.
 func TestNoExecuteIsBoundedAcrossPools(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-share=10", "--no-execute-interval=2s")
 	const nodes = 4

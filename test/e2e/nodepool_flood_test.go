@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A user who may create pods can invent thousands of resources, and assign the pods to
-// a node by its name. The pool of that node does not show these resources, gets no
-// additional metrics from them, and keeps reconciling its nodes.
+// TestInventedResourcesAreNotCounted creates pods that name their node directly and request
+// thousands of invented resources, as any user can. The node's pool must neither show these
+// resources nor get metrics for them, and must keep reconciling its nodes.
 func TestInventedResourcesAreNotCounted(t *testing.T) {
 	manager := cluster.StartManager(t, "--status-interval=100ms")
 	nodes := addMembers(t, "flood", 1)
@@ -38,7 +38,8 @@ func TestInventedResourcesAreNotCounted(t *testing.T) {
 		}
 		cluster.Apply(t, podOn(nodes[0], fmt.Sprintf("flood-%d", i), limits))
 	}
-	// Of a pod with more than 64 resources the manager keeps 64, so another one has what is offered later.
+	// The manager keeps only 64 resources per pod, so a pod with few resources requests the
+	// resource that a node will offer later.
 	gpu := corev1.ResourceName("flood.io/gpu")
 	cluster.Apply(t, podOn(nodes[0], "flood-few", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), gpu: resource.MustParse("1")}))
 	eventuallyPool(t, "flood", "counts the pods", func(p *tidekeeperv1.NodePool) error {
@@ -56,8 +57,8 @@ func TestInventedResourcesAreNotCounted(t *testing.T) {
 		t.Errorf("the pool had %d series of resources, and has %d", before, after)
 	}
 
-	// A resource counts as soon as a node offers it, even for existing pods, and no longer
-	// when the node stops offering it.
+	// A resource counts as soon as a node offers it, even for existing pods, until the node stops
+	// offering it.
 	offer(t, nodes[0], gpu, "4")
 	eventuallyPool(t, "flood", "counts what is offered now", func(p *tidekeeperv1.NodePool) error {
 		got := p.Status.Requested[gpu]
@@ -73,7 +74,8 @@ func TestInventedResourcesAreNotCounted(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// A kubelet can report anything about its own node.
+// TestANodeOffersABoundedNumberOfResources lets a kubelet report an excessive number of resources
+// for its own node.
 func TestANodeOffersABoundedNumberOfResources(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=100ms")
 	nodes := addMembers(t, "offer", 2)
@@ -110,7 +112,7 @@ func podOn(node, name string, limits corev1.ResourceList) *corev1.Pod {
 	}
 }
 
-// offer sets how much of a resource a node has; "" removes the resource.
+// offer sets a node's capacity for a resource. The amount "" removes the resource.
 func offer(t *testing.T, name string, device corev1.ResourceName, amount string) {
 	t.Helper()
 	value := "null"

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// report writes the status of a node, as kubelets do, and an annotation, as agents do.
+// report updates a node's status, like a kubelet, and an annotation of the node, like an agent.
 func report(ctx context.Context, node string, number int64) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"agent.example.com/report":"%d"}},"status":{"conditions":[{"type":"Reporting","status":"True","reason":"Report%d"}]}}`, number, number)
 	return errors.Join(
@@ -31,15 +31,16 @@ func report(ctx context.Context, node string, number int64) error {
 	)
 }
 
-// lost returns how many patches of nodes a manager has lost because the node had changed, and
-// how many requests the API server has refused for their content.
+// lost returns the number of a manager's node patches that failed because the node had changed, and
+// the number that the API server rejected for their content.
 func lost(t *testing.T, manager *framework.Manager) (conflicts, refused int) {
 	t.Helper()
 	m := manager.ReadMetrics(t)
 	return int(m.SumOf("tidekeeper_nodepool_node_writes_total", "result", "conflict")), int(m.SumOf("rest_client_requests_total", "code", "422"))
 }
 
-// However often nodes report, no patch is lost to that.
+// TestNodePool_ReportsCostNoWrite checks that none of the manager's node patches fails because of
+// the kubelets' status reports, regardless of their frequency.
 func TestNodePool_ReportsCostNoWrite(t *testing.T) {
 	manager := cluster.StartManager(t)
 	nodes := addMembers(t, "report", 3)
@@ -94,15 +95,16 @@ func TestNodePool_ReportsCostNoWrite(t *testing.T) {
 	}
 }
 
-// The manager does not know yet what another client has written to a node when it patches the
-// node. It wins over what it does not depend on, and waits until it knows everything else.
+// TestNodePool_EditsInBetween edits a node just before the manager patches it without knowing the
+// edit. A patch that does not depend on the edited fields must succeed. Any other patch must be
+// rejected, and repeated once the manager knows the edit.
 func TestNodePool_EditsInBetween(t *testing.T) {
 	late := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	for _, tc := range []struct {
 		name string
 		edit func(*corev1.Node)
-		// wins: the edit is safe from the patch, which is refused. want is how the node is in
-		// the end different from what the pool alone asks for.
+		// wins is set if the API server must reject the patch because of the edit. want turns the
+		// shape with the pool's settings into the expected final shape.
 		wins bool
 		want func(*shape)
 	}{
@@ -174,7 +176,8 @@ func TestNodePool_EditsInBetween(t *testing.T) {
 	}
 }
 
-// What the patches of nodes rely on in the API server, beyond RFC 6902.
+// TestJSONPatchAsTheAPIServerHasIt checks the behavior of the API server's JSON patches, beyond RFC
+// 6902, that the manager's node patches rely on.
 func TestJSONPatchAsTheAPIServerHasIt(t *testing.T) {
 	with := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "json-patch-with", Namespace: metav1.NamespaceDefault,
@@ -200,8 +203,8 @@ func TestJSONPatchAsTheAPIServerHasIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := cluster.Patch(t.Context(), tc.o.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte("["+tc.patch+"]")), client.DryRunAll)
-			// As for a node that would be invalid: the code that tells the two apart does not
-			// look at the text.
+			// A rejected patch has the same status code as an invalid node. The manager's code that
+			// distinguishes them does not look at the message.
 			if tc.refused != apierrors.IsInvalid(err) || !tc.refused && err != nil {
 				t.Errorf("the answer is %v", err)
 			}

@@ -11,9 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A leader is stopped while its write of a node is on the way, and the write arrives
-// when no pool wants it any longer: the pool is gone, or the key is no longer in its
-// spec. The present leader removes the setting.
+// TestALateWriteIsTakenBack suspends a leader while its write to a node is in flight. The write
+// arrives when the pool has been deleted or no longer has the key, and the new leader must remove
+// the setting.
 func TestALateWriteIsTakenBack(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, pool string){
 		"deleted": func(t *testing.T, name string) {

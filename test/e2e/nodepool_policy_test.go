@@ -23,10 +23,11 @@ const (
 	noClass = "may not %s runtimeclasses.node.k8s.io node-pool-%s, and so may not decide about a node pool with a handler"
 )
 
-// Users who may write NodePools but not patch nodes cannot use a pool to label or taint
-// nodes, or to keep settings from being removed: not with any request for the kind.
+// TestNodePoolPolicyAsksForTheRightToPatchNodes checks that users who may write NodePools but not
+// patch nodes cannot use any write of a NodePool to label or taint nodes, or to prevent the removal
+// of settings.
 func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
-	// No manager: only the admission is tested.
+	// No manager runs because only the admission policies are tested.
 	writes := []rbacv1.PolicyRule{rule("tidekeeper.dev", "nodepools/status", "update", "patch")}
 	bob := user(t, "pool-bob", bindInCluster("pool-bob", "tidekeeper-nodepool-edit"), bindInCluster("pool-bob", "admin"), allowInCluster("pool-bob", writes...))
 	carl := user(t, "pool-carl", bindInCluster("pool-carl", "tidekeeper-nodepool-edit"), allowInCluster("pool-carl", append(writes, rule("", "nodes", "patch"))...))
@@ -111,7 +112,8 @@ func TestNodePoolPolicyAsksForTheRightToPatchNodes(t *testing.T) {
 	})
 }
 
-// A handler creates a RuntimeClass, so it requires the rights for exactly that one.
+// TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass checks that writing a pool with a handler
+// requires the user's rights on the RuntimeClass that the pool creates, and on no other.
 func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 	nodes := rule("", "nodes", "patch")
 	carl := user(t, "class-carl", bindInCluster("class-carl", "tidekeeper-nodepool-edit"), allowInCluster("class-carl", nodes, rule("node.k8s.io", "runtimeclasses", "create")))
@@ -157,7 +159,8 @@ func TestNodePoolPolicyAsksForTheRightsOnTheRuntimeClass(t *testing.T) {
 	}
 }
 
-// The job that cleans up before an uninstall may delete pools, and nothing else.
+// TestNodePoolPolicyLetsTheCleanUpDelete checks that the job that cleans up before an uninstall may
+// delete pools, and do nothing else.
 func TestNodePoolPolicyLetsTheCleanUpDelete(t *testing.T) {
 	job := user(t, "policy-job", allowInCluster("policy-job", rule("tidekeeper.dev", "nodepools", "list", "delete", "patch", "clean-up")))
 	p := pool("policy-clean-up")
@@ -170,8 +173,8 @@ func TestNodePoolPolicyLetsTheCleanUpDelete(t *testing.T) {
 	}
 }
 
-// The manager's own rights suffice for the whole life of a pool, and the garbage
-// collector may delete what a pool owns.
+// TestNodePoolPolicyLetsTheManagerWork checks that the manager's own rights suffice from a pool's
+// creation to its deletion, and that the garbage collector may delete the objects that a pool owns.
 func TestNodePoolPolicyLetsTheManagerWork(t *testing.T) {
 	cluster.StartManager(t)
 	p := pool("policy-life")
@@ -188,12 +191,12 @@ func TestNodePoolPolicyLetsTheManagerWork(t *testing.T) {
 	}
 }
 
-// bindInCluster gives a user a ClusterRole in the whole cluster.
+// bindInCluster returns a ClusterRoleBinding that grants a ClusterRole to a user.
 func bindInCluster(user, role string) []client.Object {
 	return []client.Object{clusterBinding(user, role, user+"-"+role)}
 }
 
-// allowInCluster gives a user a role of its own in the whole cluster.
+// allowInCluster returns a ClusterRole with the given rules and its binding to a user.
 func allowInCluster(user string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules},

@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The status says what new pods can use of the nodes, what is lost and why, and the largest
-// pods that can start now; the metrics say the same.
+// TestNodePool_Room checks that the status and the metrics show the resources that new pods can
+// use, the unusable resources with the reason, and the largest pods that can start now.
 func TestNodePool_Room(t *testing.T) {
 	manager := cluster.StartManager(t, "--status-interval=100ms")
 	addMembers(t, "room", 3, "--allocatable", "cpu=4,memory=8Gi,ephemeral-storage=0,pods=10")
@@ -46,7 +46,7 @@ func TestNodePool_Room(t *testing.T) {
 	}
 	sees("is all usable", 4, "14 40Gi", "14 40Gi", nil, []string{"room-1 4 8Gi", "roomy-1 2 16Gi"})
 
-	// A pod takes the most of one node: the largest fits are elsewhere now.
+	// A pod takes most of one node, so that the largest fits are on other nodes.
 	requests := corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")}
 	spec := corev1.PodSpec{
 		NodeName:    "room-1",
@@ -56,7 +56,7 @@ func TestNodePool_Room(t *testing.T) {
 	cluster.Apply(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "room", Namespace: metav1.NamespaceDefault}, Spec: spec})
 	sees("sees a pod", 4, "14 40Gi", "11 39Gi", nil, []string{"room-2 4 8Gi", "roomy-1 2 16Gi"})
 
-	// Each of the others is lost for another cause.
+	// The other nodes become unusable, each for a different reason.
 	cordoned := framework.Node("room-2")
 	cluster.Change(t, cordoned, func() { cordoned.Spec.Unschedulable = true })
 	tainted := framework.Node("roomy-1")
@@ -76,7 +76,7 @@ func TestNodePool_Room(t *testing.T) {
 			gauge(m, 1, "tidekeeper_nodepool_largest_fit", map[string]string{"pool": "room", "resource": "cpu"}))
 	})
 
-	// What is requested and allocatable keep their meaning.
+	// The fields requested and allocatable still count all nodes.
 	eventuallyPool(t, "room", "has its level", func(p *tidekeeperv1.NodePool) error {
 		return errors.Join(diff("14 40Gi", cpuAndMemory(p.Status.Allocatable)), diff("3 1Gi", cpuAndMemory(p.Status.Requested)))
 	})
@@ -85,14 +85,14 @@ func TestNodePool_Room(t *testing.T) {
 	cluster.Sandbox(t, "nodes", "ready", "room-3")
 	sees("is usable again", 3, "12 24Gi", "9 23Gi", []string{"OtherTaint 1 2 16Gi"}, []string{"room-2 4 8Gi"})
 
-	// A node that has as many pods as it may have takes no more, whatever is free.
+	// A node with the maximum number of pods takes no more pods, regardless of its free resources.
 	full := framework.Node("room-1")
 	cluster.ChangeStatus(t, full, func() { full.Status.Allocatable["pods"] = resource.MustParse("1") })
 	sees("sees a node at its limit of pods", 2, "11 17Gi", "8 16Gi",
 		[]string{"OtherTaint 1 2 16Gi", "PodLimitReached 1 1 7Gi"}, []string{"room-2 4 8Gi"})
 }
 
-// gauge checks the value of a series.
+// gauge returns nil if the series with the given labels has the value `want`.
 func gauge(m framework.Metrics, want float64, name string, labels map[string]string) error {
 	value, exists := m.Value(name, labels)
 	if !exists || value != want {
@@ -105,12 +105,12 @@ func cpuAndMemory(list corev1.ResourceList) string {
 	return list.Cpu().String() + " " + list.Memory().String()
 }
 
-// The condition Headroom says whether the pods of a lost node or zone find a place, for pools
-// that ask for it.
+// TestNodePool_Headroom checks that the condition Headroom reports whether the pods of a lost node
+// or zone would fit on the remaining nodes, provided that the pool's spec requests this check.
 func TestNodePool_Headroom(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "headroom", 2, "--allocatable", "cpu=4,memory=8Gi,pods=10")
-	cluster.AddNodes(t, "elsewhere", 1) // Free, and no place for pods that select the pool's nodes.
+	cluster.AddNodes(t, "elsewhere", 1) // A free node outside the pool. The pods cannot use it because they select the pool's nodes.
 	p := pool("headroom")
 	p.Spec.Headroom = &tidekeeperv1.Headroom{Nodes: 1}
 	cluster.Apply(t, p)
@@ -143,13 +143,14 @@ func TestNodePool_Headroom(t *testing.T) {
 	headroom("still has headroom", metav1.ConditionTrue, "EnoughRoom", "")
 	cluster.Change(t, d, func() { replicas := int32(4); d.Spec.Replicas = &replicas })
 	headroom("has no headroom", metav1.ConditionFalse, "NoPlace", "which request 4 CPU")
-	// Which node, and how many pods, depends on when the last pod was seen to have its node.
+	// The node and the number of pods in the event depend on when the manager saw the last pod's
+	// assignment to its node.
 	cluster.EventuallyEvent(t, "NodePool", "headroom", "Warning HeadroomLost: if node headroom-")
 	framework.Eventually(t, "the metric says so", func() error {
 		return gauge(manager.ReadMetrics(t), 0, "tidekeeper_nodepool_headroom", map[string]string{"pool": "headroom"})
 	})
 
-	// Zones: both nodes are in one, so that its loss leaves no place for any pod.
+	// Both nodes are in the same zone, so after the loss of the zone no pod fits anywhere.
 	cluster.Change(t, p, func() { p.Spec.Headroom = &tidekeeperv1.Headroom{Zones: 1} })
 	headroom("is in no zone", metav1.ConditionUnknown, "NoZones", "topology.kubernetes.io/zone")
 	for _, node := range []string{"headroom-1", "headroom-2"} {
@@ -157,7 +158,7 @@ func TestNodePool_Headroom(t *testing.T) {
 	}
 	headroom("is in one zone", metav1.ConditionFalse, "NoPlace", "zone a is lost, no place is found for 4 of its 4 pods")
 
-	// A pool that no longer asks has no condition.
+	// A pool without spec.headroom has no condition Headroom.
 	cluster.Change(t, p, func() { p.Spec.Headroom = nil })
 	eventuallyPool(t, "headroom", "has no condition Headroom", func(p *tidekeeperv1.NodePool) error {
 		if c := meta.FindStatusCondition(p.Status.Conditions, "Headroom"); c != nil {

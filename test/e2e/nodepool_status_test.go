@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The status reports whether the pool is healthy, how many nodes it has, and the sum of
-// their resources.
+// TestNodePool_Status checks that the status reports the pool's health, its number of nodes, and
+// the sum of their resources.
 func TestNodePool_Status(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s05", 2, "--allocatable", "cpu=4,memory=3064520Ki,ephemeral-storage=100Gi,hugepages-2Mi=64Mi,pods=110,example.com/gpu=1")
@@ -45,7 +45,7 @@ func TestNodePool_Status(t *testing.T) {
 	cluster.Sandbox(t, "nodes", "ready", "s05-1")
 	healthyWith(t, "s05", 2)
 
-	// The sums follow the members, also the last one.
+	// The sums follow changes of the members, including the removal of the last one.
 	relabel(t, "s05-2", map[string]string{role("s05"): "-"})
 	want = corev1.ResourceList{
 		"cpu": resource.MustParse("4"), "memory": resource.MustParse("3064520Ki"), "pods": resource.MustParse("110"),
@@ -73,8 +73,8 @@ func plain(list corev1.ResourceList) map[string]string {
 	return all
 }
 
-// Utilization: the requests of pods, counted like the scheduler does, and their share of
-// the allocatable resources.
+// TestNodePool_Utilization checks the sum of the pods' requests, which are counted as in the
+// scheduler, and its percentage of the allocatable resources.
 func TestNodePool_Utilization(t *testing.T) {
 	cluster.StartManager(t, "--status-interval=100ms")
 	addMembers(t, "s06", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
@@ -88,11 +88,11 @@ func TestNodePool_Utilization(t *testing.T) {
 				diff(percentages(percent...), p.Status.RequestedPercent))
 		})
 	}
-	// Without pods, the requests are there as 0.
+	// Without pods, the status reports requests of 0 instead of omitting them.
 	level("0", "0", "0", 0, 0, 0)
 
-	// Each pod has an init container that requests more than the rest, a sidecar and two
-	// containers.
+	// Each pod has an init container that requests more than the other containers, a sidecar, and
+	// two regular containers.
 	always := corev1.ContainerRestartPolicyAlways
 	container := func(name, cpu, memory string) corev1.Container {
 		return corev1.Container{Name: name, Image: "example.com/app:1", Resources: corev1.ResourceRequirements{
@@ -108,7 +108,8 @@ func TestNodePool_Utilization(t *testing.T) {
 	}
 	d := deployment("s06", 4, spec)
 	cluster.Apply(t, d)
-	// 900m is more than 100m + 250m + 250m; 320Mi are more than 64Mi.
+	// A pod requests the larger of the init container's request and the sum of the other
+	// containers' requests: 900m instead of 100m + 250m + 250m CPU, and 320Mi instead of 64Mi.
 	level("3600m", "1280Mi", "4", 45, 7, 1)
 
 	cluster.Change(t, d, func() { replicas := int32(1); d.Spec.Replicas = &replicas })
@@ -128,12 +129,13 @@ func TestNodePool_Utilization(t *testing.T) {
 	})
 }
 
-// percentages returns those of cpu, memory and pods, for nodes that also have disks.
+// percentages returns the given percentages of CPU, memory and pods as a map, for nodes that also
+// have disks.
 func percentages(of ...int32) map[corev1.ResourceName]int32 {
 	return map[corev1.ResourceName]int32{"cpu": of[0], "memory": of[1], "pods": of[2], "ephemeral-storage": 0}
 }
 
-// kubectl get prints the columns of a pool.
+// TestNodePool_Columns checks the printer columns that kubectl get shows for a pool.
 func TestNodePool_Columns(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s07", 2, "--allocatable", "cpu=4,memory=8Gi,pods=110")
@@ -187,13 +189,15 @@ func TestNodePool_Columns(t *testing.T) {
 	}
 }
 
-// Events on the pool report nodes that join and leave, many nodes in one event.
+// TestNodePool_Events checks that events about the pool report nodes that join and leave, and that
+// a single event covers many nodes.
 func TestNodePool_Events(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
 	cluster.Apply(t, pool("s08"))
 	eventuallyReason(t, "s08", "NoNodes")
-	// However long it takes to make them, the manager sees all at once.
+	// The watch is frozen so that the manager sees all nodes at the same time, regardless of how
+	// long their creation takes.
 	proxy.Freeze(t, "match: {resources: [nodes]}")
 	addMembers(t, "s08", 40)
 	proxy.Thaw(t)
@@ -209,7 +213,8 @@ func TestNodePool_Events(t *testing.T) {
 	}
 }
 
-// A refusal by the API server is a Warning on the pool, with the server's message.
+// TestNodePool_ErrorsAreWarnings checks that a rejected write is reported in a Warning event about
+// the pool, with the API server's message.
 func TestNodePool_ErrorsAreWarnings(t *testing.T) {
 	cluster.StartManager(t)
 	out, err := cluster.Kubectl(`
@@ -236,7 +241,7 @@ spec: {policyName: s08e, validationActions: [Deny]}
 		}
 	})
 	addMembers(t, "s08e", 1)
-	// A policy takes a moment to be in force.
+	// The API server enforces a new policy with a short delay.
 	framework.Eventually(t, "the policy is in force", func() error {
 		node := framework.Node("s08e-1")
 		err := cluster.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/s08e":"probe"}}}`)), client.DryRunAll)

@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A spec has taints, labels, annotations and a handler, and every part takes effect.
+// TestNodePool_Spec checks that the taints, labels, annotations and handler in a pool's spec all
+// take effect.
 func TestNodePool_Spec(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s01", 1)
@@ -54,7 +55,7 @@ spec:
 		return diff("runc", class.Handler)
 	})
 
-	// What is removed from the spec is removed from the nodes, and nothing else is.
+	// Settings that are removed from the spec are removed from the nodes, and nothing else is.
 	pool := framework.Pool("s01")
 	cluster.Change(t, pool, func() {
 		pool.Spec.Annotations = nil
@@ -68,7 +69,8 @@ spec:
 	})
 }
 
-// Members are the nodes with the role label, or those that a selector matches.
+// TestNodePool_Members checks that a pool's members are the nodes with its role label or, if it has
+// a selector, the nodes that the selector matches.
 func TestNodePool_Members(t *testing.T) {
 	cluster.StartManager(t)
 	members := addMembers(t, "s02", 2)
@@ -91,7 +93,8 @@ func TestNodePool_Members(t *testing.T) {
 	healthyWith(t, "s02zone", 1)
 }
 
-// The handler becomes a RuntimeClass, and a pod that names it runs on the pool.
+// TestNodePool_RuntimeClass checks that a pool with a handler has a RuntimeClass, and that pods
+// with this RuntimeClass run on the pool's nodes.
 func TestNodePool_RuntimeClass(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s03", 1)
@@ -120,7 +123,8 @@ func TestNodePool_RuntimeClass(t *testing.T) {
 		return diff("s03-1 Running", pod.Spec.NodeName+" "+string(pod.Status.Phase))
 	})
 
-	// Its scheduling follows the spec; a new handler needs a new object.
+	// The RuntimeClass's scheduling follows the pool's spec. A new handler requires a new
+	// RuntimeClass, because the handler is immutable.
 	cluster.Change(t, p, func() { p.Spec.Taints[0].Value = "no" })
 	framework.Eventually(t, "the toleration follows the taint", func() error {
 		cluster.Refresh(t, class)
@@ -141,7 +145,8 @@ func TestNodePool_RuntimeClass(t *testing.T) {
 	eventuallyGone(t, class)
 }
 
-// A RuntimeClass of another owner is a conflict, and is not taken over.
+// TestNodePool_RuntimeClassNotOwned checks that another owner's RuntimeClass is reported as a
+// conflict, and is not taken over.
 func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	cluster.StartManager(t)
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s03f"}, Handler: "theirs"}
@@ -162,7 +167,7 @@ func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 		t.Errorf("the RuntimeClass was touched: %v", class)
 	}
 
-	// As soon as it is deleted, the pool creates its own.
+	// Once the other owner's RuntimeClass is deleted, the pool creates its own.
 	cluster.Delete(t, class)
 	eventuallyReason(t, "s03f", "NoNodes")
 	framework.Eventually(t, "the pool's own exists", func() error {
@@ -173,12 +178,13 @@ func TestNodePool_RuntimeClassNotOwned(t *testing.T) {
 	})
 }
 
-// A deleted pool leaves clean nodes behind, even if a node left the pool while no
-// manager was running. What other clients set stays.
+// TestNodePool_DeletionCleansNodes checks that deleting a pool removes its settings from all nodes,
+// even from a node that left the pool while no manager was running. Settings of other clients must
+// stay.
 func TestNodePool_DeletionCleansNodes(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "s04", 3, "--labels", "example.com/theirs=1", "--taints", "example.com/theirs=:NoSchedule")
-	// The second node already has one of the pool's labels, which no pool has set.
+	// The second node already has one of the pool's labels, set by another client.
 	relabel(t, "s04-2", map[string]string{"example.com/s04": "10"})
 	p := pool("s04")
 	p.Spec.Handler = "runc"
@@ -200,7 +206,7 @@ func TestNodePool_DeletionCleansNodes(t *testing.T) {
 		if name == "s04-2" {
 			want.Labels["example.com/s04"] = "10"
 		}
-		// The pool is gone, so the node must be clean already.
+		// The pool no longer exists, so the node must already be clean.
 		if err := diff(want, shapeOf(t, name)); err != nil {
 			t.Errorf("node %s is not clean: %v", name, err)
 		}
@@ -208,7 +214,8 @@ func TestNodePool_DeletionCleansNodes(t *testing.T) {
 	eventuallyGone(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "node-pool-s04"}})
 }
 
-// A node whose labels change re-queues the pool it left and the one it joined.
+// TestNodePool_NodesMove checks that changing a node's labels queues both the pool that the node
+// has left and the pool that it has joined.
 func TestNodePool_NodesMove(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "s09a", 2)
@@ -232,8 +239,8 @@ func TestNodePool_NodesMove(t *testing.T) {
 	}
 }
 
-// A manual edit of what a pool manages is reverted, with an event. What other clients
-// set in addition stays.
+// TestDriftIsPutBack checks that a manual edit of a pool's setting on a node is reverted, with an
+// event, and that other clients' settings stay.
 func TestDriftIsPutBack(t *testing.T) {
 	cluster.StartManager(t)
 	addMembers(t, "drift", 1)
@@ -254,8 +261,8 @@ func TestDriftIsPutBack(t *testing.T) {
 		"label example.com/drift on node drift-1, taint example.com/drift:NoSchedule on node drift-1")
 }
 
-// Two pools that move a node in and out of each other, which no schema can prevent, get
-// an event and are slowed down.
+// TestFightIsSlowedDown checks two pools whose labels move a node from one pool to the other and
+// back, which no schema can prevent. The manager must slow them down and report it in an event.
 func TestFightIsSlowedDown(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "fight", 1, "--labels", "example.com/fight=yes")
@@ -285,7 +292,7 @@ func TestFightIsSlowedDown(t *testing.T) {
 		t.Errorf("the node was written %d times, want 20 and one in ten seconds, at most %d", writes, most)
 	}
 
-	// A node that is created again is not slowed down because of the previous one.
+	// A recreated node is not slowed down because of its predecessor.
 	node := framework.Node("fight-1")
 	cluster.Delete(t, node)
 	node = framework.Node("fight-1")
@@ -300,8 +307,8 @@ func TestFightIsSlowedDown(t *testing.T) {
 	})
 }
 
-// If two pools set the same key, the older pool has it. The younger reports the
-// conflict, and gets the key when the older is deleted.
+// TestConflict checks that, if two pools set the same key, the older pool wins. The younger pool
+// must report the conflict, and set the key once the older pool is deleted.
 func TestConflict(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "conflict", 2, "--labels", role("conflict-b")+"=,"+role("conflict-a")+"=")
@@ -310,7 +317,7 @@ func TestConflict(t *testing.T) {
 	younger.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/team": "younger", "example.com/same": "1"}
 	cluster.Apply(t, older)
 	healthyWith(t, older.Name, 2)
-	// Creation times have a resolution of one second; ties are decided by name.
+	// Creation times have a resolution of one second, and equal times are decided by name.
 	framework.Eventually(t, "a second has passed", func() error {
 		probe := pool("conflict-probe")
 		if err := cluster.Create(t.Context(), probe, client.DryRunAll); err != nil {

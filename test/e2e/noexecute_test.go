@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A NoExecute taint is added to a bounded share of the nodes at a time: the next node
-// has to wait until the pods of the previous one are gone.
+// TestNoExecuteIsBounded checks that a NoExecute taint is added to a limited share of the nodes at
+// a time. The next node has to wait until the pods on a previous node have terminated.
 func TestNoExecuteIsBounded(t *testing.T) {
 	cluster.StartManager(t, "--no-execute-share=20", "--no-execute-interval=1s")
 	const nodes = 10
@@ -36,7 +36,8 @@ func TestNoExecuteIsBounded(t *testing.T) {
 		}},
 		Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
 	})
-	// Pods terminate slowly, so that two shares could overlap.
+	// The pods terminate slowly, so that a manager that did not wait would taint too many nodes at
+	// the same time.
 	d.Spec.Template.Annotations = map[string]string{"sandbox.tidekeeper.dev/terminated-after": "500ms"}
 	cluster.Apply(t, d)
 	eventuallyReady(t, d)
@@ -54,10 +55,9 @@ func TestNoExecuteIsBounded(t *testing.T) {
 	}
 }
 
-// watchEmptying watches the nodes and pods of a pool. It returns a function that stops
-// the watches and returns the largest number of nodes that had the pool's taint and a pod
-// left to evict at the same time. What comes by two watches is put in the order in which the
-// API server wrote it.
+// watchEmptying watches the nodes and pods of a pool. The returned function stops the watches and
+// returns the largest number of nodes that simultaneously had the pool's taint and a pod left to
+// evict. It merges the events of both watches in the order of the API server's writes.
 func watchEmptying(t *testing.T, pool string) func() int {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.Config)
@@ -127,8 +127,9 @@ func watchEmptying(t *testing.T, pool string) func() int {
 	}
 }
 
-// A taint that a NoExecute taint of the same key replaces stays on a node until the node's turn, so that no pod
-// moves onto a node that is to be emptied.
+// TestNoExecuteReplacesAWeakerTaint checks that a NoExecute taint replaces a weaker taint with the
+// same key only when it is the node's turn. Until then the weaker taint keeps new pods away from a
+// node that is about to be emptied.
 func TestNoExecuteReplacesAWeakerTaint(t *testing.T) {
 	cluster.StartManager(t)
 	const nodes = 3
@@ -149,7 +150,7 @@ func TestNoExecuteReplacesAWeakerTaint(t *testing.T) {
 
 	cluster.Change(t, p, func() { p.Spec.Taints[0].Effect = corev1.TaintEffectNoExecute })
 	healthyWith(t, "closed", nodes)
-	last := map[string]string{} // the version that each node has in the end
+	last := map[string]string{} // The final resourceVersion of each node.
 	for _, name := range members {
 		node := framework.Node(name)
 		cluster.Refresh(t, node)

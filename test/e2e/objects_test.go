@@ -18,7 +18,7 @@ var (
 	app        = framework.App
 )
 
-// eventuallyReady waits until all pods of a Deployment are ready.
+// eventuallyReady waits until all of a Deployment's replicas are ready.
 func eventuallyReady(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	framework.Eventually(t, "deployment "+d.Name+" is ready", func() error {
@@ -27,8 +27,8 @@ func eventuallyReady(t *testing.T, d *appsv1.Deployment) {
 	})
 }
 
-// nextSecond waits until the times of what happens from now on are later than those of what has
-// happened: they are in whole seconds.
+// nextSecond waits for the next whole second. Timestamps are in whole seconds, so the timestamps of
+// later events are then later than all earlier timestamps.
 func nextSecond(t *testing.T) {
 	t.Helper()
 	second := time.Now().Truncate(time.Second)

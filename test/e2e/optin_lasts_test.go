@@ -11,8 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A manual edit lasts as long as the workload: the test tries each way to update a
-// workload whose schedule was suspended in an emergency.
+// TestOptInSuspendedByHandLasts suspends an opt-in's schedule by hand, as in an emergency, and then
+// updates the workload in every possible way. The schedule must stay suspended as long as the
+// workload exists.
 func TestOptInSuspendedByHandLasts(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "optin-lasts"
@@ -40,7 +41,7 @@ spec:
 		}
 	}
 	t.Cleanup(func() { cluster.Delete(t, deployment(name, 0, app)) })
-	// The first revision is from before the opt-in.
+	// The Deployment's first revision is from before the opt-in.
 	kubectl(manifest("0", false), "apply", "-f", "-")
 	rolledOut(t, "Deployment", name)
 	kubectl(manifest("1", true), "apply", "-f", "-")
@@ -56,7 +57,7 @@ spec:
 	}{
 		{"applied", manifest("2", true), []string{"apply", "-f", "-"}},
 		{"applied by the server", manifest("3", true), []string{"apply", "--server-side", "--force-conflicts", "-f", "-"}},
-		// As helm upgrade --force does.
+		// helm upgrade --force sends this request.
 		{"replaced", manifest("4", true), []string{"replace", "-f", "-"}},
 		{"restarted", "", []string{"rollout", "restart", "deployment/" + name}},
 		{"undone", "", []string{"rollout", "undo", "deployment/" + name}},
@@ -69,7 +70,7 @@ spec:
 		}
 	}
 
-	// The page documents that these create it again.
+	// As documented, the updates below recreate the ScheduledRestart.
 	recreated := func(what string) {
 		t.Helper()
 		framework.EventuallyWithin(t, 3*framework.Patience, "it is created again when the workload was "+what, func() error {

@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// After its creation the status reports that it is suspended.
+// TestOptIn_CreatedAndWaiting checks that the status of a newly created ScheduledRestart reports
+// that it is suspended.
 func TestOptIn_CreatedAndWaiting(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -39,7 +40,8 @@ func TestOptIn_CreatedAndWaiting(t *testing.T) {
 	})
 }
 
-// A creation that fails is reported and retried.
+// TestOptIn_FailedCreationSaysSo checks that the failure to create a ScheduledRestart is reported,
+// and that the creation is retried.
 func TestOptIn_FailedCreationSaysSo(t *testing.T) {
 	cluster.StartManager(t)
 	const policy = "s43"
@@ -95,7 +97,8 @@ spec: {policyName: s43, validationActions: [Deny]}
 	}
 }
 
-// The deletion of the workload deletes what its opt-in created, and nothing else.
+// TestOptIn_DeletedWithTheWorkload checks that deleting a workload deletes the ScheduledRestart of
+// its opt-in, and nothing else.
 func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	manager := cluster.StartManager(t)
 	own := &tidekeeperv1.ScheduledRestart{
@@ -110,7 +113,7 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 		cluster.Delete(t, w)
 		eventuallyGone(t, restart)
 
-		// Created again, and deleted in the foreground.
+		// The workload is recreated, and then deleted in the foreground.
 		w = optInWorkload(kind, name, optInKey, "true")
 		cluster.Apply(t, w)
 		restart = eventuallyOptIn(t, name, wanted{Suspend: true})
@@ -122,7 +125,7 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	})
 	cluster.Refresh(t, own)
 
-	// Also while no manager is running.
+	// The deletion also works while no manager is running.
 	w := optInWorkload("Deployment", "s46-alone", optInKey, "true")
 	cluster.Apply(t, w)
 	restart := eventuallyOptIn(t, "s46-alone", wanted{Suspend: true})
@@ -131,8 +134,8 @@ func TestOptIn_DeletedWithTheWorkload(t *testing.T) {
 	eventuallyGone(t, restart)
 }
 
-// orphan deletes a workload that has opted in, and keeps its dependents. The garbage collector keeps those
-// dependents only that it knows, so it is made to collect a later ScheduledRestart before.
+// orphan deletes a workload that has opted in and orphans its dependents. It first waits until the
+// garbage collector knows the dependents, because the collector would delete them otherwise.
 func orphan(t *testing.T, w client.Object) {
 	t.Helper()
 	collectorKnows(t, w.GetName()+"-known")
@@ -142,8 +145,9 @@ func orphan(t *testing.T, w client.Object) {
 	eventuallyGone(t, w)
 }
 
-// collectorKnows waits until the garbage collector knows all ScheduledRestarts of now: it has collected one
-// that is made later, for a workload of the given name.
+// collectorKnows waits until the garbage collector knows all existing ScheduledRestarts. It does so
+// by waiting until the collector has deleted a newer ScheduledRestart, whose workload has the given
+// name.
 func collectorKnows(t *testing.T, name string) {
 	t.Helper()
 	collected := optInWorkload("Deployment", name, optInKey, "true")
@@ -153,8 +157,8 @@ func collectorKnows(t *testing.T, name string) {
 	eventuallyGone(t, later)
 }
 
-// If a workload is deleted with its dependents orphaned, and created again, it adopts its
-// ScheduledRestart, as it adopts its pods.
+// TestOptIn_OrphanIsTakenOver checks that a workload that is deleted with its dependents orphaned,
+// and then recreated, adopts its ScheduledRestart, as it adopts its pods.
 func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -172,8 +176,9 @@ func TestOptIn_OrphanIsTakenOver(t *testing.T) {
 	})
 }
 
-// A workload that does not opt in is not restarted by what the opt-in of its predecessor has left
-// behind, until it opts in, or a user makes the ScheduledRestart their own.
+// TestOptIn_OrphanRestartsNothing checks that a deleted workload's orphaned ScheduledRestart does
+// not restart a new workload with the same name, until the new workload opts in or a user takes
+// over the ScheduledRestart.
 func TestOptIn_OrphanRestartsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s46-orphan"

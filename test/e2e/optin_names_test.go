@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Workloads of several kinds with the same name each get one. An existing one keeps its
-// name, even when a shorter one becomes free.
+// TestOptIn_TwoKindsOfOneName checks that workloads of different kinds with the same name each get
+// a ScheduledRestart. A ScheduledRestart keeps its name, even when a shorter name becomes free.
 func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s42-two"
@@ -36,7 +36,7 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 		t.Errorf("the second uses the name of the first: %+v", restart.Spec)
 	}
 
-	// The annotations take effect under that name, and it keeps the name.
+	// Annotations take effect on the ScheduledRestart with the longer name, which keeps its name.
 	annotate(t, first, optInKey, "")
 	eventuallyGone(t, framework.ScheduledRestart(name))
 	annotate(t, second, scheduleKey, "0 4 * * *")
@@ -46,7 +46,7 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	if restart := restartNamed(t, name); restart != nil {
 		t.Errorf("there is another one: %+v", restart.Spec)
 	}
-	// The next one gets the free name.
+	// The next ScheduledRestart gets the free short name.
 	third := optInWorkload("DaemonSet", name, optInKey, "true")
 	cluster.Apply(t, third)
 	eventuallyOptIn(t, name, wanted{Suspend: true})
@@ -56,7 +56,8 @@ func TestOptIn_TwoKindsOfOneName(t *testing.T) {
 	eventuallyGone(t, framework.ScheduledRestart(name))
 }
 
-// All three kinds at once, with a manager that is killed meanwhile: each gets one.
+// TestOptIn_ThreeKindsAtOnce creates workloads of all three kinds with the same name, and kills the
+// manager meanwhile. Each workload must get exactly one ScheduledRestart.
 func TestOptIn_ThreeKindsAtOnce(t *testing.T) {
 	const name = "s42-three"
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
@@ -86,9 +87,9 @@ func TestOptIn_ThreeKindsAtOnce(t *testing.T) {
 	}
 }
 
-// A user's ScheduledRestarts for other workloads may have the first and the second name
-// for a workload: then the opt-in uses the third. One that a user has created for the
-// workload itself stays the only one.
+// TestOptIn_NamesThatAPersonHasTaken checks that the opt-in uses a third name if a user's
+// ScheduledRestarts for other workloads have the first two names, even if the workload's name has
+// the maximum length.
 func TestOptIn_NamesThatAPersonHasTaken(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "s42-person"
@@ -116,13 +117,14 @@ func TestOptIn_NamesThatAPersonHasTaken(t *testing.T) {
 	}
 	cluster.EventuallyEvent(t, "Deployment", name, fmt.Sprintf("Normal ScheduledRestartCreated: created ScheduledRestart %s, as the name %s is taken: suspended", made, name))
 
-	// A name of the maximum length.
+	// long is a workload name of the maximum length.
 	long := name + "-"
 	for len(long) < 253 {
 		long += "x"
 	}
 	cluster.Apply(t, restartFor("StatefulSet", long, "another"))
-	// The label of its pods has the name as its value, which may not be as long.
+	// The workload is built with a shorter name, because optInWorkload also uses the name as a
+	// label value, whose maximum length is smaller.
 	of := optInWorkload("Deployment", name+"-long", optInKey, "true")
 	of.SetName(long)
 	cluster.Apply(t, of)

@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// forEachKind runs a test for each kind that can opt in, with a name derived from the
-// names of the test and the kind.
+// forEachKind runs a test for each kind of workload that can opt in. It passes a name derived from
+// the test's name and the kind.
 func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
 	t.Helper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -33,10 +33,10 @@ func forEachKind(t *testing.T, test func(t *testing.T, kind, name string)) {
 	}
 }
 
-// optInWorkload returns a workload without pods, with annotations given as key, value….
+// optInWorkload returns a workload without pods. The annotations are alternating keys and values.
 func optInWorkload(kind, name string, annotations ...string) client.Object {
 	d := deployment(name, 0, corev1.PodSpec{
-		// No node has this label, so a DaemonSet has no pods either.
+		// No node has this label, so a DaemonSet has no pods.
 		NodeSelector: map[string]string{"example.com/none": ""},
 		Containers:   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
 	})
@@ -58,8 +58,8 @@ func optInWorkload(kind, name string, annotations ...string) client.Object {
 	return o
 }
 
-// annotate sets annotations in one write, given as key, value…; an empty value removes
-// one.
+// annotate sets annotations in a single write. The annotations are alternating keys and values; an
+// empty value removes the annotation.
 func annotate(t *testing.T, o client.Object, annotations ...string) {
 	t.Helper()
 	cluster.Change(t, o, func() {
@@ -78,7 +78,7 @@ func annotate(t *testing.T, o client.Object, annotations ...string) {
 	})
 }
 
-// restartNamed returns the ScheduledRestart of that name, or nil.
+// restartNamed returns the ScheduledRestart with the given name, or nil if there is none.
 func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	restart := &tidekeeperv1.ScheduledRestart{}
@@ -92,7 +92,8 @@ func restartNamed(t *testing.T, name string) *tidekeeperv1.ScheduledRestart {
 	return restart
 }
 
-// wanted has the fields that an opt-in decides. Empty strings are the defaults.
+// wanted holds the expected values of the fields that an opt-in sets. Empty strings mean the
+// defaults.
 type wanted struct {
 	Schedule, TimeZone string
 	MaxPodAgeSeconds   int32
@@ -110,7 +111,8 @@ func wantedOf(restart *tidekeeperv1.ScheduledRestart) wanted {
 	return w
 }
 
-// eventuallyOptIn waits until the ScheduledRestart is as wanted.
+// eventuallyOptIn waits until the named ScheduledRestart has the wanted field values, and returns
+// it.
 func eventuallyOptIn(t *testing.T, name string, want wanted) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	var restart *tidekeeperv1.ScheduledRestart
@@ -123,8 +125,8 @@ func eventuallyOptIn(t *testing.T, name string, want wanted) *tidekeeperv1.Sched
 	return restart
 }
 
-// settled waits until the opt-in has seen all earlier writes: for each kind, it sees
-// them in order.
+// settled waits until the opt-in controller has seen all earlier writes. It sees the writes to each
+// kind in order.
 func settled(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -134,7 +136,7 @@ func settled(t *testing.T) {
 	}
 }
 
-// writesTo returns the writes to a resource since the last call.
+// writesTo returns the manager's writes to the given resource since the last call.
 func writesTo(t *testing.T, audit *framework.Audit, resource string) []framework.Request {
 	t.Helper()
 	return slices.DeleteFunc(audit.Requests(t), func(r framework.Request) bool {

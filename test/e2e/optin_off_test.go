@@ -11,8 +11,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The value "false" suspends the ScheduledRestart and keeps it, with what a person has set
-// in it. It is the same object when the opt-in is switched on again.
+// TestOptIn_FalseSuspends checks that the annotation value "false" suspends the ScheduledRestart
+// and keeps the object with its manual edits. When the opt-in is switched on again, the object is
+// still the same.
 func TestOptIn_FalseSuspends(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -32,7 +33,7 @@ func TestOptIn_FalseSuspends(t *testing.T) {
 		}
 	})
 
-	// Without an opt-in before, nothing is made.
+	// The annotation value "false" does not create a ScheduledRestart.
 	never := optInWorkload("Deployment", "off-never", optInKey, "false")
 	cluster.Apply(t, never)
 	settled(t)
@@ -41,8 +42,8 @@ func TestOptIn_FalseSuspends(t *testing.T) {
 	}
 }
 
-// Each write for an opt-in is a line in the log, by the names of the objects, and with more detail so
-// is that there was nothing to write.
+// TestOptIn_LogsEachStep checks that the manager logs each write for an opt-in with the names of
+// the objects, and at debug level also a reconcile without a write.
 func TestOptIn_LogsEachStep(t *testing.T) {
 	manager := cluster.StartManager(t, "--log-level=debug")
 	logsAt := func(level, want string) {

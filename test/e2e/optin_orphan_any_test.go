@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// refuseDeletion has the API server refuse to delete a ScheduledRestart, as a webhook may.
+// refuseDeletion makes the API server reject the deletion of a ScheduledRestart, as a webhook
+// could.
 func refuseDeletion(t *testing.T, name string) {
 	t.Helper()
 	lift := func() {
@@ -50,10 +51,10 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	})
 }
 
-// What an opt-in has left behind restarts the workload that has the name now for nothing: not for a
-// tick that was claimed before, although the manager has not heard of the new workload; not for a
-// later one; not for a change of the content, which another workload is restarted for. A request is
-// carried out.
+// TestOrphanRestartsNothingForAnyTrigger checks that an opt-in's orphaned ScheduledRestart does not
+// restart a new workload with the same name. This includes a tick that was claimed while the
+// manager did not know the new workload, a later tick, and a ConfigMap change that restarts another
+// workload. A requested restart must happen.
 func TestOrphanRestartsNothingForAnyTrigger(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, o client.Object, r *tidekeeperv1.ScheduledRestart){
 		"orphan-left": func(t *testing.T, o client.Object, _ *tidekeeperv1.ScheduledRestart) {
@@ -76,7 +77,8 @@ func orphanRestartsNothing(t *testing.T, name string, replace func(*testing.T, c
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.WithClocks(t).StartManager(t, append(withConfig, "--kubeconfig", proxy.Kubeconfig, clock.Flag(), "--max-concurrent-restarts=4000", "--restart-namespace-share=100")...)
 	cluster.AddNodes(t, name, 1)
-	// A workload beside it, with a ScheduledRestart that a user wrote, shows what the manager has seen.
+	// A second workload, with a user's own ScheduledRestart, shows when the manager has handled the
+	// change.
 	c := configMap(t, name, map[string]string{"a": "1"})
 	beside := configured(t, workload(t, "Deployment", name+"-beside"), "Deployment", name+"-beside", allOf(name))
 	create := func() *appsv1.Deployment {
@@ -91,7 +93,8 @@ func orphanRestartsNothing(t *testing.T, name string, replace func(*testing.T, c
 	annotate(t, old, optInKey, "true", scheduleKey, schedule)
 	r := eventuallyOptIn(t, name, wanted{Schedule: schedule})
 	t.Cleanup(func() {
-		// A policy that refused the deletion may be in force for a moment after its end.
+		// The policy that rejected the deletion may be enforced for a short time after the policy's
+		// own deletion.
 		framework.Eventually(t, "it is deleted", func() error {
 			return client.IgnoreNotFound(cluster.Client.Delete(context.WithoutCancel(t.Context()), r))
 		})
@@ -135,7 +138,8 @@ func orphanRestartsNothing(t *testing.T, name string, replace func(*testing.T, c
 	})
 	proxy.Thaw(t)
 	eventuallyOutcome(t, beside, tick, tidekeeperv1.OutcomeSucceeded, "")
-	// The tick was claimed for the workload that is gone, or is decided only now, for an orphan.
+	// The tick was either claimed for the deleted workload, or is only now decided for an orphaned
+	// ScheduledRestart.
 	eventuallyRestart(t, r, framework.Patience, "skips the tick", func() error {
 		if last := r.Status.History; len(last) != 1 || last[0].Outcome != tidekeeperv1.OutcomeSkipped || last[0].Reason != "Orphaned" && last[0].Reason != "TargetNotFound" {
 			return fmt.Errorf("status %+v", r.Status)

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// applyRestart applies a ScheduledRestart for a Deployment, and returns what kubectl prints.
+// applyRestart applies a ScheduledRestart with the given target and spec, and returns kubectl's
+// output.
 func applyRestart(t *testing.T, name, target, spec string) string {
 	t.Helper()
 	out, err := cluster.Kubectl(fmt.Sprintf("apiVersion: tidekeeper.dev/v1\nkind: ScheduledRestart\nmetadata: {name: %s, namespace: default}\nspec: {targetRef: {kind: Deployment, name: %s}, %s}\n", name, target, spec), "apply", "-f", "-")
@@ -26,7 +27,9 @@ func applyRestart(t *testing.T, name, target, spec string) string {
 	return out
 }
 
-// The same for the time zone, and for the target, which the workload itself says.
+// TestOptInTimeZoneAndTargetAreSetBackAloud checks the same warnings and events as
+// [TestOptInFieldsAreSetBackAloud], for the time zone and for the target, which the workload itself
+// determines.
 func TestOptInTimeZoneAndTargetAreSetBackAloud(t *testing.T) {
 	cluster.StartManager(t)
 	const name, other = "optin-setback-zone", "optin-setback-other"
@@ -67,9 +70,9 @@ func TestOptInTimeZoneAndTargetAreSetBackAloud(t *testing.T) {
 	}
 }
 
-// A user who applies a ScheduledRestart of which annotations of the workload say otherwise gets a
-// warning from the apply, and an event about the object itself. Fields that no annotation names stay,
-// without a word.
+// TestOptInFieldsAreSetBackAloud checks that applying a ScheduledRestart that contradicts its
+// workload's annotations results in a warning from the apply, and in an event about the object.
+// Fields without an annotation keep the applied value, without a warning.
 func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "optin-setback"
@@ -113,7 +116,7 @@ func TestOptInFieldsAreSetBackAloud(t *testing.T) {
 		}
 		return errors.New("there is no event")
 	})
-	// What agrees with the annotations, or is named by none, is not warned of.
+	// Fields that agree with the annotations, or have no annotation, cause no warning.
 	for _, spec := range []string{`schedule: "0 3 * * *", maxPodAgeSeconds: 604800`, `schedule: "0 3 * * *", maxPodAgeSeconds: 604800, historyLimit: 7`} {
 		if out := apply(spec); strings.Contains(out, "Warning: ") {
 			t.Errorf("apply of %s:\n%s", spec, out)

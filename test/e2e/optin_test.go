@@ -29,8 +29,8 @@ const (
 	podAgeKey   = "tidekeeper.dev/restart-max-pod-age-seconds"
 )
 
-// An annotated workload of each kind gets a ScheduledRestart with its name, suspended,
-// for every midnight.
+// TestOptIn_MakesASuspendedRestart checks that an annotated workload of each kind gets a suspended
+// ScheduledRestart with the workload's name and a schedule for every midnight.
 func TestOptIn_MakesASuspendedRestart(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -48,8 +48,8 @@ func TestOptIn_MakesASuspendedRestart(t *testing.T) {
 	})
 }
 
-// Without the annotation, or with another value, no ScheduledRestart is created. A
-// value that is neither true nor false is reported.
+// TestOptIn_OtherValuesMakeNone checks that no ScheduledRestart is created without the annotation,
+// or if its value is not "true". A value other than "true" and "false" must be reported.
 func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -61,7 +61,8 @@ func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 		cluster.Apply(t, optInWorkload(kind, names[4], scheduleKey, "0 3 * * *"))
 		cluster.EventuallyEvent(t, kind, name+"-yes",
 			`Warning InvalidOptIn: nothing is changed: tidekeeper.dev/scheduled-restart must be "true" or "false", not "yes"`)
-		// When this one exists, the manager has seen all previous ones.
+		// Once the ScheduledRestart of a newer workload exists, the manager has seen all earlier
+		// workloads.
 		cluster.Apply(t, optInWorkload(kind, name, optInKey, "true"))
 		eventuallyOptIn(t, name, wanted{Suspend: true})
 		for _, name := range names {
@@ -72,9 +73,9 @@ func TestOptIn_OtherValuesMakeNone(t *testing.T) {
 	})
 }
 
-// Annotations for the schedule and the time zone set these fields, and the schedule
-// starts enabled. Edits of the annotations take effect, and their removal resets the
-// fields.
+// TestOptIn_ScheduleAnnotations checks that the annotations for the schedule and the time zone set
+// the corresponding fields, and that the schedule starts enabled. Edits of the annotations take
+// effect, and removing them resets the fields.
 func TestOptIn_ScheduleAnnotations(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -101,8 +102,9 @@ func TestOptIn_ScheduleAnnotations(t *testing.T) {
 	})
 }
 
-// An annotation for the age of pods sets it and enables the ScheduledRestart, with a schedule or
-// without one. When neither is left, it is suspended.
+// TestOptIn_AgeAnnotation checks that the annotation for the age of pods sets the field and enables
+// the ScheduledRestart, with or without a schedule annotation. Without both annotations, it is
+// suspended.
 func TestOptIn_AgeAnnotation(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s42-age", 1)
@@ -131,7 +133,8 @@ func TestOptIn_AgeAnnotation(t *testing.T) {
 	eventuallyOptIn(t, name, wanted{Suspend: true})
 }
 
-// Fields that no annotation names belong to the users who edit them.
+// TestOptIn_HandEditsStand checks that the opt-in leaves fields without an annotation to the users
+// who edit them.
 func TestOptIn_HandEditsStand(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -139,7 +142,7 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 		cluster.Apply(t, w)
 		restart := eventuallyOptIn(t, name, wanted{Suspend: true})
 
-		// There is no conflict with a server-side apply of another client either.
+		// Another client's server-side apply does not conflict either.
 		if out, err := cluster.Kubectl(fmt.Sprintf(`{apiVersion: tidekeeper.dev/v1, kind: ScheduledRestart,
 			metadata: {name: %s, namespace: default, labels: {team: one}}, spec: {historyLimit: 3, spreadSeconds: 60}}`, name),
 			"apply", "--server-side", "-f", "-"); err != nil {
@@ -153,15 +156,15 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 			t.Errorf("history limit, spread and label %v", err)
 		}
 
-		// An annotation for the schedule takes over, and enables the ScheduledRestart once:
-		// if a user suspends it later, it stays suspended, whatever else changes.
+		// The schedule annotation takes over the schedule, and enables the ScheduledRestart once.
+		// If a user suspends it later, it stays suspended regardless of other changes.
 		annotate(t, w, scheduleKey, "0 6 * * *")
 		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 6 * * *", TimeZone: "Europe/Berlin"})
 		cluster.Change(t, restart, func() { restart.Spec.Suspend = true })
 		annotate(t, w, scheduleKey, "0 7 * * *")
 		restart = eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
 
-		// A field that an annotation names is reverted.
+		// A manual edit of a field that an annotation sets is reverted.
 		cluster.Change(t, restart, func() { restart.Spec.Schedule = "0 8 * * *" })
 		eventuallyOptIn(t, name, wanted{Schedule: "0 7 * * *", TimeZone: "Europe/Berlin", Suspend: true})
 		annotate(t, w, scheduleKey, "")
@@ -169,8 +172,9 @@ func TestOptIn_HandEditsStand(t *testing.T) {
 	})
 }
 
-// Removing the annotation deletes the ScheduledRestart, even if no manager is running
-// at that time. While the annotation exists, a deleted one is created again.
+// TestOptIn_TakenAway checks that removing the annotation deletes the ScheduledRestart, even if no
+// manager is running at that time. As long as the annotation exists, a deleted ScheduledRestart is
+// recreated.
 func TestOptIn_TakenAway(t *testing.T) {
 	manager := cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -203,7 +207,8 @@ func TestOptIn_TakenAway(t *testing.T) {
 	eventuallyOptIn(t, "s42-comes", wanted{Suspend: true})
 }
 
-// A ScheduledRestart that a user has created is never touched.
+// TestOptIn_APersonsOwnIsNotTouched checks that the opt-in never changes a user's own
+// ScheduledRestart.
 func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 	cluster.StartManager(t)
 	forEachKind(t, func(t *testing.T, kind, name string) {
@@ -225,8 +230,9 @@ func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 			t.Errorf("it was touched: %v", err)
 		}
 
-		// As soon as it is deleted, the opt-in creates its own. A user takes it over by
-		// removing the annotation that marks it as created by an opt-in.
+		// Once the user's ScheduledRestart is deleted, the opt-in creates its own. A user takes
+		// over the opt-in's ScheduledRestart by removing the annotation that marks it as created by
+		// an opt-in.
 		annotate(t, w, optInKey, "true")
 		cluster.Delete(t, own)
 		made := eventuallyOptIn(t, name, wanted{Schedule: "0 4 * * *"})
@@ -242,9 +248,10 @@ func TestOptIn_APersonsOwnIsNotTouched(t *testing.T) {
 	})
 }
 
-// A bad value causes an event on the workload, and nothing else: no ScheduledRestart is
-// created or changed. A value that the manager knows to be bad is not sent to the API
-// server, and what the API server refuses is retried with growing delays.
+// TestOptIn_BadValues checks that an invalid annotation value results in an event on the workload
+// and nothing else: no ScheduledRestart is created or changed. A value that the manager recognizes
+// as invalid must not be sent to the API server. A value that the API server rejects must be
+// retried with growing delays.
 func TestOptIn_BadValues(t *testing.T) {
 	cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
@@ -252,7 +259,7 @@ func TestOptIn_BadValues(t *testing.T) {
 		{scheduleKey, "0 0 3 * * *", `tidekeeper.dev/restart-schedule: schedule "0 0 3 * * *": has 6 fields: write five`},
 		{scheduleKey, "0 3 30 2 *", `tidekeeper.dev/restart-schedule: schedule "0 3 30 2 *": never happens: no month it names has a day it names`},
 		{timeZoneKey, "Mars/Olympus", `tidekeeper.dev/restart-time-zone: unknown time zone "Mars/Olympus": write a name from the IANA database, such as Europe/Berlin or UTC`},
-		// Only the API server refuses these: a tab, and a length.
+		// Only the API server rejects a tab in the schedule and an overlong schedule.
 		{scheduleKey, "0\t3 * * *", `spec.schedule: Invalid value: `},
 		{scheduleKey, strings.TrimSuffix(strings.Repeat("0,", 130), ",") + " 3 * * *", `spec.schedule: Too long: may not be more than 256 bytes`},
 	} {
@@ -263,7 +270,8 @@ func TestOptIn_BadValues(t *testing.T) {
 			t.Errorf("%q made a ScheduledRestart: %+v", tt.value, restart.Spec)
 		}
 	}
-	// Two were sent, and retried after one second, after two more, and so on.
+	// The two values that were sent to the API server are retried after one second, after two more
+	// seconds, and so on.
 	tries := map[string][]time.Time{}
 	framework.Eventually(t, "both are retried twice", func() error {
 		for _, write := range writesTo(t, audit, "scheduledrestarts") {
@@ -300,13 +308,13 @@ func TestOptIn_BadValues(t *testing.T) {
 	if restart == nil || diff(want, wantedOf(restart)) != nil {
 		t.Errorf("it was changed: %+v", restart)
 	}
-	// After a correction, the annotations take effect again.
+	// Once the values are corrected, the annotations take effect again.
 	annotate(t, w, optInKey, "true", timeZoneKey, "UTC", scheduleKey, "0 4 * * *")
 	eventuallyOptIn(t, w.GetName(), wanted{Schedule: "0 4 * * *"})
 }
 
-// When there is nothing to do, nothing is written, not even by a manager that has just
-// been started.
+// TestOptIn_AtRestNothingIsWritten checks that a manager without work writes nothing, even directly
+// after its start.
 func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	manager := cluster.StartManager(t)
 	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -323,12 +331,12 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	manager.Stop(t)
 	manager = cluster.StartManager(t)
 	audit := cluster.Audit(t, "tidekeeper/")
-	// The first actions of the manager, and writes of other clients to workloads.
+	// The manager is busy after its start, and other clients write to workloads.
 	touched := optInWorkload("Deployment", "s42-rest-0")
 	for i := range 5 {
 		annotate(t, touched, "example.com/deployed", fmt.Sprint(i))
 	}
-	// What comes after that is done, and nothing is left to do.
+	// Once a later opt-in is settled, the manager has handled all of these writes.
 	settled(t)
 	manager.AssertIdle(t)
 	manager.Stop(t)
@@ -343,9 +351,10 @@ func TestOptIn_AtRestNothingIsWritten(t *testing.T) {
 	}
 }
 
-// The opt-in's request to create cannot overwrite an object that another client has
-// just created. The API server ensures that: an apply with a resourceVersion that is
-// not the object's is a conflict, and creates the object if it does not exist.
+// TestOptIn_CreationDoesNotOverwrite checks that the opt-in's request to create a ScheduledRestart
+// cannot overwrite an object that another client has just created. The API server ensures this: an
+// apply whose resourceVersion differs from the object's is a conflict, but the same apply creates
+// the object if it does not exist.
 func TestOptIn_CreationDoesNotOverwrite(t *testing.T) {
 	const name = "s42-moment"
 	apply := func() error {

@@ -29,7 +29,7 @@ func replicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	}
 }
 
-// eventuallyCounted waits until the label of a ReplicaSet has the given count.
+// eventuallyCounted waits until a ReplicaSet's count label has the value `want`.
 func eventuallyCounted(t *testing.T, rs *appsv1.ReplicaSet, want string) {
 	t.Helper()
 	framework.Eventually(t, "replica set "+rs.Name+" is counted", func() error {
@@ -38,7 +38,7 @@ func eventuallyCounted(t *testing.T, rs *appsv1.ReplicaSet, want string) {
 	})
 }
 
-// podsOf returns the pods of a ReplicaSet that are not being deleted.
+// podsOf returns a ReplicaSet's non-terminating pods.
 func podsOf(t *testing.T, rs *appsv1.ReplicaSet) []*corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -54,7 +54,7 @@ func podsOf(t *testing.T, rs *appsv1.ReplicaSet) []*corev1.Pod {
 	return pods
 }
 
-// writes returns how often each ReplicaSet of the test was written.
+// writes counts the manager's writes to each ReplicaSet with the given name prefix, keyed by name.
 func writes(t *testing.T, audit *framework.Audit, prefix string) map[string]int {
 	t.Helper()
 	written := map[string]int{}
@@ -66,7 +66,8 @@ func writes(t *testing.T, audit *framework.Audit, prefix string) map[string]int 
 	return written
 }
 
-// By default no ReplicaSet is labelled, or even read.
+// TestPodCount_OffByDefault checks that the manager neither labels nor reads ReplicaSets by
+// default.
 func TestPodCount_OffByDefault(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	manager := cluster.StartManager(t)
@@ -77,7 +78,7 @@ func TestPodCount_OffByDefault(t *testing.T) {
 		cluster.Refresh(t, rs)
 		return diff(int32(1), rs.Status.ReadyReplicas)
 	})
-	// The manager has done what came later, and has nothing else to do.
+	// The manager has handled a later object, and is idle.
 	cluster.Apply(t, pool("s1off"))
 	eventuallyReason(t, "s1off", "NoNodes")
 	manager.AssertIdle(t)
@@ -92,7 +93,7 @@ func TestPodCount_OffByDefault(t *testing.T) {
 	}
 }
 
-// A ReplicaSet's label is the number of its pods, whatever happens to them.
+// TestPodCount_FollowsThePods checks that a ReplicaSet's label is always the number of its pods.
 func TestPodCount_FollowsThePods(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1", 1)
@@ -121,7 +122,7 @@ func TestPodCount_FollowsThePods(t *testing.T) {
 	scale(2)
 	eventuallyCounted(t, rs, "2")
 
-	// A pod that is released and replaced is not counted twice.
+	// A pod that is released from the ReplicaSet and replaced is not counted twice.
 	released := podsOf(t, rs)[0]
 	cluster.Change(t, released, func() { released.Labels["app"] = "s1-released" })
 	t.Cleanup(func() { cluster.Delete(t, released) })
@@ -134,7 +135,7 @@ func TestPodCount_FollowsThePods(t *testing.T) {
 		t.Errorf("labels %v", err)
 	}
 
-	// Nothing else of it was ever written.
+	// The manager writes nothing but the label's values.
 	var written []string
 	for _, entry := range rs.ManagedFields {
 		if entry.Manager == "tidekeeper" {
@@ -146,7 +147,8 @@ func TestPodCount_FollowsThePods(t *testing.T) {
 	}
 }
 
-// The ReplicaSet of a Deployment is counted, and the Deployment is not disturbed.
+// TestPodCount_DeploymentRollsOn checks that the pods of a Deployment's ReplicaSet are counted, and
+// that the Deployment's rollouts still work.
 func TestPodCount_DeploymentRollsOn(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1roll", 1)
@@ -170,8 +172,9 @@ func TestPodCount_DeploymentRollsOn(t *testing.T) {
 	})
 }
 
-// Without other controllers, each pod that is created, ends or changes its owner changes
-// the count immediately, and pods of other owners never do.
+// TestPodCount_EveryPodCounts runs without the workload controllers. The count must change
+// immediately with each pod that is created, terminates or changes its owner, and never because of
+// other owners' pods.
 func TestPodCount_EveryPodCounts(t *testing.T) {
 	cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1each", 1)
@@ -194,14 +197,14 @@ func TestPodCount_EveryPodCounts(t *testing.T) {
 		})
 	}
 
-	// One more, and two with the same labels that belong to others.
+	// Add one more pod, and two pods that have the same labels but other owners.
 	add("s1each-more", owner(a))
 	add("s1each-orphan", nil)
 	add("s1each-foreign", owner(b))
 	eventuallyCounted(t, a, "3")
 	eventuallyCounted(t, b, "2")
 
-	// From one owner to another.
+	// A pod changes its owner.
 	moved := podsOf(t, a)[0]
 	cluster.Change(t, moved, func() { moved.OwnerReferences = owner(b) })
 	eventuallyCounted(t, a, "2")
@@ -217,13 +220,14 @@ func TestPodCount_EveryPodCounts(t *testing.T) {
 	eventuallyCounted(t, b, "2")
 	cluster.Refresh(t, leaving)
 
-	// Neither does a failed pod.
+	// A failed pod does not count either.
 	ended := podsOf(t, a)[0]
 	cluster.ChangeStatus(t, ended, func() { ended.Status.Phase = corev1.PodFailed })
 	eventuallyCounted(t, a, "1")
 }
 
-// The label is written when it is wrong, and never otherwise.
+// TestPodCount_NothingIsWrittenAtRest checks that the manager writes the label only when its value
+// is wrong.
 func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 	manager := cluster.StartManager(t, "--controllers=pod-count")
 	cluster.AddNodes(t, "s1rest", 1)
@@ -235,8 +239,8 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 		return diff(int32(2), rs.Status.ReadyReplicas)
 	})
 
-	// idle waits until the manager has seen all that has happened, as it has seen what comes
-	// after that, and has nothing to do.
+	// idle waits until the manager has seen all earlier events and has no work left. The manager
+	// has seen them once it reverts a later change of the ReplicaSet `last`.
 	last := replicaSet("s1rest-last", 0)
 	cluster.Apply(t, last)
 	eventuallyCounted(t, last, "0")
@@ -247,7 +251,7 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 		manager.AssertIdle(t)
 	}
 
-	// A manual change is set back, with one write each.
+	// A manual change is reverted, with one write per ReplicaSet.
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.Change(t, rs, func() { rs.Labels[podcount.Label] = "many" })
 	eventuallyCounted(t, rs, "2")
@@ -258,7 +262,7 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 		t.Errorf("writes %v", err)
 	}
 
-	// Other changes do not matter.
+	// Changes of other fields cause no writes.
 	cluster.Change(t, rs, func() { rs.Annotations = map[string]string{"example.com/note": "x"} })
 	pod := podsOf(t, rs)[0]
 	cluster.Change(t, pod, func() { pod.Annotations = map[string]string{"example.com/note": "x"} })
@@ -270,7 +274,8 @@ func TestPodCount_NothingIsWrittenAtRest(t *testing.T) {
 	idle()
 	asked := map[string]int{}
 	for _, r := range audit.Requests(t) {
-		// The list is part of the new watch. For pods it comes before the watch.
+		// The watch includes the initial list of ReplicaSets, while pods are listed before they are
+		// watched.
 		if (r.Resource == "replicasets" || r.Resource == "pods") && r.Verb != "watch" && r.Name != last.Name {
 			asked[r.Verb+" "+r.Resource]++
 		}

@@ -27,9 +27,9 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// slowly returns a Deployment for the nodes of a pool whose pods take some seconds for two
-// of their stages. They have no init containers, so they are initialized as soon as their
-// node has seen them.
+// slowly returns a Deployment for a pool's nodes. Its pods take some seconds for two of their
+// start-up stages. They have no init containers, so they are initialized as soon as their node has
+// seen them.
 func slowly(pool string, replicas int32) *appsv1.Deployment {
 	d := deployment(pool, replicas, corev1.PodSpec{
 		NodeSelector: map[string]string{role(pool): ""},
@@ -43,8 +43,8 @@ func slowly(pool string, replicas int32) *appsv1.Deployment {
 	return d
 }
 
-// startups returns how many pods of a pool the manager has counted in a stage, and how
-// many seconds they took for it in all.
+// startups returns the number of pod start-ups in a pool that the manager has counted for the given
+// stage, and the total seconds that they spent in this stage.
 func startups(t *testing.T, manager *framework.Manager, pool string, stage podtimeline.StageName) (count int, sum float64) {
 	t.Helper()
 	_, body, err := get(t, manager.Metrics+"/metrics", "", nil)
@@ -74,9 +74,9 @@ func eventuallyCountedStartups(t *testing.T, manager *framework.Manager, pool st
 	})
 }
 
-// awaitCounting waits until the manager has counted a pod that becomes ready from now on, in a pool
-// of its own. It leads then, since an earlier second than that of pods that become ready later, and
-// has seen what all pods came to before.
+// awaitCounting waits until the manager has counted a newly created pod, in a separate pool. By
+// then the manager has become the leader in an earlier second than any later pod's start-up, and
+// has seen all earlier pod events.
 func awaitCounting(t *testing.T, manager *framework.Manager) {
 	t.Helper()
 	name := fmt.Sprintf("startup-marker-%d", time.Now().UnixNano())
@@ -87,8 +87,8 @@ func awaitCounting(t *testing.T, manager *framework.Manager) {
 		if marker != nil {
 			cluster.Refresh(t, marker)
 		}
-		// One that becomes ready before the second after that in which the manager begins to lead is
-		// not counted. Then another one is.
+		// A pod is not counted if it becomes ready before or in the second in which the manager
+		// becomes the leader. In that case another pod is created.
 		if marker == nil || isReady(marker) {
 			marker = podOn(nodes[0], fmt.Sprintf("startup-marker-%d", time.Now().UnixNano()), nil)
 			cluster.Apply(t, marker)
@@ -100,8 +100,8 @@ func awaitCounting(t *testing.T, manager *framework.Manager) {
 	})
 }
 
-// mustHaveCounted fails the test unless the manager has counted that many pods of a pool, and does
-// not count more of what has happened.
+// mustHaveCounted waits until the manager has seen all earlier events, and fails the test unless it
+// has counted exactly `want` start-ups in the pool.
 func mustHaveCounted(t *testing.T, manager *framework.Manager, pool string, want int) {
 	t.Helper()
 	awaitCounting(t, manager)
@@ -111,8 +111,9 @@ func mustHaveCounted(t *testing.T, manager *framework.Manager, pool string, want
 	}
 }
 
-// Start-ups are counted by stage and pool, once for each pod. A manager that restarts
-// counts none of them again, and each pod that was starting at the time.
+// TestPodStartupIsCountedOnce checks that start-ups are counted by stage and pool, once per pod. A
+// restarted manager must not count them again, but must count each pod that was starting at the
+// time.
 func TestPodStartupIsCountedOnce(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "startup", 1)
@@ -123,8 +124,8 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	cluster.Apply(t, d)
 	eventuallyCountedStartups(t, manager, "startup", 3)
 
-	// As long as their own times say, which no busy machine makes shorter. Times are whole seconds,
-	// so a duration can be off by one.
+	// The durations match the pods' timestamps and are at least the simulated delays, which a busy
+	// machine cannot shorten. Timestamps are in whole seconds, so a duration may be off by one.
 	list := &corev1.PodList{}
 	if err := cluster.List(t.Context(), list, client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
 		t.Fatal(err)
@@ -162,7 +163,8 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	eventuallyReady(t, d)
 	mustHaveCounted(t, manager, "startup", 3)
 
-	// Two more start while the manager is stopped, and become ready when another one leads.
+	// Two more pods start while the manager is stopped, and become ready when another manager
+	// leads.
 	more := slowly("startup", 2)
 	more.Name, more.Spec.Selector.MatchLabels, more.Spec.Template.Labels = "startup-more", map[string]string{"app": "startup-more"}, map[string]string{"app": "startup-more"}
 	more.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: framework.Gate}}
@@ -182,14 +184,14 @@ func TestPodStartupIsCountedOnce(t *testing.T) {
 	eventuallyCountedStartups(t, manager, "startup", 2)
 	mustHaveCounted(t, manager, "startup", 2)
 
-	// The same with all pods ready.
+	// A manager that starts when all pods are ready counts none of them.
 	manager.Kill(t)
 	manager = cluster.StartManager(t)
 	mustHaveCounted(t, manager, "startup", 0)
 }
 
-// A pod on a node without a pool is counted too, and the series of a deleted pool are
-// dropped.
+// TestPodStartupByPool checks that pods on nodes without a pool are counted too, and that a deleted
+// pool's series are dropped.
 func TestPodStartupByPool(t *testing.T) {
 	manager := cluster.StartManager(t)
 	addMembers(t, "startup-gone", 1)
@@ -211,8 +213,8 @@ func TestPodStartupByPool(t *testing.T) {
 	eventuallyCountedStartups(t, manager, "startup-gone", 0)
 }
 
-// Only the leader counts, and a new leader does not count what its predecessor has
-// counted.
+// TestPodStartupIsTheLeaders checks that only the leader counts start-ups, and that a new leader
+// does not count those that its predecessor has counted.
 func TestPodStartupIsTheLeaders(t *testing.T) {
 	elect := cluster.ElectUntilReleased(t)
 	leader := cluster.StartManager(t, elect...)

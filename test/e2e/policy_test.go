@@ -22,15 +22,16 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Users who may write ScheduledRestarts but not patch a workload cannot have it
-// restarted: not by a new ScheduledRestart, and not by a change of an existing one.
+// TestPolicyRefusesWhoMayNotPatchTheTarget checks that users who may write ScheduledRestarts but
+// not patch a workload cannot restart the workload, neither with a new ScheduledRestart nor by
+// changing an existing one.
 func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
-	// No manager: only the admission is tested.
+	// No manager runs because only the admission policies are tested.
 	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"), allow("alice",
-		// So that the policy refuses, and not RBAC.
+		// With these rights, RBAC allows the requests, so a rejection must come from the policy.
 		rule("tidekeeper.dev", "scheduledrestarts/status", "update", "patch"),
 		rule("apps", "deployments", "get", "list", "watch", "update", "delete")))
-	// Our role is aggregated to Kubernetes' own role edit.
+	// The role tidekeeper-scheduledrestart-edit is aggregated into Kubernetes' role edit.
 	bob := user(t, "bob", bindRole("bob", "edit"))
 	refused := func(resource, name string) string {
 		return fmt.Sprintf("ValidatingAdmissionPolicy 'tidekeeper-restart-rights' with binding 'tidekeeper-restart-rights' denied request: "+
@@ -53,7 +54,8 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 		resource := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}[kind]
 		t.Run("alice may not create/"+kind, func(t *testing.T) {
 			mustRefuse(t, alice.Create(t.Context(), restartFor(kind, "policy-alice", "web")), resource, "web")
-			// Even suspended: a user who resumes it later may not look at the target.
+			// A suspended ScheduledRestart is rejected too, because a user who resumes it later may
+			// not check its target.
 			suspended := restartFor(kind, "policy-alice", "web")
 			suspended.Spec.Suspend = true
 			mustRefuse(t, alice.Create(t.Context(), suspended), resource, "web")
@@ -116,13 +118,14 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	})
 	t.Run("alice may not by the status", func(t *testing.T) {
 		for _, patch := range []string{
-			// A tick in the past is due at once; a request that was not served is served again.
+			// A next tick in the past would be due immediately. Without lastRequestTime, the last
+			// request would be repeated.
 			`{"status":{"observedGeneration":1,"nextScheduleTime":"2026-01-01T00:00:00Z"}}`,
 			`{"status":{"lastRequestTime":null,"observedGeneration":7}}`,
 		} {
 			mustRefuse(t, alice.Status().Patch(t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))), "deployments", "web")
 		}
-		// A write to the status does not change other fields.
+		// A status write does not change other fields.
 		changed := o.DeepCopy()
 		if err := alice.Status().Patch(t.Context(), changed, client.RawPatch(types.MergePatchType, []byte(
 			`{"metadata":{"annotations":{"tidekeeper.dev/restart-now":"2026-01-01T00:00:00Z"},"finalizers":["example.com/wait"],
@@ -155,7 +158,8 @@ func TestPolicyRefusesWhoMayNotPatchTheTarget(t *testing.T) {
 	})
 }
 
-// The right to patch one workload is the right to have exactly that one restarted.
+// TestPolicyAsksForThatVeryTarget checks that the right to patch one workload allows restarting
+// this workload only.
 func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	dave := user(t, "dave", bindRole("dave", "tidekeeper-scheduledrestart-edit"),
 		allow("dave", withNames(rule("apps", "deployments", "patch"), "policy-one")))
@@ -176,8 +180,8 @@ func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	if err := dave.Update(t.Context(), o.DeepCopy()); !apierrors.IsForbidden(err) {
 		t.Errorf("to point it elsewhere: got %v, want a refusal", err)
 	}
-	// Nor may he point one to another target: if it is from an opt-in, that would create
-	// another one, which is not suspended.
+	// The user may not change a ScheduledRestart's target either. If an opt-in had created the
+	// ScheduledRestart, the opt-in would create another one, which is not suspended.
 	other := restartFor("Deployment", "policy-two", "policy-two")
 	cluster.Apply(t, other)
 	other.Spec.TargetRef.Name = "policy-one"
@@ -186,9 +190,10 @@ func TestPolicyAsksForThatVeryTarget(t *testing.T) {
 	}
 }
 
-// A schedule that was suspended by hand stays suspended, whatever users try who may
-// write ScheduledRestarts and delete workloads' pods, but not patch the workload: they
-// must not be able to make the opt-in create it again.
+// TestPolicyKeepsAnOptInSuspended checks that an opt-in's manually suspended schedule stays
+// suspended, regardless of the requests of users who may write ScheduledRestarts and delete pods,
+// but not patch the workload. They must not be able to make the opt-in recreate the
+// ScheduledRestart.
 func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
 	cluster.StartManager(t)
 	alice := user(t, "alice", bindRole("alice", "tidekeeper-scheduledrestart-edit"))
@@ -221,8 +226,8 @@ func TestPolicyKeepsAnOptInSuspended(t *testing.T) {
 	}
 }
 
-// The control plane may delete what an authorized user has already decided to delete: a
-// namespace is deleted together with its ScheduledRestarts.
+// TestPolicyLetsANamespaceGo checks that the control plane may delete the ScheduledRestarts in a
+// namespace that an authorized user has deleted.
 func TestPolicyLetsANamespaceGo(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "policy-goes"}}
 	cluster.Apply(t, namespace)
@@ -233,7 +238,8 @@ func TestPolicyLetsANamespaceGo(t *testing.T) {
 	eventuallyGone(t, o)
 }
 
-// An opt-in by annotation needs the right to edit the workload, and no other.
+// TestPolicyLetsAnOptInThrough checks that an opt-in by annotation needs only the right to edit the
+// workload.
 func TestPolicyLetsAnOptInThrough(t *testing.T) {
 	cluster.StartManager(t)
 	carol := user(t, "carol", allow("carol", rule("apps", "deployments", "get", "patch")))
@@ -251,7 +257,7 @@ func TestPolicyLetsAnOptInThrough(t *testing.T) {
 	eventuallyGone(t, o)
 }
 
-// The role view allows reads, and nothing else.
+// TestPolicyRoles checks that the view role allows only reading.
 func TestPolicyRoles(t *testing.T) {
 	eve := user(t, "eve", bindRole("eve", "view"))
 	list := &tidekeeperv1.ScheduledRestartList{}
@@ -263,7 +269,7 @@ func TestPolicyRoles(t *testing.T) {
 	}
 }
 
-// restartFor returns a ScheduledRestart for a workload that need not exist.
+// restartFor returns a ScheduledRestart for a workload, which may be missing.
 func restartFor(kind, name, target string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -271,7 +277,7 @@ func restartFor(kind, name, target string) *tidekeeperv1.ScheduledRestart {
 	}
 }
 
-// user returns a client of a user with these rights in the namespace default.
+// user returns a client that impersonates a user with the given rights in the namespace default.
 func user(t *testing.T, name string, rights ...[]client.Object) client.Client {
 	t.Helper()
 	for _, o := range slices.Concat(rights...) {
@@ -289,12 +295,12 @@ func user(t *testing.T, name string, rights ...[]client.Object) client.Client {
 	return c
 }
 
-// bindRole gives a user a ClusterRole in the namespace default.
+// bindRole returns a RoleBinding that grants a ClusterRole to a user in the namespace default.
 func bindRole(user, role string) []client.Object {
 	return []client.Object{binding(user, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, user+"-"+role)}
 }
 
-// allow gives a user a role of its own in the namespace default.
+// allow returns a Role with the given rules in the namespace default, and its binding to a user.
 func allow(user string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: metav1.NamespaceDefault}, Rules: rules},

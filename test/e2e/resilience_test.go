@@ -19,9 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestKillAtAnyTime kills the manager again and again while pools are created, edited
-// and deleted, nodes move and users edit them by hand. The final state is the same as
-// without the kills.
+// TestKillAtAnyTime kills the manager again and again while pools are created, edited and deleted,
+// and while users move and edit nodes. The final state must be the same as without the kills.
 func TestKillAtAnyTime(t *testing.T) {
 	const nodes = 6
 	cluster.AddNodes(t, "kill", nodes, "--labels", role("kill-a")+"=", "--taints", "example.com/theirs=:PreferNoSchedule")
@@ -49,7 +48,7 @@ func TestKillAtAnyTime(t *testing.T) {
 
 	a, b, c := pool("kill-a"), pool("kill-b"), pool("kill-c")
 	a.Spec.Handler = "runc"
-	// The third pool conflicts with the first, and later gets its turn.
+	// The third pool conflicts with the first pool, and gets the shared key later.
 	c.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{"kubernetes.io/os": "linux"},
 		MatchExpressions: []tidekeeperv1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: "In", Values: []tidekeeperv1.LabelValue{"kill-1", "kill-2"}}}}
 	c.Spec.Labels = map[string]tidekeeperv1.LabelValue{"example.com/kill-a": "contested"}
@@ -58,7 +57,7 @@ func TestKillAtAnyTime(t *testing.T) {
 	stop := crashing()
 	cluster.Apply(t, a)
 	cluster.Apply(t, b)
-	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // sleep: work is left half done at any time
+	pause := func() { time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) } // sleep: the manager is killed at random times during its work
 	pause()
 	cluster.Apply(t, c)
 	for i := 1; i <= nodes; i++ {
@@ -103,8 +102,8 @@ func TestKillAtAnyTime(t *testing.T) {
 	})
 }
 
-// TestAtRest: with a thousand nodes whose kubelets report their status, and nothing to
-// do, the manager reads nothing and writes nothing.
+// TestAtRest checks that a manager without work reads nothing and writes nothing while the kubelets
+// of a thousand nodes report their status.
 func TestAtRest(t *testing.T) {
 	const nodes = 1000
 	quiet := framework.Start(t, "--nodes=0", "--audit")
@@ -138,7 +137,7 @@ func TestAtRest(t *testing.T) {
 	}
 	t.Logf("%d nodes shaped with one write each and %d status writes", nodes, statuses)
 
-	// The last status write and the last events may still be on the way.
+	// The manager's last status write and events may still be in flight.
 	framework.Eventually(t, "the last events are recorded", func() error {
 		list := &corev1.EventList{}
 		if err := quiet.List(t.Context(), list); err != nil {
@@ -160,8 +159,8 @@ func TestAtRest(t *testing.T) {
 	for i := range list.Items {
 		heartbeat(t, quiet, &list.Items[i])
 	}
-	// A change that the manager must react to comes after them in its watch: when it has
-	// reacted, it has seen all of them.
+	// The manager receives this change after all reports, so it has seen all reports once it has
+	// reacted to the change.
 	last := &list.Items[0]
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/rest":"by-hand"}}}`))
 	if err := quiet.Patch(t.Context(), last, patch); err != nil {
@@ -179,7 +178,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// heartbeat reports a node's status once more, like its kubelet.
+// heartbeat writes a node's status once, like the node's kubelet.
 func heartbeat(t *testing.T, c *framework.Cluster, node *corev1.Node) {
 	t.Helper()
 	before := node.DeepCopy()

@@ -17,9 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// youngFrom limits the age of pods to nearly a day, with a window of an hour that has just
-// opened: to last until it opens again, pods have to be created from the given time on. There
-// is no schedule.
+// youngFrom limits the age of pods to nearly a day, within a daily window of one hour that has just
+// opened. Pods created before `at` are due for a restart, because they would become too old before
+// the window opens again. There is no schedule.
 func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
 	opened := at.Add(-time.Minute).Truncate(time.Minute)
 	r.Spec.Suspend, r.Spec.Schedule = false, ""
@@ -29,7 +29,7 @@ func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
 	}}
 }
 
-// Pods of each kind of workload are restarted for their age, once.
+// TestAgeOfPods checks that the pods of each kind of workload are restarted for their age, once.
 func TestAgeOfPods(t *testing.T) {
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "aged", 1)
@@ -37,7 +37,7 @@ func TestAgeOfPods(t *testing.T) {
 	for _, kind := range kinds {
 		workload(t, kind, "aged-"+strings.ToLower(kind))
 	}
-	// All pods are there by now, and so too old then.
+	// All pods already exist, so all of them are too old at this time.
 	at := time.Now().Add(10 * time.Second).Truncate(time.Second).UTC()
 	var all []*tidekeeperv1.ScheduledRestart
 	for _, kind := range kinds {
@@ -81,8 +81,8 @@ func TestAgeOfPods(t *testing.T) {
 	}
 }
 
-// The age is that of the pods: neither how old the workload is, nor how long ago it was restarted
-// last, makes pods too old that were replaced since.
+// TestAgeIsThatOfThePods checks that only the age of the current pods counts. Neither an old
+// workload nor an old last restart makes pods too old that were replaced since.
 func TestAgeIsThatOfThePods(t *testing.T) {
 	cluster.AddNodes(t, "renewed", 1)
 	const limit = 3600
@@ -108,7 +108,7 @@ func TestAgeIsThatOfThePods(t *testing.T) {
 			return diff(len(restarted), len(now))
 		})
 	}
-	// Its cache has never had the pods from before.
+	// The new manager's cache has never contained the replaced pods.
 	cluster.StartManager(t)
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		r := restartOf(kind, "renewed-"+strings.ToLower(kind))
@@ -129,7 +129,8 @@ func TestAgeIsThatOfThePods(t *testing.T) {
 	}
 }
 
-// Where no controller watches pods, a ScheduledRestart says that their age is not known.
+// TestAgeIsNotKnown checks that a ScheduledRestart reports the age of its pods as unknown if no
+// controller watches pods.
 func TestAgeIsNotKnown(t *testing.T) {
 	cluster.StartManager(t, "--controllers=scheduled-restart")
 	cluster.AddNodes(t, "unknown", 1)
@@ -140,8 +141,9 @@ func TestAgeIsNotKnown(t *testing.T) {
 	eventuallyRestartIs(t, r, "PodsNotWatched")
 }
 
-// An object that names no trigger has the schedule that the CRD gave it before there were
-// others, and one that limits the age of pods has none.
+// TestNoTriggerIsTheDefaultSchedule checks that an object without any trigger has the schedule that
+// the CRD used as the default before other triggers existed, and that an object that limits the age
+// of pods has no schedule.
 func TestNoTriggerIsTheDefaultSchedule(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "daily", 1)

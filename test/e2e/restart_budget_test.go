@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// held creates a Deployment whose new pods are not ready until the test opens their gate, and
-// waits until it is rolled out: its restarts take as long as the test wants.
+// held creates a Deployment whose new pods become ready only when the test opens their readiness
+// gate, so that the test controls the duration of the Deployment's restarts. It waits until the
+// Deployment is rolled out.
 func held(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	d := deployment(name, 1, *app.DeepCopy())
@@ -34,8 +35,8 @@ func held(t *testing.T, name string) *appsv1.Deployment {
 	return d
 }
 
-// eventuallyLetGo lets the restart of a held Deployment be complete, and waits until its tick has
-// succeeded.
+// eventuallyLetGo opens the readiness gates of a Deployment from [held] until its restart has
+// succeeded, and returns the history record for the tick.
 func eventuallyLetGo(t *testing.T, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart, tick time.Time) tidekeeperv1.RestartRecord {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has succeeded", func() error {
@@ -61,8 +62,8 @@ func suspendedRestart(t *testing.T, name string) *tidekeeperv1.ScheduledRestart 
 	return r
 }
 
-// If the API server refuses a status, its own object loses a restart, but no other
-// object loses a slot of the budget.
+// TestBudgetIsGivenBackByWhoCannotWrite checks that a status write that the API server rejects
+// delays only its own restart, and does not occupy a slot of the restart budget.
 func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig, "--max-concurrent-restarts=1")
@@ -74,7 +75,7 @@ func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	request(t, bad)
 	proxy.AwaitFired(t, "refused", 1)
 	eventuallyOutcome(t, good, request(t, good), tidekeeperv1.OutcomeSucceeded, "")
-	// As soon as writes are accepted again, it continues.
+	// The restart continues as soon as its status is accepted again.
 	proxy.Remove(t, "refused")
 	eventuallyRestart(t, bad, 2*framework.Patience, "continues", func() error {
 		if len(bad.Status.History) == 0 || bad.Status.History[0].Outcome != tidekeeperv1.OutcomeSucceeded {
@@ -84,7 +85,8 @@ func TestBudgetIsGivenBackByWhoCannotWrite(t *testing.T) {
 	})
 }
 
-// A request for a time that no status can hold is reported, and has no other effect.
+// TestRequestForAnImpossibleTime checks that a restart request for a time that the status cannot
+// represent is reported, and has no other effect.
 func TestRequestForAnImpossibleTime(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "impossible", 1)
@@ -101,8 +103,9 @@ func TestRequestForAnImpossibleTime(t *testing.T) {
 	}
 }
 
-// A ScheduledRestart that completes a restart and has another one due waits behind
-// those that have waited longer, and a request in the past does not bypass them.
+// TestBudgetGoesByWhoWaitsLongest checks that a ScheduledRestart whose next restart is due as soon
+// as the previous one is complete waits behind ScheduledRestarts that have waited longer. A request
+// for a past time must not bypass them.
 func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "line", 1)
@@ -124,7 +127,7 @@ func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 		})
 	}
 	started := func(r *tidekeeperv1.ScheduledRestart) time.Time { return r.Status.History[0].StartedTime.Time }
-	// Times are in whole seconds, and may be the same.
+	// The start times are in whole seconds, and may be equal.
 	if started(hog).Before(started(first)) {
 		t.Errorf("the one that waited was started at %s, the one that had just completed a restart at %s; want it the other way round", started(first), started(hog))
 	}
@@ -133,7 +136,8 @@ func TestBudgetGoesByWhoWaitsLongest(t *testing.T) {
 	}
 }
 
-// A restart that takes longer than a slot may be held continues without one.
+// TestBudgetSlotAge checks that a restart that takes longer than the maximum age of a slot releases
+// its slot and continues.
 func TestBudgetSlotAge(t *testing.T) {
 	manager := cluster.StartManager(t, "--max-concurrent-restarts=1", "--restart-slot-age=2s")
 	cluster.AddNodes(t, "age", 1)

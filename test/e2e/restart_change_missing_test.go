@@ -13,8 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// New pods would not start without a ConfigMap or a key that they need: its deletion restarts nothing, and
-// its return, with other content, restarts the workload once. An optional key that goes away is a change.
+// TestConfigIsMissing deletes a ConfigMap, or a key, that new pods need in order to start. The
+// deletion must restart nothing; once it is recreated with other content, the workload must be
+// restarted once. The removal of an optional key counts as a change.
 func TestConfigIsMissing(t *testing.T) {
 	manager := cluster.StartManager(t, withConfig...)
 	cluster.AddNodes(t, "missing", 1)

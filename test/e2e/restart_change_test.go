@@ -18,11 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// withConfig are the arguments of a manager that may read ConfigMaps and Secrets, and waits no
-// longer than necessary for the end of a burst of edits.
+// withConfig lists flags for a manager that may read ConfigMaps and Secrets, and that waits as
+// briefly as possible for a burst of edits to end.
 var withConfig = []string{"--optional-watches=configmaps,secrets", "--restart-change-settle=2s"}
 
-// configMap creates a ConfigMap.
+// configMap creates a ConfigMap with the given data in the namespace default, and returns it.
 func configMap(t *testing.T, name string, data map[string]string) *corev1.ConfigMap {
 	t.Helper()
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}, Data: data}
@@ -30,8 +30,9 @@ func configMap(t *testing.T, name string, data map[string]string) *corev1.Config
 	return c
 }
 
-// configured creates a workload that is configured, and a ScheduledRestart without a schedule
-// that follows its ConfigMaps and Secrets, and waits until it knows their content.
+// configured edits a workload's pod template with the function `configure`. It then creates a
+// ScheduledRestart without a schedule that restarts the workload when its ConfigMaps or Secrets
+// change, and waits until the status has a hash of their content.
 func configured(t *testing.T, o client.Object, kind, name string, configure func(*corev1.PodSpec)) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	cluster.Change(t, o, func() {
@@ -68,7 +69,8 @@ func setKey(t *testing.T, c *corev1.ConfigMap, key, value string) {
 	cluster.Change(t, c, func() { c.Data[key] = value })
 }
 
-// eventuallyChanged waits until the latest record is that of a change, after that many others.
+// eventuallyChanged waits until the history has others+1 records, the latest of which is for a
+// restart after a configuration change, with the given outcome and reason.
 func eventuallyChanged(t *testing.T, r *tidekeeperv1.ScheduledRestart, others int, outcome tidekeeperv1.Outcome, reason string) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has the outcome of the change", func() error {
@@ -83,8 +85,8 @@ func eventuallyChanged(t *testing.T, r *tidekeeperv1.ScheduledRestart, others in
 	}
 }
 
-// A change of what the pods use restarts them once, however many edits it takes, and one of
-// anything else does not.
+// TestConfigChange checks that a change of content that the pods use restarts them once, regardless
+// of the number of edits, and that a change of unused content does not.
 func TestConfigChange(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, withConfig...)...)
@@ -105,8 +107,8 @@ func TestConfigChange(t *testing.T) {
 		spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{projected}}}}}
 	})
 
-	// All at once, however long it takes to make them: of each the last one counts, and that of
-	// "unused" is none.
+	// The watches are frozen so that the manager sees all edits at the same time. The last edit of
+	// each key counts; edits of the ConfigMap "unused" do not count.
 	proxy.Freeze(t, "match: {resources: [configmaps, secrets]}")
 	for _, value := range []string{"2", "3", "4"} {
 		cluster.Change(t, c, func() { c.Data["unused"], c.Data["used"] = value, value })
@@ -125,8 +127,8 @@ func TestConfigChange(t *testing.T) {
 	}
 }
 
-// A change that is taken back restarts nothing, and one that another rollout has served is not
-// served again.
+// TestConfigChangeIsServedOtherwise checks that a change that is reverted restarts nothing, and
+// that a change after which another rollout has already replaced the pods restarts nothing either.
 func TestConfigChangeIsServedOtherwise(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, withConfig...)...)
@@ -167,8 +169,8 @@ func TestConfigChangeIsServedOtherwise(t *testing.T) {
 	}
 }
 
-// A manager that was away neither forgets a change nor serves one that another rollout has
-// served, and serves none twice.
+// TestConfigChangeWhileAway checks that a restarted manager restarts workloads once for each change
+// that was made while it was stopped, unless another rollout has already replaced the pods.
 func TestConfigChangeWhileAway(t *testing.T) {
 	manager := cluster.StartManager(t, withConfig...)
 	cluster.AddNodes(t, "away", 1)
@@ -180,14 +182,15 @@ func TestConfigChangeWhileAway(t *testing.T) {
 	served := configured(t, d, "Deployment", "away-taken", allOf("away-taken"))
 	manager.Stop(t)
 
-	// The times of objects are in whole seconds: an edit in the very second in which the content was known could be
-	// an earlier one.
+	// Timestamps are in whole seconds. An edit in the second in which the status got its hash could
+	// count as earlier than the hash.
 	nextSecond(t)
 	setKey(t, left, "a", "2")
-	// managedFields have no time of an edit that only removes keys, and its pods are younger than the last time.
+	// managedFields do not record the time of an edit that only removes keys, and the pods are
+	// newer than the last recorded time.
 	cluster.Change(t, cut, func() { delete(cut.Data, "b") })
 	setKey(t, taken, "a", "2")
-	// And pods of the very second count as older.
+	// A pod created in the same second as an edit counts as older than the edit.
 	nextSecond(t)
 	cluster.Change(t, d, func() {
 		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "example.com/deployed", "again")
@@ -208,7 +211,8 @@ func TestConfigChangeWhileAway(t *testing.T) {
 	}
 }
 
-// Where the manager may not read them, that is said in one line, and nothing is read.
+// TestConfigChangeWithoutTheRight checks that a manager that may not read ConfigMaps and Secrets
+// reports that in one line, and does not read them.
 func TestConfigChangeWithoutTheRight(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t)

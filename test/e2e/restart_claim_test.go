@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// claim is a tick that the status has claimed and that is not due yet.
+// claim is a Deployment's tick that the status has claimed before the tick is due.
 type claim struct {
 	restart    *tidekeeperv1.ScheduledRestart
 	deployment *appsv1.Deployment
@@ -23,7 +23,8 @@ type claim struct {
 	tick       time.Time
 }
 
-// sent returns nil if the Deployment got the tick, once, and not before it was due.
+// sent returns nil if the Deployment was restarted for the tick, exactly once, and not before the
+// tick was due.
 func (c *claim) sent(t *testing.T) error {
 	cluster.Refresh(t, c.deployment)
 	if c.deployment.Generation == c.generation {
@@ -32,7 +33,7 @@ func (c *claim) sent(t *testing.T) error {
 	return diff(c.tick.Format(time.RFC3339), c.deployment.Spec.Template.Annotations[tidekeeperv1.RestartedAtAnnotation])
 }
 
-// isUntouched fails the test if the Deployment was changed.
+// isUntouched fails the test if the Deployment's spec was changed.
 func (c *claim) isUntouched(t *testing.T) {
 	t.Helper()
 	if cluster.Refresh(t, c.deployment); c.deployment.Generation != c.generation {
@@ -40,9 +41,9 @@ func (c *claim) isUntouched(t *testing.T) {
 	}
 }
 
-// claimTicks starts a manager that claims ticks up to 41 seconds before they are due, and
-// requests restarts of that many Deployments for one time. When it returns, all of them are
-// claimed, and by the manager's clock, which stands still, the tick is due in a second.
+// claimTicks starts a manager that claims ticks up to 41 seconds before they are due, and requests
+// restarts of `count` Deployments for the same time. It returns when all ticks are claimed. The
+// manager's clock then stands still one second before the ticks are due.
 func claimTicks(t *testing.T, name string, count int, args ...string) (*framework.Manager, framework.Clock, []*claim) {
 	t.Helper()
 	tick := time.Now().Add(10 * time.Minute).Truncate(time.Second).UTC()
@@ -59,7 +60,7 @@ func claimTicks(t *testing.T, name string, count int, args ...string) (*framewor
 		c.generation = c.deployment.Generation
 		cluster.RequestRestart(t, c.restart, tick)
 	}
-	// Each is claimed when a second is left, at the latest.
+	// Each tick is claimed at least one second before it is due.
 	clock.Set(t, tick.Add(-time.Second))
 	for _, c := range all {
 		eventuallyRestart(t, c.restart, framework.Patience, "is claimed before it is due", func() error {
@@ -78,8 +79,8 @@ func claimTicks(t *testing.T, name string, count int, args ...string) (*framewor
 	return manager, clock, all
 }
 
-// What changes between the claim of a tick and its time takes the claim back, and the tick is
-// decided as if it had never been claimed.
+// TestRestartClaimTakenBack checks that a change between a tick's claim and the tick withdraws the
+// claim. The tick is then decided as if it had never been claimed.
 func TestRestartClaimTakenBack(t *testing.T) {
 	cluster.AddNodes(t, "claims", 1)
 	_, clock, claimed := claimTicks(t, "claim", 6)
@@ -119,8 +120,9 @@ func TestRestartClaimTakenBack(t *testing.T) {
 	eventuallyOutcome(t, paused.restart, paused.tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// A request that is withdrawn before its time is not served, even if the manager does not hear
-// of that: before it sends a tick that it has claimed, it asks.
+// TestRestartClaimBehindAStaleCache checks that a request that was withdrawn before its time
+// restarts nothing, even if the manager's cache still contains the request. The manager must read
+// the ScheduledRestart from the API server before it sends a claimed tick.
 func TestRestartClaimBehindAStaleCache(t *testing.T) {
 	cluster.AddNodes(t, "blind", 1)
 	proxy := cluster.StartProxy(t, "")
@@ -138,7 +140,7 @@ func TestRestartClaimBehindAStaleCache(t *testing.T) {
 				asked++
 			}
 		}
-		// Once about each other tick.
+		// The manager reads each of the other ScheduledRestarts at least once.
 		if asked < 5+2 {
 			return fmt.Errorf("it has asked %d times about 5", asked)
 		}
@@ -155,8 +157,8 @@ func TestRestartClaimBehindAStaleCache(t *testing.T) {
 	withdrawn.isUntouched(t)
 }
 
-// A tick that was claimed by a manager that is killed before the tick is due is sent by the next
-// one, once.
+// TestRestartClaimOfAnother checks that, if a manager claims a tick and is killed before the tick
+// is due, the next manager sends the tick, once.
 func TestRestartClaimOfAnother(t *testing.T) {
 	cluster.AddNodes(t, "heir", 1)
 	manager, clock, claimed := claimTicks(t, "heir", 4)

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Another client's restart on top of ours is a success even if its machine's clock is
-// some minutes ahead.
+// TestRestartByAClockAhead checks that a restart succeeds if another client, whose clock is some
+// minutes ahead, restarts the workload meanwhile.
 func TestRestartByAClockAhead(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "ahead", 1)
@@ -31,8 +31,9 @@ func TestRestartByAClockAhead(t *testing.T) {
 	eventuallyLetGo(t, d, r, tick)
 }
 
-// A restart that is undone while there is no leader is reported as rolled back and not
-// sent again, although the undo removes every trace of it from the Deployment.
+// TestUndoWhileNobodyLeads checks that a restart that is undone while there is no leader is
+// reported as rolled back and not sent again, although the undo removes every trace of the restart
+// from the Deployment.
 func TestUndoWhileNobodyLeads(t *testing.T) {
 	manager := cluster.StartManager(t)
 	cluster.AddNodes(t, "undo", 1)

@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A broken workload is not restarted, and the record of the tick says why.
+// TestRestartLeavesBrokenAlone checks that a broken workload is not restarted, and that the tick's
+// history record states the reason.
 func TestRestartLeavesBrokenAlone(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "broken", 1)
@@ -49,7 +50,8 @@ func TestRestartLeavesBrokenAlone(t *testing.T) {
 	}
 }
 
-// When a gate opens, the tick runs at once: the gate is watched, not polled.
+// TestRestartWaitsForItsGate checks that a tick runs as soon as its gate opens, because the manager
+// watches the workload instead of polling it.
 func TestRestartWaitsForItsGate(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "gate", 1)
@@ -64,7 +66,8 @@ func TestRestartWaitsForItsGate(t *testing.T) {
 	eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// With a budget of one, restarts run one after another, in the order of their ticks.
+// TestRestartBudget checks that with a restart budget of one, restarts run one after another, in
+// the order of their ticks.
 func TestRestartBudget(t *testing.T) {
 	cluster.StartManager(t, "--max-concurrent-restarts=1")
 	cluster.AddNodes(t, "budget", 1)
@@ -84,7 +87,8 @@ func TestRestartBudget(t *testing.T) {
 	for _, r := range restarts {
 		eventuallyOutcome(t, r, ticks[r.Name], tidekeeperv1.OutcomeSucceeded, "")
 	}
-	// Times are in whole seconds: one may be complete in the second in which it was started.
+	// Timestamps are in whole seconds: a restart may be complete in the same second in which it was
+	// started.
 	slices.SortFunc(restarts, func(a, b *tidekeeperv1.ScheduledRestart) int {
 		first, second := a.Status.History[0], b.Status.History[0]
 		return cmp.Or(first.StartedTime.Compare(second.StartedTime.Time), first.CompletedTime.Compare(second.CompletedTime.Time))
@@ -97,8 +101,8 @@ func TestRestartBudget(t *testing.T) {
 	}
 }
 
-// A missing target is reported and waited for, and never causes the deletion of what a
-// user created.
+// TestRestartWithoutTarget checks that a ScheduledRestart reports a missing target and waits for
+// it, and that a user's ScheduledRestart is never deleted because its target is missing.
 func TestRestartWithoutTarget(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "lost", 1)
@@ -111,7 +115,7 @@ func TestRestartWithoutTarget(t *testing.T) {
 	eventuallyRestartIs(t, r, "TargetNotFound")
 }
 
-// GitOps tools neither undo a restart nor conflict with it.
+// TestRestartAndGitOps checks that GitOps tools neither undo a restart nor conflict with it.
 func TestRestartAndGitOps(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "gitops", 1)
@@ -160,7 +164,8 @@ spec:
 	}
 }
 
-// Deleting the ScheduledRestart during a restart does not affect the rollout.
+// TestRestartDeletedMeanwhile checks that deleting the ScheduledRestart during a restart does not
+// affect the workload's rollout.
 func TestRestartDeletedMeanwhile(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "deleted", 1)
@@ -177,7 +182,8 @@ func TestRestartDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// Suspending during a restart lets it finish.
+// TestRestartSuspendedMeanwhile checks that a restart in progress completes even if its
+// ScheduledRestart is suspended.
 func TestRestartSuspendedMeanwhile(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "pausing", 1)
@@ -202,8 +208,8 @@ func TestRestartSuspendedMeanwhile(t *testing.T) {
 	eventuallyRestartIs(t, r, "Suspended")
 }
 
-// The API server refuses wrong input if the schema can express the rule. Otherwise the
-// condition Ready reports it.
+// TestRestartWrongInput checks that the API server rejects invalid input if the schema can express
+// the rule, and that otherwise the condition Ready reports the mistake.
 func TestRestartWrongInput(t *testing.T) {
 	cluster.StartManager(t)
 	for name, tt := range map[string]struct{ spec, want string }{
@@ -253,7 +259,8 @@ func TestRestartWrongInput(t *testing.T) {
 	}
 }
 
-// A request that cannot be parsed is reported once, and has no other effect.
+// TestRestartWrongRequest checks that a restart request that cannot be parsed is reported once, and
+// has no other effect.
 func TestRestartWrongRequest(t *testing.T) {
 	cluster.StartManager(t)
 	r := restartOf("Deployment", "request")
@@ -262,8 +269,8 @@ func TestRestartWrongRequest(t *testing.T) {
 	cluster.EventuallyEvent(t, "ScheduledRestart", "request", `Warning InvalidRequest: the annotation tidekeeper.dev/restart-now must be a time such as 2026-01-31T15:04:05Z, and is "now!"`)
 }
 
-// If no controller watches pods, they are not watched only for the history, which then
-// has nothing about their start-up.
+// TestRestartWithoutPods checks that the manager does not watch pods only for the history. If no
+// controller needs pods, the history has no start-up times.
 func TestRestartWithoutPods(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	cluster.StartManager(t, "--controllers=scheduled-restart")

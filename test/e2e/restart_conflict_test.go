@@ -13,9 +13,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// A write that conflicts with one of another client changes nothing, and is tried again on the
-// new version: that of the status, and that of the workload. It is also tried again if no event
-// follows that would have the object reconciled again: as when the other write was seen before.
+// TestRestart_ConflictsAreRetried checks that a write of the status or the workload that conflicts
+// with another client's write changes nothing, and is repeated on the new version. It must also be
+// repeated without a further event, for instance if the manager has already seen the other client's
+// write.
 func TestRestart_ConflictsAreRetried(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	proxy := cluster.StartProxy(t, "")
@@ -29,7 +30,7 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 			proxy.Add(t, fmt.Sprintf("rules: [{name: %[2]s, match: {verbs: [patch], resources: [%[1]s], names: [%[2]s]}, count: {times: 1}, fault: {kind: Delay}}]", resource, name))
 			tick := request(t, r)
 			proxy.AwaitFired(t, name, 1)
-			// The manager's write is under way, and the other client's overtakes it.
+			// While the manager's write is delayed, another client's write overtakes it.
 			for _, o := range []client.Object{d, r} {
 				if err := cluster.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/theirs":"yes"}}}`))); err != nil {
 					t.Fatal(err)
@@ -52,10 +53,12 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 			name := name + "-alone"
 			workload(t, "Deployment", name)
 			r := suspendedRestart(t, name)
-			// When the manager knows a later object, it has had the events of this one so far.
+			// Once the manager has seen these later objects, it has seen all events of the earlier
+			// objects.
 			workload(t, "Deployment", name+"-later")
 			suspendedRestart(t, name+"-later")
-			// Of the events, the one of the request comes, and those of the manager's own writes do not.
+			// The manager receives the event with the restart request, but not the events of its
+			// own writes.
 			proxy.Add(t, fmt.Sprintf(`rules:
 - {name: conflict, match: {verbs: [patch], resources: [%s], names: [%s]}, count: {times: 1}, fault: {kind: Error, code: 409, reason: Conflict}}
 - {name: silent, match: {resources: [scheduledrestarts.tidekeeper.dev]}, events: {names: [%[2]s]}, count: {from: 2}, fault: {kind: Freeze}}`, resource, name))
@@ -67,6 +70,6 @@ func TestRestart_ConflictsAreRetried(t *testing.T) {
 	}
 }
 
-// conflicting has the resources that a restart writes under a resourceVersion, by a name for the
-// objects of a test.
+// conflicting maps the name of a test's objects to a resource that a restart writes with a
+// resourceVersion.
 var conflicting = map[string]string{"s48-status": "scheduledrestarts.tidekeeper.dev/status", "s48-workload": "deployments.apps"}

@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A restart does not wait for pods of a DaemonSet on a dead node, neither before the
-// restart nor at its end, and the record has their number.
+// TestDaemonSetWithADeadNode checks that a restart of a DaemonSet does not wait for the pods on a
+// dead node, neither before it starts nor before it completes, and that its record counts these
+// pods.
 func TestDaemonSetWithADeadNode(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "dead", 3)
@@ -37,7 +38,8 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 		cluster.Refresh(t, node)
 		return diff(2, len(node.Spec.Taints))
 	})
-	// On a dead node, pods are never finally deleted.
+	// finalize sets the pods' finalizers, to simulate that pods on a dead node are never finally
+	// deleted.
 	finalize := func(finalizers ...string) {
 		pods := &corev1.PodList{}
 		if err := cluster.List(context.WithoutCancel(t.Context()), pods, client.InNamespace(d.Namespace), client.MatchingLabels{"app": "dead"}); err != nil {
@@ -57,7 +59,7 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 	}
 	finalize("example.com/dead")
 	t.Cleanup(func() { finalize() })
-	// The manager knows that the node is not ready once its pool says so.
+	// The manager knows that the node is not ready once the node's pool reports that.
 	known := pool("dead")
 	known.Spec.Taints = nil
 	known.Spec.Selector = &tidekeeperv1.NodeSelector{MatchLabels: map[string]tidekeeperv1.LabelValue{corev1.LabelHostname: "dead-3"}}
@@ -67,8 +69,8 @@ func TestDaemonSetWithADeadNode(t *testing.T) {
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 
-	// With Kubernetes' default of one unavailable pod, the dead node's pod prevents the
-	// replacement of all others: no restart is started that could not complete.
+	// With Kubernetes' default of one unavailable pod, the pod on the dead node blocks the
+	// replacement of all other pods, so the restart does not start.
 	tick := request(t, r)
 	eventuallyRestartIs(t, r, "TargetUnhealthy")
 	if got := restartedAt(t, d); got != "" {

@@ -13,9 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The default schedule is in the spec, where kubectl get shows it, and stays when the age of pods is
-// limited later, also if the same manifest is applied again. It is not written where the age was
-// asked for from the start, nor again when a user has removed it.
+// TestDefaultScheduleIsInTheSpec checks that the default schedule is written to the spec, where
+// kubectl get shows it. It must stay when the age of pods is limited later, even if the same
+// manifest is applied again. It must not be written to a spec that limits the age of pods from the
+// start, nor again after a user has removed it.
 func TestDefaultScheduleIsInTheSpec(t *testing.T) {
 	manager := cluster.StartManager(t)
 	const name = "default-schedule"
@@ -72,8 +73,9 @@ func TestDefaultScheduleIsInTheSpec(t *testing.T) {
 	}
 }
 
-// An opt-in without a schedule has the default, too, and its workload says what an annotation for
-// the age of pods does to that.
+// TestOptIn_DefaultSchedule checks that an opt-in without a schedule also gets the default
+// schedule, and that an event on its workload reports how an annotation for the age of pods affects
+// it.
 func TestOptIn_DefaultSchedule(t *testing.T) {
 	cluster.StartManager(t)
 	const name = "optin-default"

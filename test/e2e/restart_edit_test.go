@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// dueSince makes a past tick of a ScheduledRestart due, as if no manager had run since then. No
-// manager may be running.
+// dueSince sets a ScheduledRestart's next tick to a past time, as if no manager had run since then.
+// It must not be called while a manager is running.
 func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time) {
 	t.Helper()
 	cluster.Refresh(t, r)
@@ -28,8 +28,8 @@ func dueSince(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time) {
 	}
 }
 
-// A due tick that has not started yet does not start if an edit changes the schedule so
-// that it no longer has the tick, or changes the target.
+// TestEditTakesEffectOnTheTickThatWaits checks that a due tick that has not started yet does not
+// start if an edit removes it from the schedule or changes the target.
 func TestEditTakesEffectOnTheTickThatWaits(t *testing.T) {
 	cluster.AddNodes(t, "waits", 1)
 	for name, edit := range map[string]func(*tidekeeperv1.ScheduledRestartSpec){
@@ -63,8 +63,8 @@ func TestEditTakesEffectOnTheTickThatWaits(t *testing.T) {
 	}
 }
 
-// A running restart is followed until completion even if the spec names another
-// workload meanwhile, which is left alone.
+// TestRetargetedMeanwhile checks that a running restart is followed until completion even if the
+// spec is changed to name another workload. The other workload must not be restarted.
 func TestRetargetedMeanwhile(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "retarget", 1)
@@ -82,8 +82,8 @@ func TestRetargetedMeanwhile(t *testing.T) {
 	}
 }
 
-// A restart that was claimed and never sent has not failed: the target is gone, or the
-// schedule was stopped.
+// TestClaimThatWasNeverSent checks that a restart that was claimed and never sent does not count as
+// failed if its target was deleted or its schedule was stopped.
 func TestClaimThatWasNeverSent(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -100,7 +100,8 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	}
 }
 
-// A waiting request leaves a record when it is overwritten, and when it is withdrawn.
+// TestRequestLeavesARecord checks that a waiting request leaves a history record when it is
+// overwritten or withdrawn.
 func TestRequestLeavesARecord(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "asked", 1)

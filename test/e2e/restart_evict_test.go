@@ -25,14 +25,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// evictionOf returns a suspended ScheduledRestart that evicts the pods of a workload.
+// evictionOf returns a suspended ScheduledRestart that restarts a workload by evicting its pods.
 func evictionOf(kind, name string) *tidekeeperv1.ScheduledRestart {
 	r := restartOf(kind, name)
 	r.Spec.Method = tidekeeperv1.MethodEvict
 	return r
 }
 
-// standing returns the pods of a workload that are not being deleted.
+// standing returns a workload's non-terminating pods.
 func standing(t *testing.T, name string) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -42,8 +42,8 @@ func standing(t *testing.T, name string) []corev1.Pod {
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// older waits until all pods of a workload are older than a tick that is requested now, as the
-// creation of a pod is in whole seconds.
+// older returns the UIDs of a workload's pods. It first waits until a tick that is requested now
+// would be later than their creation times, which are in whole seconds.
 func older(t *testing.T, name string) (uids []types.UID) {
 	t.Helper()
 	for _, pod := range standing(t, name) {
@@ -53,8 +53,8 @@ func older(t *testing.T, name string) (uids []types.UID) {
 	return uids
 }
 
-// allEvicted checks that a workload has as many pods as before, that none is one of those, and
-// that its template was not touched.
+// allEvicted checks that a workload has the same number of pods as `before`, that all of them are
+// new, and that its template was not changed.
 func allEvicted(t *testing.T, o client.Object, name string, before []types.UID, generation int64) {
 	t.Helper()
 	after := standing(t, name)
@@ -71,8 +71,9 @@ func allEvicted(t *testing.T, o client.Object, name string, before []types.UID, 
 	}
 }
 
-// The pods of each kind of workload are evicted, each once, also where an update replaces none:
-// of a template that has changed, they get the new one.
+// TestEvict checks that all pods of each kind of workload are evicted, exactly once each. This
+// includes workloads whose update strategy replaces no pods; if their template has changed, the new
+// pods have the new template.
 func TestEvict(t *testing.T) {
 	cluster.AddNodes(t, "evicted", 2)
 	audit := cluster.Audit(t, "tidekeeper/")
@@ -133,7 +134,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// budgetOf creates a PodDisruptionBudget for a workload, and waits until it is in force.
+// budgetOf creates a PodDisruptionBudget for a workload, and waits until the budget's status counts
+// the workload's pods.
 func budgetOf(t *testing.T, name string, minAvailable int32) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	b := &policyv1.PodDisruptionBudget{
@@ -150,8 +152,9 @@ func budgetOf(t *testing.T, name string, minAvailable int32) *policyv1.PodDisrup
 	return b
 }
 
-// A PodDisruptionBudget holds. One that allows no eviction for a while is waited for; one that
-// never does fails the restart, and the record names it.
+// TestEvictAndBudgets checks that evictions respect PodDisruptionBudgets. A restart waits while a
+// budget temporarily allows no eviction. A budget that never allows an eviction fails the restart,
+// and the restart's record names the budget.
 func TestEvictAndBudgets(t *testing.T) {
 	cluster.AddNodes(t, "budgeted", 1)
 	manager := cluster.StartManager(t)
@@ -206,7 +209,8 @@ func TestEvictAndBudgets(t *testing.T) {
 	}
 }
 
-// A restart by eviction goes on under the next manager, by its own tick.
+// TestEvictAfterAKill checks that, after a manager was killed, the next manager continues its
+// restart by eviction, under the same tick.
 func TestEvictAfterAKill(t *testing.T) {
 	cluster.AddNodes(t, "killed", 1)
 	manager := cluster.StartManager(t)
@@ -224,7 +228,7 @@ func TestEvictAfterAKill(t *testing.T) {
 		return nil
 	})
 	manager.Kill(t)
-	// What is edited meanwhile concerns the next one.
+	// An edit during a restart affects only the next restart.
 	cluster.Change(t, r, func() { r.Spec.Method = tidekeeperv1.MethodRollout })
 	cluster.Delete(t, b)
 	cluster.StartManager(t)
@@ -232,7 +236,8 @@ func TestEvictAfterAKill(t *testing.T) {
 	allEvicted(t, d, "killed", before, d.Generation)
 }
 
-// What is wrong with the fields is said in one clear line.
+// TestEvictIsValidated checks that invalid combinations of fields are rejected with a clear message
+// of one line.
 func TestEvictIsValidated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*tidekeeperv1.ScheduledRestartSpec)
@@ -255,8 +260,8 @@ func TestEvictIsValidated(t *testing.T) {
 	}
 }
 
-// Users who may patch a workload but not evict pods cannot have its pods evicted, and cannot touch
-// a ScheduledRestart that evicts them.
+// TestPolicyAsksForTheRightToEvict checks that users who may patch a workload but not evict pods
+// cannot have the workload's pods evicted, and cannot change a ScheduledRestart that evicts them.
 func TestPolicyAsksForTheRightToEvict(t *testing.T) {
 	frank := user(t, "frank", bindRole("frank", "tidekeeper-scheduledrestart-edit"), allow("frank", rule("apps", "deployments", "patch")))
 	grace := user(t, "grace", bindRole("grace", "tidekeeper-scheduledrestart-edit"),
@@ -296,7 +301,7 @@ func TestPolicyAsksForTheRightToEvict(t *testing.T) {
 	if err := patch(rollout, `{"spec":{"schedule":"0 4 * * *"}}`); err != nil {
 		t.Errorf("to edit one that evicts nothing: %v", err)
 	}
-	// The right to evict pods is not that to restart the workload.
+	// The right to evict pods does not include the right to restart the workload.
 	heidi := user(t, "heidi", bindRole("heidi", "tidekeeper-scheduledrestart-edit"), allow("heidi", rule("", "pods/eviction", "create")))
 	framework.Eventually(t, "heidi is refused for the workload", func() error {
 		err := heidi.Create(t.Context(), evicting("policy-heidi"), client.DryRunAll)

@@ -15,8 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A tick whose gate stays closed is reported as missed because of the gate when the
-// next tick is due, and not only at a deadline that moves on with each tick.
+// TestClosedGateIsTold checks that a tick whose gate stays closed is reported as missed because of
+// the gate when the next tick is due. Its report must not wait for a deadline that each further
+// tick postpones.
 func TestClosedGateIsTold(t *testing.T) {
 	manager := cluster.StartManager(t)
 	d := deployment("closed", 1, app)
@@ -44,7 +45,8 @@ func TestClosedGateIsTold(t *testing.T) {
 	eventuallyRestartIs(t, r, "TargetPaused")
 }
 
-// A StatefulSet with no pod above its partition is not restarted.
+// TestPartitionThatRollsNothing checks that a StatefulSet without pods at or above its partition is
+// not restarted.
 func TestPartitionThatRollsNothing(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "part", 1)
@@ -61,7 +63,8 @@ func TestPartitionThatRollsNothing(t *testing.T) {
 	}
 }
 
-// A schedule that was stopped by its failures stays stopped when a request succeeds.
+// TestFailureLimitAndARequest checks that a schedule that was stopped by its failure limit stays
+// stopped when a requested restart succeeds.
 func TestFailureLimitAndARequest(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "limit", 1)
@@ -88,8 +91,8 @@ func TestFailureLimitAndARequest(t *testing.T) {
 	eventuallyRestartIs(t, r, "FailureLimit")
 }
 
-// The start-up of the new pods is a statistic: if it cannot be read, the restart still
-// completes.
+// TestRestartEndsWithoutItsStatistic checks that a restart completes even if the new pods' start-up
+// times, which are only statistics, cannot be read.
 func TestRestartEndsWithoutItsStatistic(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// changes edits the Secret, and waits until a restart for the edit has ended, or the edit waits.
+// changes edits the Secret, and waits until the manager has either restarted the workload for the
+// edit or delayed the restart by the minimum interval.
 func (s *storm) changes(t *testing.T) {
 	t.Helper()
 	cluster.Refresh(t, s.restart)
@@ -23,8 +24,8 @@ func (s *storm) changes(t *testing.T) {
 	s.eventuallyServed(t, hash)
 }
 
-// waitsUntil fails the test unless a change waits until a time, since a restart that was started at
-// another one.
+// waitsUntil fails the test unless the status reports that a restart for a change waits until
+// `next`, and that the last restart for a change was started at `last`.
 func (s *storm) waitsUntil(t *testing.T, next time.Time, last *metav1.Time, why string) {
 	t.Helper()
 	cluster.Refresh(t, s.restart)
@@ -37,9 +38,11 @@ func (s *storm) waitsUntil(t *testing.T, next time.Time, last *metav1.Time, why 
 	}
 }
 
-// The interval between restarts for changes begins with such a restart alone: a tick is neither
-// delayed by the interval nor begins another one, and serves the change that waits. The interval
-// outlives its record, its leader and edits of other fields, and counts from the same restart when it is edited itself.
+// TestIntervalDelaysChangesOnly checks that only a restart for a configuration change starts the
+// minimum interval between such restarts. A scheduled restart is not delayed by the interval and
+// does not start another interval, but it also covers a waiting change. The interval must survive
+// the removal of the history record, a change of the leader and edits of other fields. When the
+// interval itself is edited, it still counts from the same restart.
 func TestIntervalDelaysChangesOnly(t *testing.T) {
 	const interval = 10 * time.Minute
 	s, manager := newStorm(t, "interval")
@@ -89,7 +92,8 @@ func TestIntervalDelaysChangesOnly(t *testing.T) {
 	}
 	before := generation()
 	s.clock.Set(t, first.Add(interval-time.Second))
-	// The manager has looked at the clock when it has served a request for that time.
+	// Once a restart requested for the clock's current time has completed, the manager has seen
+	// that time.
 	workload(t, "Deployment", "interval-other")
 	other := suspendedRestart(t, "interval-other")
 	eventuallyOutcome(t, other, cluster.RequestRestart(t, other, s.clock.Now(t)), tidekeeperv1.OutcomeSucceeded, "")

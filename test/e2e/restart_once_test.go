@@ -18,14 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestRestartOnceWhereverItDies stops the manager between any two writes of a restart:
-// the API server refuses the next one, and then the manager is killed. The next manager
-// completes the restart, and it has happened once.
+// TestRestartOnceWhereverItDies stops the manager between any two writes of a restart: the API
+// server rejects the second write, and then the manager is killed. The next manager must complete
+// the restart, which must happen exactly once.
 func TestRestartOnceWhereverItDies(t *testing.T) {
 	cluster.AddNodes(t, "once", 1)
 	for _, tt := range []struct {
 		name, resource, group string
-		// allowed is the CEL expression for writes that are still accepted.
+		// allowed is a CEL expression. The API server still accepts the writes for which it is
+		// true.
 		allowed string
 	}{
 		{"before the claim", "scheduledrestarts/status", "tidekeeper.dev", "!has(object.status.active)"},
@@ -63,12 +64,12 @@ func TestRestartOnceWhereverItDies(t *testing.T) {
 	}
 }
 
-// probe is a status write that each policy of refuse refuses, to check whether the
-// policy is in force.
+// probe is a time that [refuse] writes to the object, to check whether its policy is in force: the
+// policy rejects it.
 const probe = "1970-01-01T00:00:00Z"
 
-// refuse makes the API server refuse writes to the object with that name that the
-// expression does not allow, and returns a function that ends that.
+// refuse makes the API server reject writes to the named object unless the CEL expression `allowed`
+// holds, and returns a function that ends this.
 func refuse(t *testing.T, name, group, resource, allowed string) (lift func()) {
 	t.Helper()
 	if group == "tidekeeper.dev" {
@@ -103,7 +104,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 		}
 	}
 	t.Cleanup(lift)
-	// A policy takes a moment to be in force.
+	// The API server enforces a new policy with a short delay.
 	framework.Eventually(t, "the policy is in force", func() error {
 		args := []string{"patch", "deployment", name, "-p", `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"` + probe + `"}}}}}`}
 		if group == "tidekeeper.dev" {
@@ -118,8 +119,8 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	return lift
 }
 
-// TestRestartOnceAtFailover: the leader of two managers dies just when a tick is due;
-// the tick runs once.
+// TestRestartOnceAtFailover kills the leader of two managers when a tick is due, and checks that
+// the tick runs exactly once.
 func TestRestartOnceAtFailover(t *testing.T) {
 	elect := cluster.ElectUntilReleased(t)
 	cluster.AddNodes(t, "failover", 1)
@@ -137,8 +138,9 @@ func TestRestartOnceAtFailover(t *testing.T) {
 		cluster.Change(t, r, func() {
 			r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: tick.Format(time.RFC3339)}
 		})
-		// A moment around the tick, different in each round.
-		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond) // sleep: the leader is killed at any time, so that nothing can be waited for
+		// The leader is killed shortly before or after the tick, at a different moment in each
+		// round.
+		time.Sleep(time.Until(tick) + time.Duration(round*8)*time.Millisecond) // sleep: the leader is killed at any time, so there is no condition to wait for
 		leader.Kill(t)
 		cluster.ExpireLease(t)
 		eventuallyOutcome(t, r, tick, tidekeeperv1.OutcomeSucceeded, "")
@@ -151,9 +153,9 @@ func TestRestartOnceAtFailover(t *testing.T) {
 	}
 }
 
-// TestRestartOnceUnderKills kills the manager again and again while restarts are
-// requested: each happens once, or has a record with its reason. The ReplicaSets are
-// the evidence.
+// TestRestartOnceUnderKills kills the manager again and again while restarts are requested. Each
+// restart must happen exactly once, or have a record that states why not. The ReplicaSets are the
+// evidence.
 func TestRestartOnceUnderKills(t *testing.T) {
 	cluster.AddNodes(t, "kills", 1)
 	if problems := restartUnderKills(t, &cluster, "kills"); len(problems) > 0 {
@@ -161,8 +163,8 @@ func TestRestartOnceUnderKills(t *testing.T) {
 	}
 }
 
-// restartUnderKills requests restarts of a Deployment of its own while managers are
-// killed, and returns what is wrong with their outcomes.
+// restartUnderKills requests restarts of a separate Deployment while managers are killed, and
+// returns a line for each problem in the history.
 func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (problems []string) {
 	t.Helper()
 	d := workload(t, "Deployment", name).(*appsv1.Deployment)
@@ -170,8 +172,8 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	r := restartOf("Deployment", name)
 	cluster.Apply(t, r)
 
-	// A request that no manager has seen yet is lost when the next one replaces it, so
-	// wait until each is accepted. The kills come before, during and after that.
+	// If a request is replaced by the next request before any manager has accepted it, it is lost.
+	// Each request must therefore be accepted first. The kills come before, during and after that.
 	takenIn := func(tick time.Time) bool {
 		cluster.Refresh(t, r)
 		return r.Status.LastRequestTime != nil && !r.Status.LastRequestTime.Time.Before(tick)
@@ -180,7 +182,8 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	for range 6 {
 		tick := cluster.RequestRestart(t, r, later(time.Now(), ticks))
 		ticks = append(ticks, tick)
-		// The first manager is killed as often before it is ready as after.
+		// For each request, the test does not wait for the first manager to be ready, so it may be
+		// killed earlier.
 		for kills := 0; kills < 2 || !takenIn(tick); kills++ {
 			if kills > 20 {
 				t.Fatalf("no manager has accepted the request of %s after %d managers: %+v", tick, kills, r.Status)
@@ -189,9 +192,10 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 			if kills > 0 {
 				manager.AwaitReady(t)
 			}
-			// So long that one of them has the time, also on a machine that is busy.
+			// The delay before a kill grows with the number of kills, so that eventually a manager
+			// has enough time, even on a busy machine.
 			longest := 900 * max(1, kills-2)
-			time.Sleep(time.Duration(rand.IntN(longest)) * time.Millisecond) // sleep: the manager is killed at any time
+			time.Sleep(time.Duration(rand.IntN(longest)) * time.Millisecond) // sleep: the manager is killed at a random time
 			manager.Kill(t)
 		}
 	}
@@ -216,7 +220,7 @@ func restartUnderKills(t *testing.T, cluster *framework.Cluster, name string) (p
 	return problems
 }
 
-// later returns a time, in whole seconds, after the last of these ticks.
+// later returns a time in whole seconds: `now`, or a time after the last tick if that is later.
 func later(now time.Time, ticks []time.Time) time.Time {
 	if len(ticks) > 0 && !now.Truncate(time.Second).After(ticks[len(ticks)-1]) {
 		return ticks[len(ticks)-1].Add(time.Second)

@@ -13,7 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// orderedRestart creates a suspended ScheduledRestart that comes after others, with a deadline.
+// orderedRestart creates a suspended ScheduledRestart with a starting deadline that runs after the
+// ScheduledRestarts named in `after`.
 func orderedRestart(t *testing.T, name string, deadlineSeconds int32, after ...string) *tidekeeperv1.ScheduledRestart {
 	t.Helper()
 	r := restartOf("Deployment", name)
@@ -22,8 +23,8 @@ func orderedRestart(t *testing.T, name string, deadlineSeconds int32, after ...s
 	return r
 }
 
-// A restart starts when that which comes first and is due at the same time is complete, also if
-// both could be claimed before they are due.
+// TestRestartOrder checks that a restart starts only when its predecessor is complete, even though
+// both are due at the same time and could be claimed before that.
 func TestRestartOrder(t *testing.T) {
 	tick := time.Now().Add(10 * time.Minute).Truncate(time.Second).UTC()
 	clock := framework.NewStandingClock(t, tick.Add(-time.Minute))
@@ -56,7 +57,8 @@ func TestRestartOrder(t *testing.T) {
 	}
 }
 
-// A restart is missed because the one that comes first has failed or does not exist.
+// TestRestartOrderMissed checks that a restart is missed if its predecessor has failed or does not
+// exist.
 func TestRestartOrderMissed(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "amiss", 1)
@@ -85,8 +87,8 @@ func TestRestartOrderMissed(t *testing.T) {
 	}
 }
 
-// ScheduledRestarts that come after each other say so at once, and restart nothing. When that is
-// undone they go on.
+// TestRestartOrderCycle checks that ScheduledRestarts that are to run after each other report the
+// cycle immediately, and restart nothing. They continue when the cycle is removed.
 func TestRestartOrderCycle(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "circle", 1)
@@ -108,7 +110,8 @@ func TestRestartOrderCycle(t *testing.T) {
 	eventuallyOutcome(t, a, cluster.RequestRestart(t, a, time.Now().Add(time.Second)), tidekeeperv1.OutcomeSucceeded, "")
 }
 
-// Wrong orders are refused with an error that says what is wrong.
+// TestWrongOrdersAreRefused checks that an invalid order is rejected with an error that names the
+// mistake.
 func TestWrongOrdersAreRefused(t *testing.T) {
 	for _, tt := range []struct{ after, want string }{
 		{"[wrong]", "after must not name the ScheduledRestart itself"},

@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Bugs that users of similar tools reported, each reproduced with the same steps.
-// test/fault/reliability.md has the whole list.
+// The tests below reproduce bugs that users of similar tools have reported, with the same steps.
+// test/fault/reliability.md has the complete list.
 
-// Flux takes over fields of field managers named kubectl, and so reverts a restart by
-// kubectl (fluxcd/flux2#2526), which replaces the pods once more. Our restart stays. The
-// pod template has no annotations at all, which some tools cannot restart
-// (argoproj/argo-cd#28769).
+// TestPeersGitOpsDropsWhatKubectlWrote checks that Flux does not undo a restart. Flux takes over
+// fields from field managers named kubectl, so it reverts a restart by kubectl (fluxcd/flux2#2526),
+// which replaces the pods once more. The pod template in this test has no annotations at all; some
+// tools cannot restart such a workload (argoproj/argo-cd#28769).
 func TestPeersGitOpsDropsWhatKubectlWrote(t *testing.T) {
 	const name, flux = "peers-flux", "kustomize-controller"
 	cluster.StartManager(t)
@@ -44,7 +44,7 @@ spec:
 `, name)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
 	t.Cleanup(func() { cluster.Delete(t, d) })
-	// What such a tool does every few minutes.
+	// sync simulates the reconciliation that Flux repeats every few minutes.
 	sync := func() {
 		t.Helper()
 		if cluster.Get(t.Context(), client.ObjectKeyFromObject(d), d) == nil {
@@ -70,7 +70,7 @@ spec:
 	cluster.Apply(t, r)
 	eventuallyRestartIs(t, r, "Suspended")
 
-	// First by kubectl, to verify that the test does what Flux does.
+	// First verify with a restart by kubectl that `sync` reverts it, as Flux does.
 	if out, err := cluster.Kubectl("", "rollout", "restart", "deployment/"+name); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -90,14 +90,15 @@ spec:
 	}
 }
 
-// An edit of a schedule, or resuming it, does not make past times due, whenever it last
-// ran (kubernetes/kubernetes#63371, #65457, #130838; vmware-tanzu/velero#6517).
+// TestPeersNothingRunsLateAfterAnEdit checks that editing or resuming a schedule does not make past
+// ticks due, regardless of the schedule's last run (kubernetes/kubernetes#63371, #65457, #130838;
+// vmware-tanzu/velero#6517).
 func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "peers-edit", 1)
 	d := workload(t, "Deployment", "peers-edit").(*appsv1.Deployment)
 	now := time.Now().UTC()
-	// It last ran two days ago, with another schedule.
+	// The last run was two days ago, with another schedule.
 	past := func(age time.Duration) tidekeeperv1.CronExpression {
 		at := now.Add(-age)
 		return tidekeeperv1.CronExpression(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
@@ -146,9 +147,10 @@ func TestPeersNothingRunsLateAfterAnEdit(t *testing.T) {
 	}
 }
 
-// A new leader does not restart workloads without need (stakater/Reloader#1089), and a
-// tick that became due without a leader runs once (#481). A manager that dies during a
-// restart leaves no workload paused (#1016): the rollout continues by itself.
+// TestPeersLeaderChange checks that a new leader does not restart workloads unnecessarily
+// (stakater/Reloader#1089), and that a tick that became due without a leader runs once (#481). A
+// manager that dies during a restart must not leave a workload paused (#1016), and the rollout must
+// continue without the manager.
 func TestPeersLeaderChange(t *testing.T) {
 	const count = 4
 	cluster.AddNodes(t, "peers-leader", 1)
@@ -178,7 +180,7 @@ func TestPeersLeaderChange(t *testing.T) {
 	leader.Kill(t)
 	cluster.ExpireLease(t)
 	holder = eventuallyLeader(t, holder)
-	// The new leader handles everything that it finds at its start before this.
+	// The new leader handles all existing objects before this new request.
 	last := restarts[count-1]
 	eventuallyOutcome(t, last, request(t, last), tidekeeperv1.OutcomeSucceeded, "")
 	generations[last.Name]++
@@ -192,7 +194,7 @@ func TestPeersLeaderChange(t *testing.T) {
 	}
 	check()
 
-	// Without a leader, one becomes due.
+	// A restart becomes due while there is no leader.
 	standby.Kill(t)
 	cluster.ExpireLease(t)
 	first := restarts[0]
@@ -203,7 +205,7 @@ func TestPeersLeaderChange(t *testing.T) {
 	generations[first.Name]++
 	check()
 
-	// The leader dies when it has just sent one.
+	// The leader is killed just after it has sent a restart.
 	second := restarts[1]
 	tick = request(t, second)
 	framework.Eventually(t, "the restart was sent", func() error {
@@ -215,8 +217,9 @@ func TestPeersLeaderChange(t *testing.T) {
 	check()
 }
 
-// The only slot is released when its holder is gone, either the object or the workload
-// (kubereboot/kured#137, #847), even if that happens while no manager is running.
+// TestPeersSlotOfWhatIsGone checks that the only slot is released when the ScheduledRestart that
+// holds it, or its workload, is deleted (kubereboot/kured#137, #847), even while no manager is
+// running.
 func TestPeersSlotOfWhatIsGone(t *testing.T) {
 	cluster.AddNodes(t, "peers-slot", 1)
 	args := []string{"--max-concurrent-restarts=1"}

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// rolloutCRD returns the CRD of Argo's Rollout, as far as this suite needs it.
+// rolloutCRD returns the CRD of Argo's kind Rollout, reduced to the parts that these tests need.
 func rolloutCRD(t *testing.T) client.Object {
 	t.Helper()
 	text, err := os.ReadFile("testdata/rollout_crd.yaml")
@@ -35,7 +35,7 @@ func rolloutCRD(t *testing.T) client.Object {
 	return crd
 }
 
-// installRollouts installs the CRD, and creates a Rollout once it is served.
+// installRollouts installs the Rollout CRD and creates a Rollout once the kind is served.
 func installRollouts(t *testing.T, name string, annotations map[string]string) (crd client.Object, rollout *unstructured.Unstructured) {
 	t.Helper()
 	crd = rolloutCRD(t)
@@ -53,7 +53,7 @@ func installRollouts(t *testing.T, name string, annotations map[string]string) (
 	return crd, rollout
 }
 
-// argo does to the status of a Rollout what Argo does once all pods are restarted.
+// argo updates a Rollout's status as Argo's controller does once all pods are restarted.
 func argo(t *testing.T, rollout *unstructured.Unstructured) {
 	t.Helper()
 	cluster.Refresh(t, rollout)
@@ -71,7 +71,7 @@ func argo(t *testing.T, rollout *unstructured.Unstructured) {
 	}
 }
 
-// removeRollouts removes the CRD and, with it, all Rollouts.
+// removeRollouts removes the Rollout CRD and thereby all Rollouts.
 func removeRollouts(t *testing.T, crd client.Object) {
 	t.Helper()
 	cluster.Delete(t, crd)
@@ -84,10 +84,11 @@ func removeRollouts(t *testing.T, crd client.Object) {
 	})
 }
 
-// A kind that is not installed is reported, and restarted once it is; removed and
-// installed again while the manager runs.
+// TestRestartOfAnOptionalKind checks that a target whose kind is not installed is reported, and is
+// restarted once the kind is installed. The kind is also removed and installed again while the
+// manager is running.
 func TestRestartOfAnOptionalKind(t *testing.T) {
-	// So that the right to list is used, too.
+	// Without streamed lists, the manager needs its right to list, which the test thereby covers.
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	cluster.StartManager(t)
 	r := restartOf("Rollout", "canary")
@@ -125,7 +126,7 @@ func TestRestartOfAnOptionalKind(t *testing.T) {
 	}
 }
 
-// A Rollout opts in as other workloads do.
+// TestOptInOfAnOptionalKind checks that a Rollout can opt in like any other workload.
 func TestOptInOfAnOptionalKind(t *testing.T) {
 	cluster.StartManager(t)
 	_, rollout := installRollouts(t, "opted", map[string]string{optInKey: "true", scheduleKey: "0 3 * * *"})

@@ -26,8 +26,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// installSquads installs a kind of which Tidekeeper knows nothing, and gives the manager the right
-// to read its scale subresource.
+// installSquads installs the kind Squad, for which Tidekeeper has no code, and grants the manager
+// the right to read its scale subresource.
 func installSquads(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/squad_crd.yaml")
@@ -42,7 +42,8 @@ func installSquads(t *testing.T) {
 	allowSquads(t, metav1.NamespaceDefault)
 }
 
-// allowSquads gives the manager the right to read the scale subresource in a namespace.
+// allowSquads grants the manager the right to read the scale subresource of Squads in the given
+// namespace.
 func allowSquads(t *testing.T, namespace string) {
 	t.Helper()
 	cluster.Apply(t, &rbacv1.Role{
@@ -66,7 +67,8 @@ func allowSquads(t *testing.T, namespace string) {
 	})
 }
 
-// squad creates an object of that kind. With a selector it has pods.
+// squad creates an object of the kind Squad. If the selector is not empty, it selects the squad's
+// pods.
 func squad(t *testing.T, name, selector string, replicas int64) {
 	t.Helper()
 	s := &unstructured.Unstructured{Object: map[string]any{
@@ -86,7 +88,7 @@ func squad(t *testing.T, name, selector string, replicas int64) {
 	}
 }
 
-// tend creates pods until there are as many as wanted, as the controller of the kind would.
+// tend acts as the controller of the kind Squad: it creates pods until there are `wanted` pods.
 func tend(t *testing.T, name string, wanted int) error {
 	t.Helper()
 	pods := standing(t, name)
@@ -116,8 +118,8 @@ func ofSquad(r *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestart {
 	return r
 }
 
-// A kind of which nothing is known but its scale subresource is restarted by eviction of the pods
-// that it selects: of those, and of no others.
+// TestEvictByTheScaleSubresource checks that a target of any kind with a scale subresource is
+// restarted by evicting the pods that the scale's selector matches, and no others.
 func TestEvictByTheScaleSubresource(t *testing.T) {
 	cluster.AddNodes(t, "squad", 1)
 	installSquads(t)
@@ -129,7 +131,8 @@ func TestEvictByTheScaleSubresource(t *testing.T) {
 	squad(t, "squad", "app=squad", 2)
 	workload(t, "Deployment", "bystander")
 	framework.Eventually(t, "the pods are ready", func() error { return tend(t, "squad", 2) })
-	// Nothing is due, so that the target is looked at every ten minutes, and at each edit.
+	// While no tick is due, the manager reads the target only every ten minutes, and at each edit
+	// of the ScheduledRestart.
 	cluster.Change(t, r, func() { r.Labels = map[string]string{"edited": "now"} })
 	eventuallyRestartIs(t, r, "Suspended")
 	bystanders, before := older(t, "bystander"), older(t, "squad")
@@ -158,7 +161,7 @@ func TestEvictByTheScaleSubresource(t *testing.T) {
 		}
 	}
 
-	// Without a selector all pods of the namespace would be its own.
+	// An empty selector would match all pods in the namespace.
 	squad(t, "all", "", 3)
 	all := ofSquad(evictionOf("Squad", "all"))
 	cluster.Apply(t, all)
@@ -169,7 +172,8 @@ func TestEvictByTheScaleSubresource(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// Another kind needs the method Evict, and the right to evict.
+// TestOtherKindsAreEvictedOnly checks that a target of a kind without built-in support requires the
+// method Evict, and the right to evict pods.
 func TestOtherKindsAreEvictedOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*tidekeeperv1.ScheduledRestartSpec)

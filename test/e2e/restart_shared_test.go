@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// sharing is how many workloads share a ConfigMap, and sharingBudget how many of them may be
-// restarted at a time.
+// sharing is the number of workloads that share a ConfigMap; sharingBudget is the number of these
+// workloads that may be restarted at the same time.
 var sharing, sharingBudget = 24, 4
 
 func init() {
@@ -32,8 +32,9 @@ func init() {
 
 func sharingName(i int) string { return fmt.Sprintf("shared-%03d", i) }
 
-// A ConfigMap that many workloads share is many restarts under one budget, each once, and each
-// with as few writes as a restart by itself.
+// TestConfigChangeKeepsTheBudget checks that a change of a ConfigMap that many workloads share
+// restarts each workload once, within the restart budget, and with as few writes as a single
+// restart.
 func TestConfigChangeKeepsTheBudget(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	manager := cluster.StartManager(t, append(withConfig, fmt.Sprint("--max-concurrent-restarts=", sharingBudget), "--restart-namespace-share=100")...)
@@ -96,14 +97,16 @@ func TestConfigChangeKeepsTheBudget(t *testing.T) {
 		if templates[name] != 2 {
 			t.Errorf("%s: there are %d ReplicaSets, want one for each of two templates", name, templates[name])
 		}
-		// Four, and one more of those that wait for the budget, to say so.
+		// A restart takes four writes, and a fifth if it has to report that it waits for the
+		// budget.
 		if got := len(writes[name]); got < 4 || got > 5 {
 			t.Errorf("%s cost %d writes: %q", name, got, writes[name])
 		}
 	}
 }
 
-// eachSharing waits until the check accepts each of the ScheduledRestarts that share the ConfigMap.
+// eachSharing waits until the check accepts each ScheduledRestart of the workloads that share the
+// ConfigMap.
 func eachSharing(t *testing.T, what string, check func(*tidekeeperv1.ScheduledRestart) error) {
 	t.Helper()
 	framework.EventuallyWithin(t, 10*framework.Patience, "each that shares the ConfigMap "+what, func() error {
@@ -128,16 +131,17 @@ func eachSharing(t *testing.T, what string, check func(*tidekeeperv1.ScheduledRe
 	})
 }
 
-// rollouts are the Deployments that share the ConfigMap and are being rolled out, as the API server
-// had it after each write.
+// rollouts tracks which of the Deployments that share the ConfigMap are being rolled out, in each
+// version that the API server has stored.
 type rollouts struct {
 	mu sync.Mutex
-	// seen has all of them, and now those that are being rolled out.
+	// seen is the set of Deployments with at least one event so far; now is the set of Deployments
+	// that are being rolled out.
 	seen, now map[string]bool
 	most      int
 }
 
-// followRollouts follows them until the test ends.
+// followRollouts tracks the Deployments' rollouts until the test ends.
 func followRollouts(t *testing.T) *rollouts {
 	t.Helper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
@@ -177,7 +181,7 @@ func (r *rollouts) saw(d *appsv1.Deployment, deleted bool) {
 	r.most = max(r.most, len(r.now))
 }
 
-// none returns an error while a Deployment is being rolled out, or was not seen yet.
+// none returns an error while a Deployment is being rolled out or has had no event yet.
 func (r *rollouts) none() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +197,7 @@ func (r *rollouts) reset() {
 	r.most = 0
 }
 
-// mostAtOnce returns how many were being rolled out at the same time, at most, since the reset.
+// mostAtOnce returns the largest number of simultaneous rollouts since the last reset.
 func (r *rollouts) mostAtOnce() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A ScheduledRestart that is deleted and created again keeps its place in the spread,
-// and the status shows the start time in advance.
+// TestSpreadKeepsItsPlace checks that a recreated ScheduledRestart keeps its place in the spread,
+// and that the status shows the start time in advance.
 func TestSpreadKeepsItsPlace(t *testing.T) {
 	cluster.StartManager(t)
 	place := func(name string) time.Duration {

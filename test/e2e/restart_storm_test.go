@@ -21,16 +21,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// storm is a Secret that one program writes again and again, and a workload that uses it. The
-// clock of the manager stands still between the changes, so that a minute passes when the test says
-// so.
+// storm is a Secret that a program writes again and again, and a workload that uses the Secret. The
+// manager's clock stands still between the writes, so that only the test advances it.
 type storm struct {
 	secret     *corev1.Secret
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
 	clock      framework.Clock
 	begin      time.Time
-	// written counts the changes.
+	// written counts the test's writes to the Secret.
 	written int
 }
 
@@ -46,7 +45,7 @@ func newStorm(t *testing.T, name string) (*storm, *framework.Manager) {
 	s.restart = configured(t, s.deployment, "Deployment", name, func(spec *corev1.PodSpec) {
 		spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}},
-			// An object that does not exist has no time: then a change is as old as the manager's clock says.
+			// A missing object has no timestamp, so the manager dates the change by its own clock.
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "no-such"}, Optional: new(true)}},
 		}
 	})
@@ -58,7 +57,7 @@ func (s *storm) start(t *testing.T) *framework.Manager {
 	return cluster.WithClocks(t).StartManager(t, append(withConfig, s.clock.Flag())...)
 }
 
-// write changes the Secret.
+// write changes the Secret's content as the field manager "issuer".
 func (s *storm) write(t *testing.T) {
 	t.Helper()
 	s.written++
@@ -68,9 +67,9 @@ func (s *storm) write(t *testing.T) {
 	}
 }
 
-// eventuallyServed waits until a restart that is due by the clock has ended, or the change waits. The
-// clock goes on meanwhile, so that the content settles whenever the manager sees it, but not during a
-// restart: on a busy machine, a restart would take longer than the interval by the clock.
+// eventuallyServed waits until a restart that is due by the manager's clock has finished, or until
+// the change waits for the minimum interval. It advances the clock so that the content settles, but
+// not during a restart: on a busy machine, a restart would otherwise take longer than the interval.
 func (s *storm) eventuallyServed(t *testing.T, hash string) {
 	t.Helper()
 	eventuallyRestart(t, s.restart, framework.Patience, "serves the change, or has it wait", func() error {
@@ -96,9 +95,10 @@ func (s *storm) events(t *testing.T) int {
 	}))
 }
 
-// A Secret that changes each minute restarts its workload at most once in ten minutes, whichever
-// manager leads, and from the third time in a row on it is said which object that is, and who writes
-// it: in a condition, in one event, and in a metric. When it stays the same, that ends.
+// TestRestartStorm checks that a Secret that changes each minute restarts its workload at most once
+// every ten minutes, regardless of which manager leads. From the third such restart in a row on, a
+// condition, an event and a metric must name the Secret and the client that writes it, until the
+// Secret no longer changes.
 func TestRestartStorm(t *testing.T) {
 	s, manager := newStorm(t, "storm")
 	if got := s.restart.Spec.MinIntervalSeconds; got != 600 {
@@ -150,7 +150,7 @@ func TestRestartStorm(t *testing.T) {
 		t.Errorf("the metric is %v, there: %t", value, ok)
 	}
 
-	// A request is not delayed.
+	// A requested restart is not delayed by the minimum interval.
 	r := s.restart
 	before := len(cluster.RestartedAt(t, s.deployment))
 	s.clock.Set(t, s.clock.Now(t).Add(30*time.Second))
@@ -172,7 +172,8 @@ func TestRestartStorm(t *testing.T) {
 	}
 }
 
-// Thousands of changes within an interval cost a handful of writes, and one restart.
+// TestRestartStormIsBounded checks that thousands of changes within the minimum interval result in
+// a handful of status writes, and a single restart.
 func TestRestartStormIsBounded(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	s, manager := newStorm(t, "flood")
@@ -199,7 +200,7 @@ func TestRestartStormIsBounded(t *testing.T) {
 			writes = append(writes, request.String())
 		}
 	}
-	// Those of the first restart may be among them.
+	// The counted writes may include the first restart's writes.
 	if len(writes) > 10 {
 		t.Errorf("2000 changes cost %d writes: %q", len(writes), writes)
 	}
@@ -208,7 +209,8 @@ func TestRestartStormIsBounded(t *testing.T) {
 	}
 }
 
-// The API server refuses an interval that is none, and one of more than a day.
+// TestMinIntervalBounds checks that the API server rejects a minimum interval below the lower
+// limit, or of more than a day.
 func TestMinIntervalBounds(t *testing.T) {
 	r := restartOf("Deployment", "interval")
 	for text, want := range map[string]string{

@@ -20,10 +20,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A schedule ticks once a minute at most, so most tests request their restarts: a
-// request is one more tick under the same rules.
+// A schedule ticks at most once a minute, so most tests request their restarts. A request is
+// handled like an additional tick (scheduled time).
 
-// restartOf returns a suspended ScheduledRestart for a workload, with its name.
+// restartOf returns a suspended ScheduledRestart for a workload with the same name.
 func restartOf(kind, name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -33,19 +33,20 @@ func restartOf(kind, name string) *tidekeeperv1.ScheduledRestart {
 	}
 }
 
-// everyMinute enables a schedule that ticks each minute.
+// everyMinute enables r with a schedule that ticks every minute, and returns r.
 func everyMinute(r *tidekeeperv1.ScheduledRestart) *tidekeeperv1.ScheduledRestart {
 	r.Spec.Schedule, r.Spec.Suspend = "* * * * *", false
 	return r
 }
 
-// request requests a restart, and returns the tick.
+// request requests a restart for the current time, and returns the time as the restart's tick.
 func request(t *testing.T, r *tidekeeperv1.ScheduledRestart) time.Time {
 	t.Helper()
 	return cluster.RequestRestart(t, r, time.Now())
 }
 
-// workload creates a workload of a kind and waits until it is rolled out.
+// workload creates a workload of the given kind, with two replicas unless it is a DaemonSet, and
+// waits until it is rolled out.
 func workload(t *testing.T, kind, name string) client.Object {
 	t.Helper()
 	d := deployment(name, 2, app)
@@ -61,7 +62,7 @@ func workload(t *testing.T, kind, name string) client.Object {
 	return o
 }
 
-// rolledOut waits with kubectl rollout status.
+// rolledOut waits until a workload is rolled out, with kubectl rollout status.
 func rolledOut(t *testing.T, kind, name string) {
 	t.Helper()
 	if out, err := cluster.Kubectl("", "rollout", "status", strings.ToLower(kind)+"/"+name, framework.LongTimeout); err != nil {
@@ -69,7 +70,7 @@ func rolledOut(t *testing.T, kind, name string) {
 	}
 }
 
-// restartedAt returns the restartedAt of the pod template of a workload.
+// restartedAt returns the restartedAt annotation in a workload's pod template, or "".
 func restartedAt(t *testing.T, o client.Object) string {
 	t.Helper()
 	cluster.Refresh(t, o)
@@ -83,7 +84,7 @@ func restartedAt(t *testing.T, o client.Object) string {
 	}
 }
 
-// eventuallyRestart waits until the check accepts the ScheduledRestart.
+// eventuallyRestart refreshes a ScheduledRestart until the given check returns nil.
 func eventuallyRestart(t *testing.T, r *tidekeeperv1.ScheduledRestart, patience time.Duration, what string, check func() error) {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, "scheduled restart "+r.Name+": "+what, func() error {
@@ -92,7 +93,8 @@ func eventuallyRestart(t *testing.T, r *tidekeeperv1.ScheduledRestart, patience 
 	})
 }
 
-// eventuallyOutcome waits until the latest record is the outcome of a tick.
+// eventuallyOutcome waits until the latest history record is for the given tick, checks the
+// record's outcome and reason, and returns the record.
 func eventuallyOutcome(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time.Time, outcome tidekeeperv1.Outcome, reason string) tidekeeperv1.RestartRecord {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has its outcome", func() error {
@@ -105,8 +107,7 @@ func eventuallyOutcome(t *testing.T, r *tidekeeperv1.ScheduledRestart, tick time
 	return r.Status.History[0]
 }
 
-// eventuallyRestartIs waits until the condition Ready has the reason for the current
-// spec.
+// eventuallyRestartIs waits until the condition Ready has the given reason for the current spec.
 func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason string) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "is "+reason, func() error {
@@ -114,8 +115,8 @@ func eventuallyRestartIs(t *testing.T, r *tidekeeperv1.ScheduledRestart, reason 
 	})
 }
 
-// The spec has a target, suspend and a schedule; the status has conditions, and there
-// are columns for kubectl.
+// TestRestart_SpecAndStatus checks the spec's fields, the status's conditions, and the printer
+// columns of kubectl get.
 func TestRestart_SpecAndStatus(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s41", 1)
@@ -147,7 +148,8 @@ func TestRestart_SpecAndStatus(t *testing.T) {
 	}
 }
 
-// Enabling or editing a schedule takes effect without a restart of the manager.
+// TestRestart_EnableAndEdit checks that enabling or editing a schedule takes effect without a
+// restart of the manager.
 func TestRestart_EnableAndEdit(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s44", 1)
@@ -178,15 +180,16 @@ func TestRestart_EnableAndEdit(t *testing.T) {
 	}
 }
 
-// Each tick restarts the workload once, and the pod template carries the tick. A tick is claimed
-// before it is due, and sent when it is: by a clock that stands still at the tick.
+// TestRestart_EachTickRollsOnce checks that each tick restarts the workload once, and that the pod
+// template contains the tick. Ticks are claimed before they are due, and sent when they are due by
+// a clock that stands still at the tick.
 func TestRestart_EachTickRollsOnce(t *testing.T) {
 	hour := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
 	clock := framework.NewStandingClock(t, hour.Add(-30*time.Second))
 	cluster.WithClocks(t).StartManager(t, clock.Flag())
 	cluster.AddNodes(t, "s45", 1)
 	d := workload(t, "Deployment", "s45").(*appsv1.Deployment)
-	// From when it is enabled its ticks are those of the manager's clock.
+	// The manager's clock determines the ticks from the time at which the schedule is enabled.
 	r := suspendedRestart(t, "s45")
 	cluster.Change(t, r, func() { everyMinute(r) })
 	eventuallyRestartIs(t, r, "Scheduled")
@@ -212,7 +215,7 @@ func TestRestart_EachTickRollsOnce(t *testing.T) {
 	eachTickOnce(t, r, d, generation)
 }
 
-// The same by the clock of the machine.
+// TestRestart_EachMinuteRollsOnce is [TestRestart_EachTickRollsOnce] with the machine's clock.
 func TestRestart_EachMinuteRollsOnce(t *testing.T) {
 	framework.OnlyInTestAll(t, "it waits for two full minutes; TestRestart_EachTickRollsOnce sets the clock")
 	cluster.StartManager(t)
@@ -227,8 +230,8 @@ func TestRestart_EachMinuteRollsOnce(t *testing.T) {
 	eachTickOnce(t, r, d, generation)
 }
 
-// eachTickOnce checks that two ticks of a schedule have restarted two pods each, none before it
-// was due, and that the Deployment was not changed besides.
+// eachTickOnce checks that two ticks of a schedule have restarted two pods each, neither before it
+// was due, and that the Deployment was not changed otherwise.
 func eachTickOnce(t *testing.T, r *tidekeeperv1.ScheduledRestart, d *appsv1.Deployment, generation int64) {
 	t.Helper()
 	if len(r.Status.History) != 2 {
@@ -251,7 +254,7 @@ func eachTickOnce(t *testing.T, r *tidekeeperv1.ScheduledRestart, d *appsv1.Depl
 	cluster.EventuallyEvent(t, "ScheduledRestart", r.Name, "Normal RestartSucceeded: restarted Deployment "+d.Name+", 2 pods in ")
 }
 
-// All three kinds can be restarted.
+// TestRestart_AllKinds checks that Deployments, StatefulSets and DaemonSets can be restarted.
 func TestRestart_AllKinds(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s45k", 2)
@@ -279,7 +282,7 @@ func TestRestart_AllKinds(t *testing.T) {
 					t.Errorf("pod %s was not replaced", uid)
 				}
 			}
-			// The same request again has no effect.
+			// Sending the same request again has no effect.
 			version := r.ResourceVersion
 			cluster.Change(t, r, func() { r.Labels = map[string]string{"touched": "yes"} })
 			eventuallyRestartIs(t, r, "Suspended")
@@ -288,7 +291,7 @@ func TestRestart_AllKinds(t *testing.T) {
 			}
 		})
 	}
-	// What is reported again is counted in the event that there is.
+	// A repeated report increments the existing event's count.
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 		name := "s45" + strings.ToLower(kind)
 		cluster.EventuallyEvent(t, "ScheduledRestart", name, "Normal RestartSucceeded: restarted "+kind+" "+name+", ")
@@ -304,8 +307,9 @@ func TestRestart_AllKinds(t *testing.T) {
 	}
 }
 
-// A workload's status may report that all of its pods are ready before the watch of
-// pods does: the record still has the start-up of all of them.
+// TestRestartKnowsItsPodsBehindAStaleCache checks that the restart's record has the start-up times
+// of all pods, even if the manager learns from the workload's status that they are ready before its
+// watch of pods reports that.
 func TestRestartKnowsItsPodsBehindAStaleCache(t *testing.T) {
 	proxy := cluster.StartProxy(t, "")
 	cluster.StartManager(t, "--kubeconfig", proxy.Kubeconfig)
@@ -321,7 +325,7 @@ func TestRestartKnowsItsPodsBehindAStaleCache(t *testing.T) {
 	}
 }
 
-// podUIDs returns the UIDs of the pods of a workload that are not being deleted.
+// podUIDs returns the UIDs of a workload's non-terminating pods.
 func podUIDs(t *testing.T, app string) []string {
 	t.Helper()
 	list := &corev1.PodList{}
@@ -337,7 +341,8 @@ func podUIDs(t *testing.T, app string) []string {
 	return uids
 }
 
-// The spec is not copied anywhere: observedGeneration says which one was observed.
+// TestRestart_ObservedGeneration checks that observedGeneration is the generation of the observed
+// spec, and that the status contains no copy of the spec.
 func TestRestart_ObservedGeneration(t *testing.T) {
 	cluster.StartManager(t)
 	cluster.AddNodes(t, "s47", 1)

@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// queue is a namespace with Deployments whose restarts take until the test lets them go, and a
-// ScheduledRestart for each.
+// queue is a namespace with Deployments whose pods have a readiness gate, and a ScheduledRestart
+// for each Deployment. The restarts complete only when the test opens the gates.
 type queue struct {
 	namespace string
 	restarts  []*tidekeeperv1.ScheduledRestart
@@ -49,7 +49,8 @@ func newQueue(t *testing.T, namespace string, length int) *queue {
 	return q
 }
 
-// asks requests all restarts of the namespace, and waits until that many of them wait for a slot.
+// asks requests all of the namespace's restarts, and waits until the given number of them wait for
+// a slot.
 func (q *queue) asks(t *testing.T, waiting int) {
 	t.Helper()
 	for _, r := range q.restarts {
@@ -63,7 +64,7 @@ func (q *queue) asks(t *testing.T, waiting int) {
 	})
 }
 
-// waiting returns what the restarts say that wait for a slot.
+// waiting returns the status messages of the restarts that wait for a slot.
 func (q *queue) waiting(t *testing.T) (messages []string) {
 	t.Helper()
 	for _, r := range q.restarts {
@@ -76,8 +77,8 @@ func (q *queue) waiting(t *testing.T) (messages []string) {
 	return messages
 }
 
-// eventuallyInProgress waits until a restart of one of the namespaces is in progress, and fails the
-// test if two are.
+// eventuallyInProgress waits until one restart in the given namespaces is in progress, and returns
+// it with its namespace. It fails the test if two restarts are in progress.
 func eventuallyInProgress(t *testing.T, queues ...*queue) (in *queue, active *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	framework.Eventually(t, "a restart is in progress", func() error {
@@ -103,7 +104,8 @@ func eventuallyInProgress(t *testing.T, queues ...*queue) (in *queue, active *ti
 	return in, active
 }
 
-// letGo lets a restart be complete.
+// letGo opens the readiness gates of the pods that a restart creates, until the restart has
+// succeeded.
 func letGo(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	eventuallyRestart(t, r, framework.Patience, "has succeeded", func() error {
@@ -115,8 +117,9 @@ func letGo(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	})
 }
 
-// passes returns those namespaces in an order of starts of which another one, which waited, has
-// waited for two.
+// passes returns a line for each namespace that had to wait for two restarts of the same other
+// namespace. `starts` lists the namespaces of the restarts in starting order; `waiting` counts the
+// waiting restarts of each namespace.
 func passes(starts []string, waiting map[string]int) (problems []string) {
 	passed := map[string]map[string]int{}
 	for namespace := range waiting {
@@ -137,9 +140,9 @@ func passes(starts []string, waiting map[string]int) (problems []string) {
 	return problems
 }
 
-// A namespace waits for at most one restart of each other namespace, however long their queues are,
-// and the metrics have how many wait. A namespace never has more than its share, although slots are
-// free.
+// TestSlotsGoRoundNamespaces checks that a namespace waits for at most one restart of each other
+// namespace, regardless of how many restarts wait there, and that the metrics count the waiting
+// restarts. A namespace must never have more than its share of the slots, even if others are free.
 func TestSlotsGoRoundNamespaces(t *testing.T) {
 	cluster.AddNodes(t, "round", 1)
 	args := []string{"--max-concurrent-restarts=1", "--restart-namespace-share=100", "--restart-slot-age=24h"}
@@ -165,7 +168,7 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 			starts = append(starts, q.namespace)
 			letGo(t, r)
 		}
-		// The first one was started when no other waited.
+		// The first restart was started before any other namespace waited.
 		for _, problem := range passes(starts[1:], waiting) {
 			t.Errorf("%s: the starts were %q", problem, starts)
 		}
@@ -184,7 +187,8 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 			q, r := eventuallyInProgress(t, long, short)
 			starts = append(starts, q.namespace)
 			manager.Kill(t)
-			// Its slot is free as soon as the next manager looks, whichever restart asks that one first.
+			// The rollout completes while no manager is running, so the next manager finds a free
+			// slot, regardless of which restart it reconciles first.
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 			framework.Eventually(t, r.Name+" is rolled out", func() error {
 				cluster.OpenGate(t, r.Namespace, r.Name)
@@ -224,9 +228,9 @@ func TestSlotsGoRoundNamespaces(t *testing.T) {
 	})
 }
 
-// A namespace that has used up its requests to the API server gives its slot back when the clock
-// says so, although it may not work then; and the metrics say whose requests were used up in the
-// last five minutes, and no longer.
+// TestSlotOfANamespaceWithoutRequests checks that a namespace that has used up its budget of API
+// requests releases its slot in time, although its reconciles are deferred. The metrics must name
+// only the namespaces that used up their budget in the last five minutes.
 func TestSlotOfANamespaceWithoutRequests(t *testing.T) {
 	const slotAge = 30 * time.Second
 	installSquads(t)
@@ -239,7 +243,8 @@ func TestSlotOfANamespaceWithoutRequests(t *testing.T) {
 	hog.asks(t, 0)
 	_, holder := eventuallyInProgress(t, hog)
 
-	// Each costs a read of a scale that is not there, and a write that says so.
+	// Each ScheduledRestart costs a read of a missing scale subresource, and a status write that
+	// reports it.
 	for i := range greed {
 		r := ofSquad(evictionOf("Squad", fmt.Sprintf("spent-%03d", i)))
 		r.Namespace, r.Spec.StartingDeadlineSeconds = hog.namespace, 86400
@@ -256,7 +261,7 @@ func TestSlotOfANamespaceWithoutRequests(t *testing.T) {
 		return nil
 	})
 	modest.asks(t, 1)
-	// The manager has looked at the clock when a request has missed its deadline.
+	// Once a request is reported as having missed its deadline, the manager has seen the new time.
 	missed := restartOf("Deployment", "spent-missed")
 	missed.Spec.StartingDeadlineSeconds = int32(slotAge.Seconds()) - 2
 	cluster.Apply(t, missed)
@@ -280,8 +285,9 @@ func TestSlotOfANamespaceWithoutRequests(t *testing.T) {
 	if err := cluster.DeleteAllOf(t.Context(), &tidekeeperv1.ScheduledRestart{}, client.InNamespace(hog.namespace)); err != nil {
 		t.Fatal(err)
 	}
-	// A reconcile that runs while the clock is set counts as ten minutes long. The first time, the namespace has
-	// requests again, with which all that waits is done; the second time nothing runs.
+	// A reconcile that runs while the clock is advanced counts as ten minutes long. After the first
+	// advance, the namespace has API requests again and all waiting work is done, so no reconcile
+	// runs during the second advance.
 	clock.Set(t, clock.Now(t).Add(10*time.Minute))
 	manager.AssertIdle(t)
 	clock.Set(t, clock.Now(t).Add(10*time.Minute))

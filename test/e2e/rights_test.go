@@ -9,17 +9,18 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// askedInside are the rights that the API server checks while it serves another
-// request, which the audit log does not show.
+// askedInside lists the rights that the API server checks while it serves another request. The
+// audit log does not show these checks.
 var askedInside = []framework.Right{
-	// By a server-side apply of an object that does not exist yet.
+	// Checked for a server-side apply that creates the object.
 	{Verb: "create", Group: "tidekeeper.dev", Resource: "scheduledrestarts"},
-	// By the admission plugin OwnerReferencesPermissionEnforcement, for the creation of a
-	// RuntimeClass with an owner reference to its pool that has blockOwnerDeletion.
+	// The admission plugin OwnerReferencesPermissionEnforcement checks this right when a
+	// RuntimeClass is created with a blockOwnerDeletion owner reference to its pool.
 	{Verb: "update", Group: "tidekeeper.dev", Resource: "nodepools/finalizers"},
 }
 
-// If the API server does not stream lists to watches, the manager requests them.
+// TestRightsToList checks that the manager lists objects if the API server does not stream initial
+// lists through watches.
 func TestRightsToList(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	audit := cluster.Audit(t, "tidekeeper/")

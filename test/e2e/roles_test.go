@@ -18,10 +18,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// rolesHeading is the heading above the table in SECURITY.md.
+// rolesHeading is the heading of the section in SECURITY.md that contains the table of roles.
 const rolesHeading = "## Which role may what"
 
-// verbsOf are the verbs that the words of that table mean.
+// verbsOf maps the words in the table's cells to verbs.
 var verbsOf = map[string][]string{
 	"–":          nil,
 	"get":        {"get"},
@@ -29,8 +29,9 @@ var verbsOf = map[string][]string{
 	"read, edit": {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 }
 
-// For each role, the table in SECURITY.md matches the rights that the API server reports
-// for a user who has only that role, in the whole cluster and in one namespace.
+// TestRolesAreAsThePageSays checks that the table in SECURITY.md matches the rights that the API
+// server reports for a user who has only the role in question, cluster-wide and in a single
+// namespace.
 func TestRolesAreAsThePageSays(t *testing.T) {
 	header, rows := rolesTable(t)
 	for _, role := range []string{"view", "edit", "admin", "cluster-admin", "tidekeeper-freeze-view", "tidekeeper-freeze-edit", "tidekeeper-nodepool-view", "tidekeeper-nodepool-edit", "tidekeeper-scheduledrestart-view", "tidekeeper-scheduledrestart-edit"} {
@@ -53,7 +54,7 @@ func TestRolesAreAsThePageSays(t *testing.T) {
 					}
 					want[resource] = strings.Join(verbs, " ")
 					got[resource] = strings.Join(allowed(t, everywhere, resource), " ")
-					// A RoleBinding grants rights in its namespace only.
+					// A RoleBinding grants rights only in its namespace.
 					if strings.HasPrefix(resource, "scheduledrestarts") {
 						want["here: "+resource] = want[resource]
 					} else {
@@ -67,8 +68,8 @@ func TestRolesAreAsThePageSays(t *testing.T) {
 	}
 }
 
-// allowed returns the verbs that a user may use on a resource, in the namespace
-// default if it is in one.
+// allowed returns the verbs that a user may use on a resource. For a namespaced resource, these are
+// the verbs in the namespace default.
 func allowed(t *testing.T, user, resource string) []string {
 	t.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -91,7 +92,7 @@ func allowed(t *testing.T, user, resource string) []string {
 	return verbs
 }
 
-// rolesTable returns the resources of the table, and its cells for each role.
+// rolesTable returns the resources in the table in SECURITY.md, and the cells of each role.
 func rolesTable(t *testing.T) (resources []string, rows map[string][]string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(framework.Root(), "SECURITY.md"))

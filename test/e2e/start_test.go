@@ -18,8 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A manager may be started at the same time as its CRDs are created, which exist before
-// they are served. If they are never served, it says what to do.
+// TestStartBeforeTheKinds checks that a manager may be started while its CRDs are being created,
+// since CRDs exist before their kinds are served. If a kind is never served, the manager must exit
+// with an error that names the remedy.
 func TestStartBeforeTheKinds(t *testing.T) {
 	empty := framework.StartEmpty(t, "--nodes=0")
 	const waits = "Waiting for the cluster to serve the kinds"
@@ -60,11 +61,10 @@ func TestStartBeforeTheKinds(t *testing.T) {
 	})
 }
 
-// If the version of a list expires before the next page is requested, the API server
-// refuses the second page each time. The manager gets the list in another way, and
-// becomes ready.
+// TestStartWithASlowListOfPods checks that the manager becomes ready even if the API server rejects
+// the second page of every list of pods because the list's version has expired.
 func TestStartWithASlowListOfPods(t *testing.T) {
-	const pods = 501 // of which 500 are on the first page
+	const pods = 501 // The first page contains 500 pods.
 	ctx, labels := t.Context(), client.MatchingLabels{"app": "slow-list"}
 	for i := range pods {
 		p := &corev1.Pod{

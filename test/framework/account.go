@@ -18,18 +18,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The manager's service account, and its user name for the API server. In tests, too,
-// it has only the rights that the installation grants.
+// ManagerNamespace, ManagerAccount and ManagerUser identify the manager's service account. Managers
+// in tests have only the rights that an installation grants to it.
 const (
 	ManagerNamespace = "tidekeeper-system"
 	ManagerAccount   = "tidekeeper"
 	ManagerUser      = "system:serviceaccount:" + ManagerNamespace + ":" + ManagerAccount
 )
 
-// tokenSeconds is the lifetime of a token: longer than any test run.
+// tokenSeconds is the lifetime of tokens in seconds, longer than any test run.
 const tokenSeconds = 12 * 60 * 60
 
-// token returns a token of a service account, as a pod would get it.
+// token requests a token for a service account, like the token that is mounted into the account's
+// pods.
 func (c *Cluster) token(namespace, account string) (string, error) {
 	of := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
@@ -39,8 +40,7 @@ func (c *Cluster) token(namespace, account string) (string, error) {
 	return request.Status.Token, nil
 }
 
-// AccountKubeconfig writes a kubeconfig with a token of a service account, and
-// returns its path.
+// AccountKubeconfig writes a kubeconfig with a service account's token, and returns its path.
 func (c *Cluster) AccountKubeconfig(t testing.TB, namespace, account string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -50,8 +50,8 @@ func (c *Cluster) AccountKubeconfig(t testing.TB, namespace, account string) str
 	return path
 }
 
-// UserKubeconfig writes a kubeconfig for a user of this name and returns its path. The user has only
-// the rights that a test binds to the name.
+// UserKubeconfig writes a kubeconfig for the given user name and returns its path. The user has
+// only the rights that a test binds to this name.
 func (c *Cluster) UserKubeconfig(t testing.TB, user string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), user)
@@ -76,13 +76,13 @@ func (c *Cluster) accountKubeconfig(namespace, account, path string) error {
 	}, path)
 }
 
-// becomeManager makes managers run with a token of their service account.
+// becomeManager sets c.manager to a kubeconfig with a token for the manager's service account.
 func (c *Cluster) becomeManager() error {
 	return c.accountKubeconfig(ManagerNamespace, ManagerAccount, c.manager)
 }
 
-// BecomeManager makes managers that are started from now on run with a token of the
-// service account that an installation created.
+// BecomeManager makes all managers started after the call run with a token for the service account
+// that an installation created.
 func (c *Cluster) BecomeManager(t testing.TB) {
 	t.Helper()
 	if err := c.becomeManager(); err != nil {

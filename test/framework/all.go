@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// TestsAll reports whether every test must run in full, as in make test-all: including tests that
-// wait for minutes of the real clock, and tests of large clusters in their full size.
+// TestsAll reports whether every test must run in full, as in make test-all. This includes tests
+// that wait for minutes of real time, and tests of large clusters at their full size.
 func TestsAll() bool { return os.Getenv("TEST_ALL") != "" }
 
-// OnlyInTestAll skips a test unless [TestsAll]: make test runs a shorter variant of it.
+// OnlyInTestAll skips a test unless [TestsAll] is true. `why` names the shorter test that make test
+// runs instead.
 func OnlyInTestAll(t testing.TB, why string) {
 	t.Helper()
 	if !TestsAll() {

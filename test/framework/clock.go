@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-// Clock is a wall clock for managers that can be set at any time. It works only with
-// managers of [Cluster.WithClocks].
+// Clock is a wall clock for managers that a test can set at any time. Only managers from
+// [Cluster.WithClocks] can use it.
 type Clock struct {
 	file   string
 	stands bool
 }
 
-// buildClock makes sure that only one test at a time builds the manager with a
-// [Clock].
+// buildClock serializes the builds of the manager with a [Clock].
 var buildClock sync.Mutex
 
-// WithClocks returns the same cluster with managers that accept a [Clock]: the real manager with a
-// replaceable clock. CLOCK_BIN names its binary; otherwise it is built once per cluster.
+// WithClocks returns the same cluster with another manager binary: the real manager with a
+// replaceable [Clock]. CLOCK_BIN names the binary; by default the binary is built once per cluster.
 func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	t.Helper()
 	if built := os.Getenv("CLOCK_BIN"); built != "" {
@@ -40,7 +39,7 @@ func (c *Cluster) WithClocks(t testing.TB) *Cluster {
 	return c.WithManager(file)
 }
 
-// NewClock returns a clock that is set to a time, and runs on from there.
+// NewClock returns a clock that is set to the given time and runs from there.
 func NewClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
 	c := Clock{file: filepath.Join(t.TempDir(), "clock")}
@@ -48,8 +47,9 @@ func NewClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
-// NewStandingClock returns a clock that shows the same time until it is set. A manager with this clock
-// never misses a deadline because the machine is busy. The manager reads the clock once a second.
+// NewStandingClock returns a clock that stands still at the given time until it is set. A manager
+// with a standing clock never misses a deadline because the machine is busy. The manager reads the
+// clock once a second.
 func NewStandingClock(t testing.TB, at time.Time) Clock {
 	t.Helper()
 	c := Clock{file: filepath.Join(t.TempDir(), "clock"), stands: true}
@@ -57,7 +57,7 @@ func NewStandingClock(t testing.TB, at time.Time) Clock {
 	return c
 }
 
-// Going returns the same clock, which runs on from the next time that it is set to.
+// Going returns the same clock, which runs from the next time that it is set to.
 func (c Clock) Going() Clock {
 	c.stands = false
 	return c
@@ -84,17 +84,17 @@ func (c Clock) Now(t testing.TB) time.Time {
 	return time.Now().Add(offset)
 }
 
-// Flag returns the argument for managers that use the clock.
+// Flag returns the manager's flag that selects the clock.
 func (c Clock) Flag() string { return "--clock-file=" + c.file }
 
-// Set sets the clock.
+// Set sets the clock to a time. Managers notice it within a second.
 func (c Clock) Set(t testing.TB, to time.Time) {
 	t.Helper()
 	text := time.Until(to).String()
 	if c.stands {
 		text = to.UTC().Format(time.RFC3339Nano)
 	}
-	// Atomically: the manager may read it at any time.
+	// The file is replaced atomically because the manager may read it at any time.
 	if err := os.WriteFile(c.file+".new", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -36,24 +36,24 @@ type Cluster struct {
 	client.Client
 	// Config is the administrator's client configuration.
 	Config *rest.Config
-	// Kubeconfig is a file with the same configuration.
+	// Kubeconfig is the path of a kubeconfig with the same configuration.
 	Kubeconfig string
 	// Dir is the sandbox's data directory.
 	Dir string
 
 	sandbox *sandbox.Sandbox
-	// manager is the kubeconfig of managers.
+	// manager is the path of the managers' kubeconfig.
 	manager string
-	// managerBinary is started as the manager; "" is the manager of this repository.
+	// managerBinary is the path of the manager binary. If it is empty, the manager of this
+	// repository is used.
 	managerBinary string
 }
 
-// Main runs the tests of a package against a sandbox of their own, which it starts
-// before the first test and removes after the last. It returns the exit code. The
-// arguments are passed to sandbox up.
+// Main runs a package's tests against a new sandbox, which it starts before the first test and
+// removes after the last test. It returns the exit code. The arguments are passed to sandbox up.
 //
-// If TIDEKEEPER_SANDBOX names the data directory of a running sandbox with Tidekeeper
-// installed, the tests run against that sandbox and do not remove it.
+// If TIDEKEEPER_SANDBOX names the data directory of a running sandbox with Tidekeeper installed,
+// the tests run against that sandbox and do not remove it.
 func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	if err := checkFaults(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,16 +76,17 @@ func Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	return code
 }
 
-// AllAtOnce lets all parallel tests of a package run at the same time, instead of as
-// many as there are processors: they mostly wait. Call it in TestMain, before [Main].
+// AllAtOnce lets all parallel tests of a package run at the same time. By default the number of
+// running tests is limited to the number of processors, although the tests mostly wait. Call it in
+// TestMain, before [Main].
 func AllAtOnce() {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "100"); err != nil {
-		panic(err) // Package testing no longer has this flag.
+		panic(err) // Package testing no longer has the flag test.parallel.
 	}
 }
 
-// attached is Main against a running sandbox.
+// attached is [Main] against the running sandbox in the given directory.
 func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 	kubeconfigs, err := os.MkdirTemp("", "tidekeeper-")
 	if err != nil {
@@ -102,8 +103,8 @@ func attached(m interface{ Run() int }, cluster *Cluster, dir string) int {
 	return m.Run()
 }
 
-// attach returns the running sandbox of a directory. Its kubeconfigs are written to
-// another directory.
+// attach returns the cluster of the running sandbox in `dir`. It writes kubeconfigs to the
+// directory `kubeconfigs`.
 func attach(dir, kubeconfigs string) (*Cluster, error) {
 	binary, err := Binary("SANDBOX_BIN", "sandbox")
 	if err != nil {
@@ -127,14 +128,14 @@ func attach(dir, kubeconfigs string) (*Cluster, error) {
 	return c, c.becomeManager()
 }
 
-// Start starts another sandbox with Tidekeeper installed, for a test that needs its
-// own.
+// Start starts an additional sandbox with Tidekeeper installed, for a test that cannot share a
+// cluster with other tests.
 func Start(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	return startFor(t, (*Cluster).install, args...)
 }
 
-// StartEmpty starts a sandbox without anything of Tidekeeper in it.
+// StartEmpty starts an additional sandbox without Tidekeeper's CRDs, RBAC and policies.
 func StartEmpty(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	return startFor(t, func(*Cluster) error { return nil }, args...)
@@ -160,7 +161,7 @@ func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not in t.TempDir, whose path may be too long for a socket.
+	// The sandbox's directory is not in t.TempDir, whose path may be too long for a socket.
 	started, err := sandbox.Up(context.Background(), sandbox.Options{Binary: binary, Args: args})
 	if err != nil {
 		return nil, err
@@ -175,7 +176,7 @@ func start(install func(*Cluster) error, args ...string) (*Cluster, error) {
 	return c, nil
 }
 
-// install installs the CRDs, the manager's RBAC and the policies.
+// install installs Tidekeeper's CRDs, the manager's RBAC and the admission policies.
 func (c *Cluster) install() error {
 	config := filepath.Join(Root(), "config")
 	for _, args := range [][]string{
@@ -210,8 +211,8 @@ func (c *Cluster) connect() (err error) {
 	return err
 }
 
-// ManagerConfig returns a client configuration with the rights of the manager, with
-// this user agent and without client-side rate limits.
+// ManagerConfig returns a client configuration with the manager's rights and the given user agent,
+// without client-side rate limits.
 func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.manager)
@@ -226,7 +227,7 @@ func (c *Cluster) ManagerConfig(t testing.TB, agent string) *rest.Config {
 // stop stops the sandbox and removes its files.
 func (c *Cluster) stop() error { return c.sandbox.Down(context.Background()) }
 
-// Sandbox runs a command of the sandbox against the cluster and returns its output.
+// Sandbox runs a sandbox command against the cluster and returns its output.
 func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.sandbox.Run(context.WithoutCancel(t.Context()), args...)
@@ -236,21 +237,21 @@ func (c *Cluster) Sandbox(t testing.TB, args ...string) string {
 	return out
 }
 
-// WithManager returns the same cluster with another binary for managers, which takes
-// the flags of the manager.
+// WithManager returns the same cluster with another manager binary, which must accept the manager's
+// flags.
 func (c *Cluster) WithManager(path string) *Cluster {
 	other := *c
 	other.managerBinary = path
 	return &other
 }
 
-// Component kills, pauses, resumes or starts a component of the control plane.
+// Component kills, pauses, resumes or starts the named control plane component.
 func (c *Cluster) Component(t testing.TB, action, name string) {
 	t.Helper()
 	c.Sandbox(t, "component", action, name)
 }
 
-// AwaitAPIServer waits until the API server answers again after an outage.
+// AwaitAPIServer waits until the API server responds again after an outage.
 func (c *Cluster) AwaitAPIServer(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the API server answers", func() error {
@@ -258,8 +259,8 @@ func (c *Cluster) AwaitAPIServer(t testing.TB) {
 	})
 }
 
-// AddNodes adds ready nodes named <prefix>-1 and so on, whose leases the sandbox
-// renews, and deletes them when the test ends.
+// AddNodes adds `count` ready nodes named <prefix>-1, <prefix>-2 and so on, and deletes them when
+// the test ends. The sandbox renews their leases.
 func (c *Cluster) AddNodes(t testing.TB, prefix string, count int, args ...string) {
 	t.Helper()
 	c.Sandbox(t, append([]string{"nodes", "add", "--name-prefix", prefix, "--count", fmt.Sprint(count)}, args...)...)
@@ -292,8 +293,8 @@ func (c *Cluster) MustKubectl(t testing.TB, stdin string, args ...string) string
 	return out
 }
 
-// Binary returns the path of a binary of this repository, which an environment
-// variable can override.
+// Binary returns the path of the named binary of this repository. The environment variable
+// `variable` overrides the path.
 func Binary(variable, name string) (string, error) {
 	path := cmp.Or(os.Getenv(variable), filepath.Join(Root(), "bin", name))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -302,8 +303,8 @@ func Binary(variable, name string) (string, error) {
 	return path, nil
 }
 
-// Root returns the root of the repository, in which the working directory is: go test begins in
-// the folder of the package.
+// Root returns the repository's root. It is found by going up from the working directory, because
+// go test runs in the package's folder.
 func Root() string { return root() }
 
 var root = sync.OnceValue(func() string {
@@ -318,24 +319,24 @@ var root = sync.OnceValue(func() string {
 	panic(fmt.Sprintf("the working directory is not in the repository: %v", err))
 })
 
-// Patience is the timeout of [Eventually]. It is long, so that no test fails because the machine is
-// busy.
+// Patience is the timeout of [Eventually]. It is long, so that no test fails only because the
+// machine is busy.
 const Patience = 2 * time.Minute
 
-// LongTimeout is the kubectl argument for a timeout of [Patience].
+// LongTimeout is kubectl's --timeout flag with the value of [Patience].
 const LongTimeout = "--timeout=2m"
 
-// Eventually waits until the check returns nil. After [Patience] it fails the test with the last
-// error.
+// Eventually waits until the given check returns nil. After [Patience] it fails the test with the
+// check's last error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	EventuallyWithin(t, Patience, what, check)
 }
 
-// EventuallyWithin is Eventually with another timeout.
+// EventuallyWithin is [Eventually] with a custom timeout.
 func EventuallyWithin(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
-	// Cleanups may wait, too: then the context of the test has already been cancelled.
+	// The check may run in a cleanup, where the test's context has already been cancelled.
 	if err := sandbox.Wait(context.WithoutCancel(t.Context()), timeout, what, check); err != nil {
 		t.Fatal(err)
 	}

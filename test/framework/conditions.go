@@ -13,8 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// statusOf is the status of the condition Ready with each of its reasons, as
-// docs/concepts/node-pools.md and docs/concepts/scheduled-restarts.md have them.
+// statusOf maps each reason of the condition Ready to the condition's status, as documented in
+// docs/concepts/node-pools.md and docs/concepts/scheduled-restarts.md.
 var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonHealthy: metav1.ConditionTrue, tidekeeperv1.ReasonNodesNotReady: metav1.ConditionTrue, tidekeeperv1.ReasonNoNodes: metav1.ConditionTrue,
 	tidekeeperv1.ReasonOutOfSync: metav1.ConditionFalse, tidekeeperv1.ReasonConflicted: metav1.ConditionFalse, tidekeeperv1.ReasonNodePatchRefused: metav1.ConditionFalse,
@@ -31,8 +31,8 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonPodsNotWatched: metav1.ConditionFalse, tidekeeperv1.ReasonConfigNotWatched: metav1.ConditionFalse,
 }
 
-// ReadyIs returns nil if the condition Ready has this reason for this generation of the
-// spec, and the status that belongs to the reason.
+// ReadyIs returns nil if the condition Ready has the given reason, the status that statusOf maps it
+// to, and the given observed generation.
 func ReadyIs(conditions []metav1.Condition, generation int64, reason string) error {
 	status, known := statusOf[reason]
 	if !known {

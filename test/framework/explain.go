@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The limits on the output of a failed test, in lines: for each object that it applied, and for the
-// log of each of its processes.
+// Limits on the output of a failed test, in lines: mostObjectLines per object that the test
+// applied, and mostLogLines per process log.
 const (
 	mostObjectLines = 90
 	mostLogLines    = 80
 )
 
-// explain returns an object as it is on the API server, with its events, for a test that has
-// failed: "ScheduledRestart default/web as it was last:" and its YAML.
+// explain describes an object's last state for a failed test: a heading such as "ScheduledRestart
+// default/web as it was last:", the object's YAML and its events.
 func (c *Cluster) explain(ctx context.Context, o client.Object) string {
 	name := fmt.Sprintf("%T", o)
 	if gvk, err := apiutil.GVKForObject(o, c.Scheme()); err == nil {
@@ -50,7 +50,7 @@ func (c *Cluster) explain(ctx context.Context, o client.Object) string {
 	return fmt.Sprintf("%s as it was last:\n%s%s", name, strings.Join(lines, "\n"), c.eventsOf(ctx, seen))
 }
 
-// eventsOf returns the events of an object, the oldest first, as lines.
+// eventsOf returns an object's events as lines, the oldest first.
 func (c *Cluster) eventsOf(ctx context.Context, o client.Object) string {
 	var events corev1.EventList
 	if err := c.List(ctx, &events, client.MatchingFields{"involvedObject.uid": string(o.GetUID())}); err != nil {
@@ -68,8 +68,8 @@ func (c *Cluster) eventsOf(ctx context.Context, o client.Object) string {
 	return b.String()
 }
 
-// explainLog returns the last lines of the log of a process of a failed test, with the name of the
-// file in bin/failed that has the complete log.
+// explainLog returns the last lines of a process's log for a failed test, and the name of the file
+// in bin/failed with the complete log.
 func explainLog(t testing.TB, process, log string) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
 	before := len(lines) - mostLogLines
@@ -83,13 +83,13 @@ func explainLog(t testing.TB, process, log string) string {
 	return fmt.Sprintf("the log of the %s, after %d lines that are in %s:\n%s", process, before, where, strings.Join(lines[before:], "\n"))
 }
 
-// keepLog writes the log of a process of a test to a file, and returns its name in the repository.
+// keepLog writes a process's log to a file, and returns the file's path relative to the repository.
 func keepLog(test, process, log string) (string, error) {
 	dir := filepath.Join("bin", "failed", filepath.FromSlash(strings.ReplaceAll(test, "..", "_")))
 	if err := os.MkdirAll(filepath.Join(Root(), dir), 0o755); err != nil {
 		return "", err
 	}
-	// A test may have several managers.
+	// The file name is made unique because a test may run several managers.
 	file, err := os.CreateTemp(filepath.Join(Root(), dir), strings.ReplaceAll(process, " ", "-")+"-*.log")
 	if err != nil {
 		return "", err

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// AllFaults reports whether FAULTS=all is set: then all faults are injected, and not only the subset
-// that runs by default.
+// AllFaults reports whether FAULTS=all is set, so that all faults are injected instead of the
+// subset that runs by default.
 func AllFaults() bool { return os.Getenv("FAULTS") == "all" }
 
-// checkFaults refuses any other value of FAULTS: it would run the subset while the
-// user expects something else.
+// checkFaults rejects any value of FAULTS except "all" and "", because it would silently run only
+// the subset.
 func checkFaults() error {
 	if value := os.Getenv("FAULTS"); value != "" && !AllFaults() {
 		return fmt.Errorf("FAULTS=%q: must be all, or not given", value)
@@ -23,11 +23,13 @@ func checkFaults() error {
 	return nil
 }
 
-// Shard is the value of SHARD, the part of all faults to inject on this machine, such as 2/8, in the
-// syntax of sandbox explore and fuzz. Empty means all.
+// Shard returns the value of SHARD, such as 2/8, which selects the part of all faults to inject on
+// this machine. The syntax is the same as in sandbox explore and sandbox fuzz. An empty value
+// selects all faults.
 func Shard() string { return os.Getenv("SHARD") }
 
-// InShard skips a test that belongs to another shard, by the hash of its name.
+// InShard skips a test that belongs to another shard. A test's shard is derived from the hash of
+// its name.
 func InShard(t testing.TB) {
 	t.Helper()
 	elsewhere, err := playedElsewhere(t.Name(), Shard())
@@ -39,8 +41,8 @@ func InShard(t testing.TB) {
 	}
 }
 
-// playedElsewhere names the shard that a test belongs to, for the message of a skipped test; it is ""
-// if the test belongs to this shard.
+// playedElsewhere returns the skip message for a test that does not belong to the given shard, and
+// "" for a test that does.
 func playedElsewhere(name, shard string) (string, error) {
 	if shard == "" {
 		return "", nil
@@ -55,7 +57,7 @@ func playedElsewhere(name, shard string) (string, error) {
 	return "", nil
 }
 
-// parseShard parses the number of a shard and the number of shards.
+// parseShard parses a shard such as 2/8 into its number and the total number of shards.
 func parseShard(text string) (part, of int, err error) {
 	if _, err := fmt.Sscanf(text, "%d/%d", &part, &of); err != nil || part < 1 || part > of || text != fmt.Sprintf("%d/%d", part, of) {
 		return 0, 0, fmt.Errorf("SHARD=%q: want a part and how many there are, like 2/8", text)
@@ -63,8 +65,8 @@ func parseShard(text string) (part, of int, err error) {
 	return part, of, nil
 }
 
-// partOf returns the shard of a test. It depends on the name alone, so that a new test moves no other
-// test to another shard.
+// partOf returns a test's shard. It depends on the test's name alone, so that a new test does not
+// move other tests to other shards.
 func partOf(name string, of int) int {
 	sum := fnv.New32a()
 	sum.Write([]byte(name))

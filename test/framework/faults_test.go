@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The parts together play everything, each thing once, and each part has something to do.
+// TestShards checks that each test belongs to exactly one shard, and that no shard is empty.
 func TestShards(t *testing.T) {
 	const of = 8
 	played := map[int]int{}

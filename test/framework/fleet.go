@@ -12,9 +12,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// FleetKubeconfig writes a kubeconfig with four contexts, and returns its path: here and again are
-// this cluster with two namespaces; closed is a port without a listener; silent accepts connections
-// and never answers.
+// FleetKubeconfig writes a kubeconfig with four contexts, and returns its path. The contexts "here"
+// and "again" refer to this cluster with two different namespaces. "closed" refers to a port
+// without a listener. "silent" refers to a server that accepts connections and never responds.
 func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
@@ -27,7 +27,8 @@ func (c *Cluster) FleetKubeconfig(t testing.TB, here, again string) string {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	known := config.Contexts[config.CurrentContext]
-	// The port of closed is reserved, so that no other process listens there meanwhile.
+	// The port for the context "closed" is reserved, so that no other process listens on it
+	// meanwhile.
 	for name, address := range map[string]string{"silent": silent.Addr().String(), "closed": FreeAddress(t)} {
 		config.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + address}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: known.AuthInfo}

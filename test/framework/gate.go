@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Gate is a readiness gate: pods that have it become ready when the test opens it, and not before.
+// Gate is a pod readiness gate. Pods with this gate do not become ready before the test opens it.
 const Gate corev1.PodConditionType = "tests.tidekeeper.dev/gate"
 
-// OpenGate lets the pods of a workload with a [Gate] become ready. The pods are found by the label app,
-// which must be the name of the workload.
+// OpenGate lets a workload's pods with a [Gate] become ready. It finds the pods by the label app,
+// whose value must be the workload's name.
 func (c *Cluster) OpenGate(t testing.TB, namespace, workload string) {
 	t.Helper()
 	pods := &corev1.PodList{}

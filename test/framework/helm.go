@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Chart returns the directory of the chart.
+// Chart returns the directory of Tidekeeper's Helm chart.
 func Chart() string { return filepath.Join(Root(), "charts", "tidekeeper") }
 
 // Helm runs helm without the user's configuration, and returns its output.

@@ -23,8 +23,8 @@ func (m *Manager) AssertIdle(t testing.TB) {
 	})
 }
 
-// isZero returns an error that lists the series of a metric that are not zero. A
-// metric without series is an error, too.
+// isZero returns an error that lists the metric's series with a value other than zero. A metric
+// without series is also an error.
 func (m Metrics) isZero(name string) (err error) {
 	if len(m[name].GetMetric()) == 0 {
 		return fmt.Errorf("there is no metric %s", name)

@@ -18,8 +18,8 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// TestKilledTestsLeaveNothing kills the process of a test that has a sandbox and a
-// manager: both end, and the files of the sandbox are removed.
+// TestKilledTestsLeaveNothing kills a test process that has started a sandbox and a manager, and
+// checks that both exit and that the sandbox's files are removed.
 func TestKilledTestsLeaveNothing(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report")
 	command := exec.Command(os.Args[0], "-test.run=^TestToBeKilled$")
@@ -31,7 +31,7 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 	t.Cleanup(func() { _ = killed.Kill() })
 	var pid int
 	var dir string
-	// On a busy machine, a sandbox takes long to start.
+	// A sandbox starts slowly on a busy machine.
 	EventuallyWithin(t, 2*time.Minute, "the test is running", func() error {
 		text, err := os.ReadFile(report)
 		if err != nil {
@@ -47,7 +47,7 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	Eventually(t, "nothing is left", func() error {
-		// It may be a zombie, which has no command line.
+		// The manager may be a zombie, which has no command line.
 		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && len(words) > 0 {
 			return fmt.Errorf("the manager, process %d, is still alive", pid)
 		}

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ElectUntilReleased returns arguments for managers with leader election. A standby takes over only
-// when the leader has released its lease, or after [Cluster.ExpireLease]: no leader loses its lease
-// because the machine is busy. The lease is deleted when the test ends.
+// ElectUntilReleased returns flags for managers with leader election. A standby takes over only
+// when the leader has released its lease, or after [Cluster.ExpireLease], so that no leader loses
+// its lease because the machine is busy. The lease is deleted when the test ends.
 func (c *Cluster) ElectUntilReleased(t testing.TB) []string {
 	t.Helper()
 	c.Delete(t, managersLease(ManagerNamespace))
@@ -22,8 +22,8 @@ func (c *Cluster) ElectUntilReleased(t testing.TB) []string {
 	return ElectUntilReleasedIn(ManagerNamespace)
 }
 
-// ElectUntilReleasedIn returns the arguments of [Cluster.ElectUntilReleased] for a lease in a namespace
-// of the test.
+// ElectUntilReleasedIn returns the flags of [Cluster.ElectUntilReleased] for a lease in the given
+// namespace.
 func ElectUntilReleasedIn(namespace string) []string {
 	return []string{
 		"--leader-elect", "--leader-elect-resource-namespace=" + namespace,
@@ -31,13 +31,13 @@ func ElectUntilReleasedIn(namespace string) []string {
 	}
 }
 
-// ExpireLease lets the lease of a killed or suspended leader expire within a second.
+// ExpireLease makes the lease of a killed or suspended leader expire within a second.
 func (c *Cluster) ExpireLease(t testing.TB) {
 	t.Helper()
 	c.ExpireLeaseIn(t, ManagerNamespace)
 }
 
-// ExpireLeaseIn is [Cluster.ExpireLease] for a lease in a namespace of the test.
+// ExpireLeaseIn is [Cluster.ExpireLease] for a lease in the given namespace.
 func (c *Cluster) ExpireLeaseIn(t testing.TB, namespace string) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"leaseDurationSeconds":1}}`))

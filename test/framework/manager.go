@@ -14,16 +14,16 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	// Probes is the URL of the health probes, Metrics the URL of the metrics.
+	// Probes is the base URL of the health probes; Metrics is the base URL of the metrics endpoint.
 	Probes, Metrics string
 
 	*process
 }
 
-// StartManager starts the manager with the rights that config/rbac grants, with
-// metrics over plain HTTP unless the arguments say otherwise, and waits until it is
-// ready. If it is still running when the test ends, it is stopped. Its log is shown
-// if the test has failed.
+// StartManager starts the manager with the rights that config/rbac grants and waits until it is
+// ready. Metrics are served over plain HTTP unless the arguments configure them. If the manager is
+// still running when the test ends, it is stopped. If the test has failed, the manager's log is
+// shown.
 func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	m := c.LaunchManager(t, args...)
@@ -31,7 +31,7 @@ func (c *Cluster) StartManager(t testing.TB, args ...string) *Manager {
 	return m
 }
 
-// LaunchManager is StartManager without waiting.
+// LaunchManager is [Cluster.StartManager], but does not wait until the manager is ready.
 func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	probes, metrics := FreeAddress(t), FreeAddress(t)
@@ -47,29 +47,29 @@ func (c *Cluster) LaunchManager(t testing.TB, args ...string) *Manager {
 	return m
 }
 
-// everyManager has the arguments of every manager of a package of tests.
+// everyManager lists flags that are passed to every manager that the test binary starts.
 var everyManager []string
 
-// VerifyDecoding lets the tests of a package start managers with --verify-decoding, and fail if the
-// log of a manager reports a difference. It is for TestMain, before [Main], and not for
+// VerifyDecoding starts all managers of a package's tests with --verify-decoding. A test fails if
+// its manager's log reports a difference. Call it in TestMain, before [Main]. Do not use it for
 // measurements.
 func VerifyDecoding() { everyManager = []string{"--verify-decoding"} }
 
-// launched is a manager of a cluster, with the arguments from the test.
+// launched is a launched manager, with the cluster's data directory and the test's arguments.
 type launched struct {
 	*Manager
 	dir  string
 	args []string
 }
 
-// managers are all managers that were launched.
+// managers lists all managers that were launched and may still be running.
 var managers struct {
 	sync.Mutex
 	all []*launched
 }
 
-// finalizing returns a manager that can remove finalizers, or nil: a manager that is ready, runs all
-// controllers in all namespaces, and uses the API server without a proxy.
+// finalizing returns a manager that can remove finalizers, or nil if there is none. The manager
+// must be ready, run all controllers in all namespaces, and use the API server without a proxy.
 func (c *Cluster) finalizing() *Manager {
 	managers.Lock()
 	defer managers.Unlock()
@@ -84,7 +84,7 @@ func (c *Cluster) finalizing() *Manager {
 	return nil
 }
 
-// AwaitReady waits until the manager reports that it is ready.
+// AwaitReady waits until the manager's readiness probe succeeds.
 func (m *Manager) AwaitReady(t testing.TB) {
 	t.Helper()
 	Eventually(t, "the manager is ready", func() error {
@@ -95,7 +95,7 @@ func (m *Manager) AwaitReady(t testing.TB) {
 	})
 }
 
-// Ready returns nil if the manager reports that it is ready.
+// Ready returns nil if the manager's readiness probe succeeds.
 func (m *Manager) Ready() error {
 	response, err := http.Get(m.Probes + "/readyz")
 	if err != nil {
@@ -108,7 +108,7 @@ func (m *Manager) Ready() error {
 	return nil
 }
 
-// Run starts the manager with exactly these arguments, and does not wait.
+// Run starts the manager with exactly the given arguments, and does not wait until it is ready.
 func Run(t testing.TB, args ...string) *Manager {
 	t.Helper()
 	path, err := Binary("TIDEKEEPER_BIN", "tidekeeper")
@@ -118,7 +118,7 @@ func Run(t testing.TB, args ...string) *Manager {
 	return runManager(t, path, args...)
 }
 
-// runManager starts the binary at a path, or the manager if the path is empty.
+// runManager starts the binary at `path`, or the manager of this repository if `path` is empty.
 func runManager(t testing.TB, path string, args ...string) *Manager {
 	t.Helper()
 	if path == "" {

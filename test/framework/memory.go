@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ResidentMiB returns the current and the peak resident memory of a process, in MiB.
+// ResidentMiB returns a process's current and peak resident memory, in MiB.
 func ResidentMiB(t testing.TB, pid int) (now, most float64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics is a scrape of a manager's metrics.
+// Metrics is one scrape of a manager's metrics, keyed by metric name.
 type Metrics map[string]*dto.MetricFamily
 
-// ReadMetrics reads the metrics, which must be served over plain HTTP.
+// ReadMetrics scrapes the manager's metrics, which must be served over plain HTTP.
 func (m *Manager) ReadMetrics(t testing.TB) Metrics {
 	t.Helper()
 	metrics, err := m.readMetrics()
@@ -39,8 +39,7 @@ func (m *Manager) readMetrics() (Metrics, error) {
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// Sum returns the sum of a counter or gauge over all its labels, 0 if it does not
-// exist.
+// Sum returns the sum of all series of a counter or gauge, or 0 if the metric does not exist.
 func (m Metrics) Sum(name string) float64 {
 	sum := 0.0
 	for _, metric := range m[name].GetMetric() {
@@ -49,7 +48,7 @@ func (m Metrics) Sum(name string) float64 {
 	return sum
 }
 
-// SumOf is [Metrics.Sum] over the series whose label has the value.
+// SumOf is [Metrics.Sum] over only the series whose label `label` has the given value.
 func (m Metrics) SumOf(name, label, value string) float64 {
 	sum := 0.0
 	for _, metric := range m[name].GetMetric() {
@@ -62,7 +61,8 @@ func (m Metrics) SumOf(name, label, value string) float64 {
 	return sum
 }
 
-// Value returns the value of the gauge or counter that has all of these labels, and whether it exists.
+// Value returns the value of the first gauge or counter series that has all of the given labels,
+// and whether there is one.
 func (m Metrics) Value(name string, labels map[string]string) (float64, bool) {
 	for _, metric := range m[name].GetMetric() {
 		found := 0
@@ -78,7 +78,7 @@ func (m Metrics) Value(name string, labels map[string]string) (float64, bool) {
 	return 0, false
 }
 
-// AssertSound fails the test if the manager has ended, or if a reconcile has panicked: a manager
+// AssertSound fails the test if the manager has exited, or if a reconcile has panicked. The manager
 // recovers from a panic and continues, but a panic is a bug.
 func (m *Manager) AssertSound(t testing.TB) {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// metricsServerPatch makes the Deployment serve on a free port of this machine, and accept
-// kubelet certificates of any signer.
+// metricsServerPatch makes the metrics-server Deployment serve on a free port of this machine, and
+// accept kubelet certificates from any signer.
 const metricsServerPatch = `[
 	{"op": "replace", "path": "/spec/template/spec/containers/0/ports/0/containerPort", "value": %[1]s},
 	{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": [
@@ -22,8 +22,8 @@ const metricsServerPatch = `[
 	]}
 ]`
 
-// InstallMetricsServer applies the manifests of metrics-server in its module. The program itself is
-// started by [Cluster.RunMetricsServer].
+// InstallMetricsServer applies the manifests in the metrics-server module.
+// [Cluster.RunMetricsServer] starts the program itself.
 func (c *Cluster) InstallMetricsServer(t testing.TB) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(FreeAddress(t))
@@ -35,14 +35,14 @@ func (c *Cluster) InstallMetricsServer(t testing.TB) {
 	c.MustKubectl(t, "", "-n", "kube-system", "patch", "deployment", "metrics-server", "--type=json", "-p", fmt.Sprintf(metricsServerPatch, port, t.TempDir()))
 }
 
-// RunMetricsServer starts metrics-server in place of a pod of its Deployment.
+// RunMetricsServer starts the metrics-server program in place of its Deployment's pod.
 func (c *Cluster) RunMetricsServer(t testing.TB) {
 	t.Helper()
 	c.RunAsPod(t, "METRICS_SERVER_BIN", "metrics-server", "--kubelets", "--from=deployment/kube-system/metrics-server")
 }
 
-// EventuallyTop waits until a line of kubectl top is as wanted. Runs of spaces in the line are reduced
-// to a single space.
+// EventuallyTop waits until the predicate `wanted` accepts a line of kubectl top's output. Runs of
+// spaces in the line are reduced to a single space.
 func (c *Cluster) EventuallyTop(t testing.TB, what string, wanted func(line string) bool, args ...string) {
 	t.Helper()
 	// metrics-server scrapes each kubelet every 15 seconds, and needs two scrapes.

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ModuleDir returns the folder of a module in the version that a module of this repository pins. It
-// downloads the module if the module cache does not have it.
+// ModuleDir returns the folder of a module in the version that the go.mod in the folder `pins`
+// requires. It downloads the module if it is not in the module cache.
 func ModuleDir(t testing.TB, pins, module string) string {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)

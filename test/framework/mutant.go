@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// Mistake is an edit of the manager's source: text that occurs exactly once in a file, and its
-// replacement. If Old is empty, New is a new file.
+// Mistake is an edit of the manager's source code. Old occurs exactly once in the file and is
+// replaced by New. If Old is empty, New is the content of a new file.
 type Mistake struct{ File, Old, New string }
 
-// Mistaken returns the changed files with the mistakes applied, by path.
+// Mistaken returns the content of the edited files with the mistakes applied, keyed by path.
 func Mistaken(t testing.TB, mistakes ...Mistake) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -40,8 +40,8 @@ func Mistaken(t testing.TB, mistakes ...Mistake) map[string]string {
 	return texts
 }
 
-// BuildMistaken builds a manager with mistakes in it, and returns its path, to verify
-// that a test finds such mistakes. The source tree is not changed.
+// BuildMistaken builds a manager with the mistakes applied, and returns its path. Tests use it to
+// verify that they detect such mistakes. It does not change the source tree.
 func BuildMistaken(t testing.TB, mistakes ...Mistake) string {
 	t.Helper()
 	dir := t.TempDir()

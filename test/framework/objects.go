@@ -21,9 +21,9 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Apply creates an object and deletes it when the test ends. If the test has failed, the log shows the
-// object's last state. A finalizer is removed if no manager runs that would; if a running manager did
-// not remove its own finalizer, the test fails.
+// Apply creates an object and deletes it when the test ends. If the test has failed, the test log
+// shows the object's last state. If no running manager would remove the object's finalizer, Apply
+// removes the finalizer; if a running manager does not remove its own finalizer, the test fails.
 func (c *Cluster) Apply(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); err != nil {
@@ -58,31 +58,32 @@ func (c *Cluster) Apply(t testing.TB, o client.Object) {
 	})
 }
 
-// ours reports whether an object has a finalizer of the manager.
+// ours reports whether an object has a finalizer that Tidekeeper's manager sets.
 func ours(o client.Object) bool {
 	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, "tidekeeper.dev/") })
 }
 
-// Delete deletes an object if it exists.
+// Delete deletes an object if it exists. It also works in a cleanup.
 func (c *Cluster) Delete(t testing.TB, o client.Object) {
 	t.Helper()
-	// In a cleanup, the context of the test has already been cancelled.
+	// In a cleanup, the test's context has already been cancelled.
 	if err := client.IgnoreNotFound(c.Client.Delete(context.WithoutCancel(t.Context()), o)); err != nil {
 		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
 	}
 }
 
-// Node returns a reference to a node.
+// Node returns a Node object with only a name, for reading, patching or deleting a node.
 func Node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Pool returns a reference to a node pool.
+// Pool returns a NodePool object with only a name, to be filled in, read or deleted.
 func Pool(name string) *tidekeeperv1.NodePool {
 	return &tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// Deployment returns a Deployment of pods with this spec.
+// Deployment returns a Deployment whose pods have the given spec, and the label app with the
+// Deployment's name as its value.
 func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -98,13 +99,14 @@ func Deployment(name string, replicas int32, spec corev1.PodSpec) *appsv1.Deploy
 // App is the spec of a pod with a single container.
 var App = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}
 
-// ScheduledRestart returns a reference to a ScheduledRestart.
+// ScheduledRestart returns a ScheduledRestart object in the namespace default with only a name, to
+// be filled in, read or deleted.
 func ScheduledRestart(name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
 }
 
-// RequestRestart requests a restart now, and returns its tick, which is in whole
-// seconds.
+// RequestRestart requests a restart for the given time, and returns the time in whole seconds,
+// which is the restart's scheduled time (tick).
 func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart, tick time.Time) time.Time {
 	t.Helper()
 	tick = tick.Truncate(time.Second).UTC()
@@ -114,7 +116,7 @@ func (c *Cluster) RequestRestart(t testing.TB, r *tidekeeperv1.ScheduledRestart,
 	return tick
 }
 
-// Refresh reads an object again.
+// Refresh reads an object from the API server into `o`.
 func (c *Cluster) Refresh(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -122,7 +124,7 @@ func (c *Cluster) Refresh(t testing.TB, o client.Object) {
 	}
 }
 
-// Change changes an object with a single merge patch.
+// Change applies the given function to an object, and sends the difference in a single merge patch.
 func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	t.Helper()
 	patch := c.beforeChange(t, o)
@@ -132,15 +134,15 @@ func (c *Cluster) Change(t testing.TB, o client.Object, change func()) {
 	}
 }
 
-// beforeChange reads an object again, and returns a merge patch relative to its present state.
+// beforeChange refreshes an object, and returns a merge patch relative to the refreshed state.
 func (c *Cluster) beforeChange(t testing.TB, o client.Object) client.Patch {
 	t.Helper()
 	c.Refresh(t, o)
 	return client.MergeFrom(o.DeepCopyObject().(client.Object))
 }
 
-// ChangeStatus changes the status of an object with a single merge patch. Unlike an update, the patch
-// does not conflict with concurrent writes of a kubelet or a controller.
+// ChangeStatus is [Cluster.Change] for an object's status. Unlike an update, the patch does not
+// conflict with concurrent writes of a kubelet or a controller.
 func (c *Cluster) ChangeStatus(t testing.TB, o client.Object, change func()) {
 	t.Helper()
 	patch := c.beforeChange(t, o)
@@ -150,7 +152,7 @@ func (c *Cluster) ChangeStatus(t testing.TB, o client.Object, change func()) {
 	}
 }
 
-// Events returns the manager's events about an object as "Type Reason: note".
+// Events returns the manager's events about an object, formatted as "Type Reason: note".
 func (c *Cluster) Events(t testing.TB, kind, name string) []string {
 	t.Helper()
 	list := &corev1.EventList{}
@@ -166,7 +168,7 @@ func (c *Cluster) Events(t testing.TB, kind, name string) []string {
 	return events
 }
 
-// EventuallyEvent waits for an event about an object with this prefix.
+// EventuallyEvent waits for an event about an object that begins with the given string.
 func (c *Cluster) EventuallyEvent(t testing.TB, kind, name, want string) {
 	t.Helper()
 	Eventually(t, kind+" "+name+" has an event", func() error {

@@ -15,9 +15,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RestartedAt returns the ticks for which the pod template of a Deployment was
-// restarted, in order. It reads them from the Deployment's ReplicaSets, as each template creates a
-// ReplicaSet: evidence from the control plane, independent of the manager.
+// RestartedAt returns the ticks (scheduled times) in a Deployment's pod templates, in order. Each
+// template creates a ReplicaSet, so the ReplicaSets are evidence from the control plane that does
+// not depend on the manager.
 func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	t.Helper()
 	sets := &appsv1.ReplicaSetList{}
@@ -34,9 +34,9 @@ func (c *Cluster) RestartedAt(t testing.TB, d *appsv1.Deployment) []string {
 	return values
 }
 
-// OnceEach checks that each tick was started at most once, and returns a line per problem: a tick has
-// a single record and a single template, and every template belongs to a tick. The history may have
-// dropped the oldest records.
+// OnceEach checks that each tick was started at most once, and returns a line per problem. A
+// started tick has a single history record and a single template, and every template belongs to a
+// tick. The oldest records may have been dropped from the history.
 func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -69,8 +69,9 @@ func OnceEach(isTick func(time.Time) bool, history []tidekeeperv1.RestartRecord,
 	return problems
 }
 
-// AllDecided returns the problems in the history of requested ticks. In addition to [OnceEach], each
-// tick must have a record with its outcome, and the templates must match the records.
+// AllDecided checks the history of the requested ticks, and returns a line per problem. In addition
+// to the checks of [OnceEach], each tick must have exactly one record, and the templates must match
+// the records.
 func AllDecided(ticks []time.Time, history []tidekeeperv1.RestartRecord, restartedAt []string) []string {
 	var problems []string
 	asked := func(at time.Time) bool { return slices.ContainsFunc(ticks, at.Equal) }

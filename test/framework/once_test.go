@@ -13,7 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Each mistake that a manager can make with ticks is found, and nothing else is.
+// TestAllDecided checks that AllDecided reports each kind of wrong history, and nothing for a
+// correct history.
 func TestAllDecided(t *testing.T) {
 	first := time.Date(2026, 11, 21, 3, 0, 7, 0, time.UTC)
 	second := first.Add(time.Minute)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// EnterPage swaps the code in a link of kubectl tide dashboard for a token, as a tab does. It returns the
-// address of the page, and the token.
+// EnterPage exchanges the one-time code in a kubectl tide dashboard link for a token, as a browser
+// tab does. It returns the page's address and the token.
 func EnterPage(t *testing.T, link string) (base, token string) {
 	t.Helper()
 	base, code, found := strings.Cut(strings.TrimSpace(link), "/#")
@@ -26,7 +26,7 @@ func EnterPage(t *testing.T, link string) (base, token string) {
 	return base, token
 }
 
-// spendCode shows a code of the page, and returns the token that it is given.
+// spendCode exchanges a one-time code for a token of the page at `base`.
 func spendCode(t *testing.T, base, code string) (string, error) {
 	t.Helper()
 	body := fmt.Sprintf(`{"code":%q}`, code)

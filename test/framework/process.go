@@ -14,14 +14,15 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// process is a program that runs in the background of a test and never outlives it.
+// process is a program that runs in the background of a test. It is killed when the test ends, at
+// the latest.
 type process struct {
 	*sandbox.Process
 	name string
 }
 
-// RunTool starts a program that a test needs in addition to the manager, found by
-// [Binary]. It is stopped when the test ends, and must exit with code 0.
+// RunTool starts a program that a test needs in addition to the manager. [Binary] finds its path.
+// The program is stopped when the test ends, and must exit with code 0.
 func RunTool(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
 	path, err := Binary(variable, name)
@@ -31,8 +32,8 @@ func RunTool(t testing.TB, variable, name string, args ...string) {
 	run(t, name, path, args...)
 }
 
-// RunAsPod is [RunTool] through "sandbox run", for a program that expects to be in a pod. The
-// arguments are flags of "sandbox run" and, after "--", arguments of the program.
+// RunAsPod is [RunTool] through "sandbox run", for a program that expects to run in a pod. `args`
+// are flags of "sandbox run" and, after "--", arguments of the program.
 func (c *Cluster) RunAsPod(t testing.TB, variable, name string, args ...string) {
 	t.Helper()
 	path, err := Binary(variable, name)
@@ -47,8 +48,8 @@ func (c *Cluster) RunAsPod(t testing.TB, variable, name string, args ...string) 
 	runCommand(t, name, command)
 }
 
-// run starts the program at a path. When the test ends, the program is stopped if it
-// is still running, and its log is shown if the test has failed.
+// run starts the program at `path`. If the program is still running when the test ends, it is
+// stopped. If the test has failed, the program's log is shown.
 func run(t testing.TB, name, path string, args ...string) *process {
 	t.Helper()
 	return runCommand(t, name, exec.Command(path, args...))
@@ -65,8 +66,8 @@ func runCommand(t testing.TB, name string, command *exec.Cmd) *process {
 	return p
 }
 
-// cleanup stops the process when the test ends, if it is still running, and fails the test
-// if the log of the process reports a defect.
+// cleanup calls `stop` when the test ends, if the process is still running. It fails the test if
+// the process's log reports a defect.
 func (p *process) cleanup(t testing.TB, stop func()) {
 	t.Cleanup(func() {
 		if p.Running() {
@@ -79,7 +80,7 @@ func (p *process) cleanup(t testing.TB, stop func()) {
 	})
 }
 
-// Kill kills the process, like a crash.
+// Kill sends SIGKILL to the process, to simulate a crash.
 func (p *process) Kill(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Kill(); err != nil {
@@ -95,8 +96,8 @@ func (p *process) Signal(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// Stop asks the process to stop, as a kubelet would, waits until it has stopped, and
-// fails the test if its exit code is not 0.
+// Stop sends SIGTERM, like a kubelet, and waits until the process has exited. It fails the test if
+// the exit code is not 0.
 func (p *process) Stop(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Stop(context.WithoutCancel(t.Context())); err != nil {
@@ -104,7 +105,7 @@ func (p *process) Stop(t testing.TB) {
 	}
 }
 
-// Wait waits until the process has ended and returns its exit code.
+// Wait waits until the process has exited and returns its exit code.
 func (p *process) Wait(t testing.TB) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
@@ -117,17 +118,17 @@ func (p *process) Wait(t testing.TB) int {
 	return code
 }
 
-// Log returns the output of the process.
+// Log returns the process's output so far.
 func (p *process) Log() string { return p.Output() }
 
-// defects are the beginnings of reports in the log of a process: of the race detector, and of
-// a manager with --verify-decoding.
+// defects maps the beginning of a report in a process's log to the reported defect. The reports
+// come from the race detector, and from a manager with --verify-decoding.
 var defects = map[string]string{
 	"WARNING: DATA RACE": "has a data race",
 	"The cache and client-go decode an object differently": "decodes an object wrongly",
 }
 
-// assertNoDefect fails the test if the log of a process reports a defect.
+// assertNoDefect fails the test if a process's log reports a defect.
 func assertNoDefect(t testing.TB, name, log string) {
 	t.Helper()
 	for report, defect := range defects {

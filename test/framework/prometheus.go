@@ -11,7 +11,8 @@ import (
 	"net/url"
 )
 
-// AskPrometheus requests a path of the API of a Prometheus and decodes the data of the response.
+// AskPrometheus requests a path of Prometheus' HTTP API and decodes the data in the response into
+// `into`.
 func AskPrometheus(address, path string, parameters url.Values, into any) error {
 	response, err := http.Get("http://" + address + "/api/v1/" + path + "?" + parameters.Encode())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// StartReal starts a sandbox with a real node, without simulated nodes and without Tidekeeper
-// installed. If this machine cannot run a real node, the test is skipped with the reason.
+// StartReal starts a sandbox with a real node, without simulated nodes and without Tidekeeper. If
+// this machine cannot run a real node, the test is skipped, and the skip message states the reason.
 func StartReal(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	cluster, err := start(func(*Cluster) error { return nil }, append([]string{"--nodes=0", "--real-nodes=1"}, args...)...)
@@ -33,7 +33,7 @@ func StartReal(t testing.TB, args ...string) *Cluster {
 	return cluster
 }
 
-// RealNodeLog returns the ends of the logs of the real node.
+// RealNodeLog returns the last 4000 bytes of each log file of the real node.
 func (c *Cluster) RealNodeLog() string {
 	var b strings.Builder
 	for _, name := range []string{"real-1", "real-1-containerd", "real-1-kubelet"} {

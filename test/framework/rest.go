@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// TryMetrics is [Manager.ReadMetrics] for a manager that may be about to exit.
+// TryMetrics is [Manager.ReadMetrics] for a manager that may be about to exit. It returns an error
+// instead of failing the test.
 func (m *Manager) TryMetrics() (Metrics, error) { return m.readMetrics() }
 
-// Errors returns how often a reconcile has failed.
+// Errors returns the number of failed reconciles.
 func (m Metrics) Errors() int { return int(m.Sum("controller_runtime_reconcile_errors_total")) }
 
-// AtRest returns nil if nothing is queued and no worker is busy, or if the manager is a
-// standby, which has neither yet.
+// AtRest returns nil if no work is queued and no worker is busy. It also returns nil for a standby,
+// which has neither queues nor workers yet.
 func (m Metrics) AtRest() error {
 	if len(m["workqueue_depth"].GetMetric()) == 0 || len(m["controller_runtime_active_workers"].GetMetric()) == 0 {
 		if m["leader_election_master_status"] != nil && m.Sum("leader_election_master_status") == 0 {

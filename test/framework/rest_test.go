@@ -34,7 +34,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// recorder records the failures of a test.
+// recorder collects a test's errors instead of failing it.
 type recorder struct {
 	testing.TB
 	errors []string
@@ -43,7 +43,8 @@ type recorder struct {
 func (t *recorder) Helper()                        {}
 func (t *recorder) Errorf(format string, _ ...any) { t.errors = append(t.errors, format) }
 
-// TestDefectsAreReported: a process whose log reports a defect and that continues fails the test.
+// TestDefectsAreReported checks that a test fails if its process's log reports a defect, even if
+// the process continues.
 func TestDefectsAreReported(t *testing.T) {
 	t.Parallel()
 	for log, want := range map[string]bool{

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// CompareRights finds denied requests and excessive rights, and nothing else.
+// TestCompareRights checks that CompareRights reports denied requests and excessive rights, and
+// nothing else.
 func TestCompareRights(t *testing.T) {
 	granted := []Right{
 		{Verb: "patch", Resource: "nodes"},

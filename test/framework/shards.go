@@ -21,26 +21,29 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// Suite is all tests of a package, split over several processes that run side by side, each with a
-// sandbox of its own: the tests mostly wait.
+// Suite runs a package's tests in several parallel processes (shards), each with its own sandbox.
+// This saves time because the tests mostly wait.
 type Suite struct {
-	// Shards is the number of processes.
+	// Shards is the number of parallel processes.
 	Shards int
-	// Seconds has the durations of slow tests, by name; see usualSeconds.
+	// Seconds maps the names of slow tests to their durations. All other tests count as
+	// usualSeconds.
 	Seconds map[string]int
-	// Inside are the rights of the manager without a request of their own; see [CompareRights].
+	// Inside lists the manager's rights that do not appear as requests in the audit log; see
+	// [CompareRights].
 	Inside []Right
 }
 
-// usualSeconds is the assumed duration of a test that is not in [Suite.Seconds].
+// usualSeconds is the assumed duration of tests that are not in [Suite.Seconds].
 const usualSeconds = 5
 
-// rightsFile names the file to which a shard writes the rights that its managers used.
+// rightsFile is the environment variable that names the file to which a shard writes the rights
+// that its managers used.
 const rightsFile = "TIDEKEEPER_SHARD_RIGHTS"
 
-// Main is [Main] for a suite. It splits the tests if all of them run, on new sandboxes; afterwards it
-// compares the managers' requests in all sandboxes with their rights. A part of the tests does not use
-// every right, so that comparing them would say nothing.
+// Main is [Main] for a suite. If all tests of the package run on new sandboxes, it splits the tests
+// into shards, and afterwards compares the managers' requests in all sandboxes with their rights. A
+// subset of the tests does not use every right, so the comparison is skipped.
 func (s Suite) Main(m interface{ Run() int }, cluster *Cluster, args ...string) int {
 	flag.Parse()
 	switch {
@@ -58,7 +61,8 @@ func (s Suite) Main(m interface{ Run() int }, cluster *Cluster, args ...string) 
 	return 0
 }
 
-// everything reports whether no flag selects a part of the package's tests.
+// everything reports whether all tests of the package run, because no flag of go test selects a
+// subset.
 func everything() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.short"} {
 		if f := flag.Lookup(name); f.Value.String() != f.DefValue {
@@ -68,13 +72,14 @@ func everything() bool {
 	return true
 }
 
-// shard is a part of a suite.
+// shard is the test run in one process of a suite.
 type shard struct {
 	tests   interface{ Run() int }
 	cluster *Cluster
 }
 
-// Run runs the tests, and then writes the rights that their managers used to the file of rightsFile.
+// Run runs the tests, and writes the rights that their managers used to the file that rightsFile
+// names.
 func (s shard) Run() int {
 	if code := s.tests.Run(); code != 0 {
 		return code
@@ -93,8 +98,8 @@ func (s shard) Run() int {
 	return 0
 }
 
-// run runs the shards. The first shard prints its output directly. The output of each other shard is
-// printed when all earlier shards have ended, so that the outputs of tests do not mix.
+// run runs the shards in parallel. The first shard prints its output directly. The output of each
+// other shard is printed once all earlier shards have finished, so that the outputs do not mix.
 func (s Suite) run() error {
 	names, err := testNames()
 	if err != nil {
@@ -145,7 +150,7 @@ func (s Suite) run() error {
 	return all.check(s.Inside)
 }
 
-// testNames returns the names of the package's tests, in their order.
+// testNames returns the names of the package's tests in execution order.
 func testNames() ([]string, error) {
 	out, err := exec.Command(os.Args[0], "-test.list=^Test").Output()
 	if err != nil {
@@ -154,8 +159,8 @@ func testNames() ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// split assigns the tests to shards: the longest first, each to the shard with the least total
-// duration.
+// split assigns the tests to shards. It starts with the longest test, and assigns each test to the
+// shard with the smallest total duration so far.
 func split(names []string, shards int, seconds map[string]int) [][]string {
 	length := func(name string) int { return cmp.Or(seconds[name], usualSeconds) }
 	sorted := slices.Clone(names)

@@ -21,13 +21,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// dump returns all objects of all kinds in the API server, by resource, namespace and
-// name, without what changes by itself: resourceVersions, status, and events, which are
-// deleted after an hour. The resources are keys, too.
+// dump returns all objects in the API server except events, which expire after an hour. The keys
+// consist of resource, namespace and name. Resources without objects are included. Fields that
+// change without a user's action are removed; see strip.
 func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
-	config.WarningHandler = rest.NoWarnings{} // every kind is listed, deprecated ones too
+	config.WarningHandler = rest.NoWarnings{} // Deprecated kinds are listed, too, without warnings.
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 			all[gvr.String()] = map[string]any{}
 			found, err := objects.Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
-				continue // a kind that is being deleted
+				continue // This kind is being deleted.
 			} else if err != nil {
 				t.Fatalf("list %s: %v", gvr, err)
 			}
@@ -67,7 +67,7 @@ func dump(t *testing.T, cluster *framework.Cluster) map[string]map[string]any {
 	return all
 }
 
-// strip removes what changes by itself.
+// strip removes the fields that change without a user's action.
 func strip(o *unstructured.Unstructured) {
 	o.SetResourceVersion("")
 	o.SetManagedFields(nil)
@@ -78,8 +78,8 @@ func strip(o *unstructured.Unstructured) {
 	}
 }
 
-// eventuallyAsBefore waits until the cluster has its previous state. Kubernetes'
-// controllers take some time to clean up after an object.
+// eventuallyAsBefore waits until the cluster is in the state `before`. Kubernetes' controllers take
+// some time to clean up after a deleted object.
 func eventuallyAsBefore(t *testing.T, cluster *framework.Cluster, before map[string]map[string]any) {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*framework.Patience, "the cluster is as it was before", func() error {

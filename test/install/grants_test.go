@@ -17,7 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The rights are those of the enabled controllers, in their namespaces.
+// TestChartGrantsWhatIsChosen checks that the chart grants only the rights that the enabled
+// controllers need, and only in the selected namespaces.
 func TestChartGrantsWhatIsChosen(t *testing.T) {
 	everywhere := func(roles ...string) []string {
 		for i := range roles {
@@ -31,7 +32,8 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 		}
 		return roles
 	}
-	// which returns the names of controllers, from their definitions: a new one is not listed here.
+	// which returns the names of the controllers for which `has` returns true, so that the test
+	// also covers new controllers.
 	which := func(has func(controller.Definition) bool) (names []string) {
 		for _, c := range manager.NewOptions().Definitions() {
 			if has(c) {
@@ -92,7 +94,8 @@ func TestChartGrantsWhatIsChosen(t *testing.T) {
 	}
 }
 
-// The right to read the scale of targets of other kinds is the one that the documentation shows.
+// TestChartGrantsTheScaleOfTargets checks that the chart grants the same right to read scale
+// subresources as the example in the documentation.
 func TestChartGrantsTheScaleOfTargets(t *testing.T) {
 	const key = "ClusterRole /tidekeeper-scale-targets"
 	rules := renderChart(t, `--set-json=scaleTargets=[{"group":"example.com","resource":"databases"},{"group":"","resource":"replicationcontrollers"}]`)[key]["rules"]
@@ -117,7 +120,8 @@ func TestChartGrantsTheScaleOfTargets(t *testing.T) {
 	}
 }
 
-// The chart knows every controller that has a role.
+// TestChartKnowsAllControllers checks that the chart's values cover every controller that has a
+// role.
 func TestChartKnowsAllControllers(t *testing.T) {
 	all := renderChart(t, "--no-hooks")
 	bound := renderChart(t, "--no-hooks", "--set=controllers={*,pod-count},optionalWatches={configmaps,secrets}")

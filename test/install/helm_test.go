@@ -33,7 +33,8 @@ func mustBinary(t *testing.T, variable, name string) string {
 	return path
 }
 
-// The chart is installed from the first release that has what the validation rules use.
+// TestChartNeedsKubernetes checks that the chart can be installed on the oldest Kubernetes release
+// that supports the CRDs' validation rules, but not on older releases.
 func TestChartNeedsKubernetes(t *testing.T) {
 	for release, installs := range map[string]bool{
 		"v1.30.14": false, "v1.31.14": false, "v1.32.0": true, "v1.32.0-eks-1a2b3c": true, "v1.37.1": true,

@@ -26,17 +26,17 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// chosen are the black-box tests that run against the installation if FULL is not set:
-// at least one for each controller and each kind of right.
+// chosen lists the black-box tests that run against the installation unless FULL is set. They cover
+// each controller and each kind of right at least once.
 var chosen = []string{
 	"TestNodePool_Spec", "TestNodePool_RuntimeClass", "TestNodePool_DeletionCleansNodes",
 	"TestPodCount_FollowsThePods", "TestManager_ProbesAndMetrics", "TestPodStartupByPool",
 	"TestOptIn_ScheduleAnnotations", "TestRestart_AllKinds", "TestPolicyAsksForThatVeryTarget",
 }
 
-// The whole life of an installation by Helm: it is installed, upgraded, tested, used and
-// uninstalled, and then the cluster has its previous state. The same for kustomize. The
-// steps build on each other.
+// TestInstallation installs Tidekeeper with Helm, upgrades, tests, uses and uninstalls it, and
+// checks that the uninstall restores the cluster's previous state. It does the same with kustomize.
+// The steps build on each other.
 func TestInstallation(t *testing.T) {
 	i := &installation{life: t, Cluster: framework.StartEmpty(t, "--nodes=0", "--audit")}
 	before := dump(t, i.Cluster)
@@ -68,15 +68,15 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// installation is the state that the steps share.
+// installation is the state that the steps of TestInstallation share.
 type installation struct {
 	*framework.Cluster
-	// life is the test of all steps: processes that it starts outlive a step.
+	// life is the test that contains all steps, for processes that outlive a step.
 	life    *testing.T
 	manager *framework.Manager
 }
 
-// helmArgs returns the arguments that all installing commands have in common.
+// helmArgs returns the arguments that all of the tests' installing helm commands share.
 func helmArgs(command, chart string, sets ...string) []string {
 	args := []string{command, release, chart, "--namespace", namespace, "--set=image.tag=test"}
 	for _, set := range sets {
@@ -90,11 +90,11 @@ func (i *installation) helm(t *testing.T, args ...string) {
 	mustHelm(t, append(args, "--kubeconfig", i.Kubeconfig)...)
 }
 
-// install installs a chart that is derived from this one to look like an older version:
-// its NodePool has no columns. No older version exists yet.
+// install installs a copy of the chart that simulates an older version, because no older version
+// exists yet: its NodePool CRD has no printer columns.
 func (i *installation) install(t *testing.T) {
 	i.AddNodes(i.life, "home", 2)
-	// The namespace enforces the Pod Security profile restricted.
+	// The namespace enforces the restricted Pod Security Standard.
 	if err := i.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}); err != nil {
@@ -116,7 +116,7 @@ func (i *installation) install(t *testing.T) {
 	i.BecomeManager(t)
 }
 
-// change changes a YAML file.
+// change edits a YAML file.
 func change(t *testing.T, path string, change func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -136,7 +136,7 @@ func change(t *testing.T, path string, change func(map[string]any)) {
 	}
 }
 
-// columns returns the columns of kubectl get nodepools.
+// columns returns the header line of kubectl get nodepools.
 func (i *installation) columns(t *testing.T) string {
 	t.Helper()
 	out, err := i.Kubectl("", "get", "crd", "nodepools.tidekeeper.dev", "-o", "jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}")
@@ -146,8 +146,8 @@ func (i *installation) columns(t *testing.T) string {
 	return out
 }
 
-// pods checks that the two pods are admitted with the profile restricted, and that they
-// run on different nodes.
+// pods checks that the managers' two pods are admitted under the restricted Pod Security Standard
+// and scheduled to different nodes.
 func (i *installation) pods(t *testing.T) {
 	pods := &corev1.PodList{}
 	framework.Eventually(t, "two pods are ready on two nodes", func() error {
@@ -178,7 +178,7 @@ func (i *installation) pods(t *testing.T) {
 	if root := spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
 		t.Error("their root file system is writable")
 	}
-	// The admission is in force: any additional privilege is refused.
+	// The standard is enforced: any additional privilege is rejected.
 	for what, spoil := range map[string]func(*corev1.PodSpec){
 		"privilege escalation": func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
 		"capabilities":         func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Capabilities = nil },
@@ -192,7 +192,7 @@ func (i *installation) pods(t *testing.T) {
 			t.Errorf("a pod with %s: got %v, want a refusal", what, err)
 		}
 	}
-	// From here on the manager runs outside the cluster.
+	// From here on the manager runs as a process outside the cluster.
 	if _, err := i.Kubectl("", "-n", namespace, "scale", "deployment", release, "--replicas=0"); err != nil {
 		t.Fatal(err)
 	}
@@ -207,8 +207,8 @@ func (i *installation) pods(t *testing.T) {
 	i.Delete(t, framework.Node("home-2"))
 }
 
-// start starts a manager with the arguments of the pods, and more. No busy machine has it lose its
-// lease.
+// start starts a manager process with the given arguments, and with leader election that does not
+// lose the lease on a busy machine.
 func (i *installation) start(args ...string) {
 	i.life.Helper()
 	i.manager = i.StartManager(i.life, append(framework.ElectUntilReleasedIn(namespace), args...)...)
@@ -217,8 +217,8 @@ func (i *installation) start(args ...string) {
 func (i *installation) startManager(t *testing.T) {
 	i.start()
 	i.AddNodes(i.life, "tide", 1, "--pool=tide")
-	// Pods that tolerate all taints run here. On a node that is not ready, the kubelet
-	// starts no pods, which leaves them to runPod.
+	// Pods that tolerate all taints are scheduled to tide-1. Its kubelet starts no pods while the
+	// node is not ready, so that runPod can run them instead.
 	i.Sandbox(t, "nodes", "not-ready", "tide-1")
 	i.applyPool(t)
 }
@@ -235,7 +235,7 @@ func (i *installation) applyPool(t *testing.T) {
 	i.eventuallyLabel(t, "high")
 }
 
-// deletePool deletes the pool and waits until it is gone, and its node clean.
+// deletePool deletes the pool, and waits until it no longer exists and its node is clean.
 func (i *installation) deletePool(t *testing.T) {
 	t.Helper()
 	pool := framework.Pool("tide")
@@ -249,8 +249,8 @@ func (i *installation) deletePool(t *testing.T) {
 	i.eventuallyLabel(t, "")
 }
 
-// eventuallyLabel waits until the pool's label of the node has this value; "" is no
-// label.
+// eventuallyLabel waits until the pool's label has the given value on the node; "" means that the
+// label is absent.
 func (i *installation) eventuallyLabel(t *testing.T, want string) {
 	t.Helper()
 	node := framework.Node("tide-1")
@@ -264,7 +264,7 @@ func (i *installation) eventuallyLabel(t *testing.T, want string) {
 	})
 }
 
-// upgrade upgrades to the version of this repository, while a manager is running.
+// upgrade upgrades the release to this repository's version while a manager is running.
 func (i *installation) upgrade(t *testing.T) {
 	pool := framework.Pool("tide")
 	i.Refresh(t, pool)
@@ -296,8 +296,8 @@ func (i *installation) test(t *testing.T) {
 	i.manager.Stop(t)
 }
 
-// limited installs with rights in one namespace only: annotated workloads there are
-// restarted, and the manager does not even read other namespaces.
+// limited installs Tidekeeper with rights in a single namespace. Annotated workloads in this
+// namespace are restarted, and the manager does not even read other namespaces.
 func (i *installation) limited(t *testing.T) {
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	i.Apply(t, shop)

@@ -15,10 +15,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// runPod waits for a pod with the label, and acts as its kubelet: it runs the pod's only
-// container, as a process with a token of the pod's service account, and reports the
-// result. It returns the output of the process. The pod's node, if it has one, must be
-// one whose kubelet starts nothing.
+// runPod waits for a pod whose label app.kubernetes.io/name has the given value, and acts as the
+// pod's kubelet. It runs the pod's only container as a process with a token for the pod's service
+// account, reports the exit code in the pod's status, and returns the process's output. If the pod
+// is assigned to a node, that node's kubelet must not start pods.
 func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -26,7 +26,7 @@ func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 		if err := cluster.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": name}); err != nil {
 			return err
 		}
-		// The one of the previous run may still exist.
+		// The previous run's pod may still exist.
 		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
 			return p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodPending
 		})
@@ -54,8 +54,7 @@ func runPod(t *testing.T, cluster *framework.Cluster, name string) string {
 	return process.Log()
 }
 
-// helmWithPod runs helm together with the pod that it waits for. It returns the output of
-// the pod.
+// helmWithPod runs helm and, in parallel, the pod that helm waits for. It returns the pod's output.
 func helmWithPod(t *testing.T, cluster *framework.Cluster, pod string, args ...string) (said string, err error) {
 	t.Helper()
 	done := make(chan error, 1)

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Prometheus that selects by other labels finds what it should.
+// TestChartLabelsTheMonitoring checks that a Prometheus with custom label selectors finds the
+// chart's monitoring objects if their labels are configured.
 func TestChartLabelsTheMonitoring(t *testing.T) {
 	rendered := renderChart(t, "--set=monitoring.serviceMonitor=true,monitoring.alerts=true,monitoring.labels.release=stack")
 	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {

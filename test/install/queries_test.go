@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/query"
 )
 
-// The queries before restarts reach the manager as a file that it accepts, and another file
-// makes other pods.
+// TestChartHasTheQueries checks that the queries to run before restarts reach the manager in a file
+// that it accepts, and that a change of the queries changes the pod template.
 func TestChartHasTheQueries(t *testing.T) {
 	const deployment = "Deployment " + namespace + "/tidekeeper"
 	render := func(args ...string) (config *query.Config, pod string, arguments, mounts []string) {

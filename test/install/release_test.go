@@ -23,8 +23,8 @@ func read(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// A release is built by actions pinned to commits and images pinned to digests, and with
-// the same version of Go everywhere; so is what is checked each night.
+// TestReleaseIsPinned checks that the release and nightly workflows pin actions to commits and
+// images to digests, and use the same Go version everywhere.
 func TestReleaseIsPinned(t *testing.T) {
 	workflow := read(t, ".github", "workflows", "release.yaml") + read(t, ".github", "workflows", "nightly.yaml") + read(t, ".github", "workflows", "release-sandbox.yaml")
 	uses := regexp.MustCompile(`(?m)^\s*-? *uses: .*$`).FindAllString(workflow, -1)
@@ -55,8 +55,9 @@ func TestReleaseIsPinned(t *testing.T) {
 	}
 }
 
-// A release needs the suites that a machine may skip: each is required by one of the jobs that
-// come before the publication. The parts of the nightly job of faults are all there are.
+// TestReleaseRequiresSuites checks that the release and nightly workflows fail if a suite that a
+// machine may skip, such as "page", is skipped. It also checks that a release needs the real node
+// tests, and that the nightly fault job runs all shards.
 func TestReleaseRequiresSuites(t *testing.T) {
 	release, nightly := read(t, ".github", "workflows", "release.yaml"), read(t, ".github", "workflows", "nightly.yaml")
 	for _, suite := range []string{"page", "node"} {
@@ -74,8 +75,8 @@ func TestReleaseRequiresSuites(t *testing.T) {
 	}
 }
 
-// A tag that is not a version stops the release before it does anything, and the name of
-// an image is in lower case, even if the account is not.
+// TestReleaseNames checks that a tag that is not a version stops the release immediately, and that
+// image names are in lower case even if the GitHub account's name is not.
 func TestReleaseNames(t *testing.T) {
 	for tag, ok := range map[string]bool{
 		"v1.2.3": true, "v0.10.0": true, "v1.2.3-rc.1": true, "v1.2.3-0a": true,
@@ -93,11 +94,11 @@ func TestReleaseNames(t *testing.T) {
 	}
 }
 
-// If the vulnerability database cannot be reached, CI reports that and continues; a
-// release stops.
+// TestReleaseNeedsTheVulnerabilityDatabase checks that an unreachable vulnerability database stops
+// a release, whereas CI only reports it.
 func TestReleaseNeedsTheVulnerabilityDatabase(t *testing.T) {
 	tools := t.TempDir()
-	// A fake make: everything succeeds except this.
+	// This fake make succeeds for all targets except vulncheck.
 	if err := os.WriteFile(filepath.Join(tools, "make"), []byte("#!/bin/sh\n[ \"$1\" != vulncheck ] || { echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1; }\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// objects are the rendered objects, by kind, namespace and name.
+// objects maps the key of each rendered object, which consists of its kind, namespace and name, to
+// its content.
 type objects map[string]map[string]any
 
 func parse(t *testing.T, text string) objects {
@@ -40,7 +41,7 @@ func parse(t *testing.T, text string) objects {
 		if len(o.Object) == 0 {
 			continue
 		}
-		// The labels by which Helm and kustomize recognise their objects.
+		// Remove the labels by which Helm and kustomize recognize their objects.
 		labels := o.GetLabels()
 		maps.DeleteFunc(labels, func(key, _ string) bool {
 			return strings.HasPrefix(key, "app.kubernetes.io/") || key == "helm.sh/chart"
@@ -75,8 +76,9 @@ func renderKustomize(t *testing.T, name string) objects {
 	return parse(t, string(text))
 }
 
-// The chart installs by default, object by object, what kustomize installs, except that
-// Helm creates the namespace itself, and the chart also has the hooks for an uninstall.
+// TestChartAndKustomizeInstallTheSame checks that the chart with default values installs the same
+// objects as kustomize, except that Helm creates the namespace itself, and that the chart also has
+// uninstall hooks.
 func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 	chart, kustomize := renderChart(t, "--no-hooks", "--set=image.tag=latest"), renderKustomize(t, "default")
 	delete(kustomize, "Namespace /"+namespace)
@@ -99,7 +101,8 @@ func TestChartAndKustomizeInstallTheSame(t *testing.T) {
 	}
 }
 
-// Each value for monitoring adds objects of config/monitoring.
+// TestChartHasTheMonitoring checks that each monitoring value of the chart adds the corresponding
+// objects of config/monitoring.
 func TestChartHasTheMonitoring(t *testing.T) {
 	all, want := renderChart(t), renderKustomize(t, "monitoring")
 	reader := namespace + "/tidekeeper-metrics-reader"
@@ -125,8 +128,8 @@ func TestChartHasTheMonitoring(t *testing.T) {
 	}
 }
 
-// The ServiceMonitor verifies a certificate that can be verified, and never sends
-// Prometheus' own token.
+// TestChartScrapesSafely checks that the ServiceMonitor verifies the manager's certificate if
+// possible, and never sends Prometheus' own token.
 func TestChartScrapesSafely(t *testing.T) {
 	const key = "ServiceMonitor " + namespace + "/tidekeeper"
 	for sets, want := range map[string]map[string]any{
@@ -154,7 +157,8 @@ func TestChartScrapesSafely(t *testing.T) {
 	}
 }
 
-// A name may look like another type in YAML.
+// TestChartQuotesNames checks that the chart quotes names that YAML would otherwise parse as
+// numbers or booleans.
 func TestChartQuotesNames(t *testing.T) {
 	all := parse(t, mustHelm(t, "template", "on", framework.Chart(), "--namespace=123", `--set-json=namespaces=["no","456"]`, "--set-string=priorityClassName=1e3",
 		"--set-string=metrics.certificateSecret=off,image.pullSecrets[0].name=7", "--set=monitoring.serviceMonitor=true,monitoring.alerts=true,monitoring.dashboards=true"))
@@ -165,7 +169,7 @@ func TestChartQuotesNames(t *testing.T) {
 		case map[string]any:
 			for key, inside := range value {
 				if _, text := inside.(string); slices.Contains(names, key) && !text {
-					if _, schema := inside.(map[string]any); !schema { // A property of a kind may be called name.
+					if _, schema := inside.(map[string]any); !schema { // Skip a schema property that happens to be called name.
 						t.Errorf("%s.%s is %v, a %T", what, key, inside, inside)
 					}
 				}
@@ -190,7 +194,8 @@ func TestChartQuotesNames(t *testing.T) {
 	}
 }
 
-// The pod is killed only after the manager has had enough time to stop.
+// TestChartGivesTimeToStop checks that the pod's termination grace period is long enough for the
+// manager to stop.
 func TestChartGivesTimeToStop(t *testing.T) {
 	for set, want := range map[string]string{
 		"replicas=2":                   "30 ",
@@ -212,7 +217,8 @@ func TestChartGivesTimeToStop(t *testing.T) {
 	}
 }
 
-// Each switch removes its own objects, and nothing else.
+// TestChartSwitches checks that switching off a feature of the chart removes the feature's own
+// objects, and nothing else.
 func TestChartSwitches(t *testing.T) {
 	all := renderChart(t)
 	for set, want := range map[string][]string{
@@ -249,7 +255,8 @@ func TestChartSwitches(t *testing.T) {
 	}
 }
 
-// Wrong values are refused before anything is installed, by the name of the value.
+// TestChartRefusesWrongValues checks that invalid values are rejected before anything is installed,
+// with an error that names the value.
 func TestChartRefusesWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
 		"replica=3":                          "additional properties 'replica' not allowed",

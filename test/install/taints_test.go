@@ -21,9 +21,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// If every node is in a pool with taints, the managers keep running, can be rescheduled,
-// and can be uninstalled; but they leave a dead node, and do not block a drain. The
-// steps build on each other.
+// TestEveryNodeIsTainted puts every node into a pool with taints. The managers must keep running,
+// and it must be possible to reschedule and uninstall them. They must still leave a dead node and
+// must not block a drain. The steps build on each other.
 func TestEveryNodeIsTainted(t *testing.T) {
 	i := &tainted{Cluster: framework.StartEmpty(t, "--nodes=0")}
 	i.AddNodes(t, "worker", 3, "--pool=worker")
@@ -49,10 +49,10 @@ func TestEveryNodeIsTainted(t *testing.T) {
 	}
 }
 
-// tainted is the state that the steps share.
+// tainted is the state that the steps of TestEveryNodeIsTainted share.
 type tainted struct{ *framework.Cluster }
 
-// managers returns the managers' pods that are not being deleted.
+// managers returns the managers' pods that are not terminating.
 func (i *tainted) managers(t *testing.T) []corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -62,8 +62,8 @@ func (i *tainted) managers(t *testing.T) []corev1.Pod {
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// eventuallyReady waits for two ready managers, none of which is one of the previous
-// pods or on one of the given nodes.
+// eventuallyReady waits until two managers are ready whose pods are not in `before` and not on a
+// node in `not`.
 func (i *tainted) eventuallyReady(t *testing.T, before []corev1.Pod, not ...string) []corev1.Pod {
 	t.Helper()
 	var pods []corev1.Pod
@@ -90,8 +90,8 @@ func is(pod corev1.Pod, condition corev1.PodConditionType) bool {
 	})
 }
 
-// taint adds taints to all nodes through a pool. The pod of another user shows that they
-// work.
+// taint taints all nodes through a pool. A pod without tolerations shows that the taints are
+// effective.
 func (i *tainted) taint(t *testing.T) {
 	before := i.managers(t)
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: metav1.NamespaceDefault}, Spec: framework.App}
@@ -144,7 +144,7 @@ func (i *tainted) comeBack(t *testing.T) {
 	i.eventuallyReady(t, before)
 }
 
-// hook creates an object of one of Helm's hooks, and waits until its pod has a node and
+// hook creates one of the chart's hook objects, and waits until its pod is assigned to a node and
 // runs there.
 func (i *tainted) hook(t *testing.T, key, name string) {
 	t.Helper()
@@ -152,7 +152,7 @@ func (i *tainted) hook(t *testing.T, key, name string) {
 	if o.Object == nil {
 		t.Fatalf("the chart has no %s", key)
 	}
-	// parse removes this label.
+	// The function that parsed the manifest has removed this label.
 	o.SetLabels(map[string]string{"app.kubernetes.io/name": name})
 	if err := i.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -180,8 +180,8 @@ func (i *tainted) cleanup(t *testing.T) {
 	i.hook(t, "Job "+namespace+"/tidekeeper-cleanup", "tidekeeper-cleanup")
 }
 
-// deadNode: in this test, pods are evicted from a dead node after two seconds, not
-// thirty.
+// deadNode checks that the managers leave a dead node. Pods are evicted from a dead node after two
+// seconds in this test, instead of thirty.
 func (i *tainted) deadNode(t *testing.T) {
 	before := i.managers(t)
 	i.patch(t, `[{"op":"replace","path":"/spec/template/spec/tolerations/0/tolerationSeconds","value":2},
@@ -203,7 +203,7 @@ func (i *tainted) deadNode(t *testing.T) {
 	})
 }
 
-// patch changes the Deployment.
+// patch patches the managers' Deployment with the given patch.
 func (i *tainted) patch(t *testing.T, patch string) {
 	t.Helper()
 	if out, err := i.Kubectl("", "-n", namespace, "patch", "deployment", release, "--type=json", "-p", patch); err != nil {

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// blackBox runs tests of test/e2e against the installation. With FULL they are all
-// of them, and they end with a comparison of what was asked and what is granted.
+// blackBox runs tests of test/e2e against the installation. With FULL it runs all of them, and the
+// managers' requests are then compared with the managers' rights.
 func (i *installation) blackBox(t *testing.T) {
 	i.helm(t, helmArgs("upgrade", framework.Chart(), "replicas=0", "controllers={*,pod-count}", "cleanup.timeoutSeconds=40")...)
 	args := []string{"-test.timeout=30m"}
@@ -47,8 +47,8 @@ func (i *installation) blackBox(t *testing.T) {
 	}
 }
 
-// uninstallWithoutManager: without a manager, the settings of a pool are not removed from
-// its nodes, so nothing is uninstalled.
+// uninstallWithoutManager checks that an uninstall fails while no manager is running, because the
+// pools' settings would stay on the nodes.
 func (i *installation) uninstallWithoutManager(t *testing.T) {
 	i.start()
 	i.applyPool(t)
@@ -72,12 +72,13 @@ func (i *installation) uninstall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	i.eventuallyLabel(t, "")
-	// It dies with its rights, as its pod would have with the Deployment.
+	// The manager is killed at the moment at which its rights are removed, like a pod that is
+	// deleted with its Deployment.
 	i.manager.Kill(t)
 	i.Delete(t, framework.Node("tide-1"))
 }
 
-// kustomize installs with kubectl alone.
+// kustomize installs Tidekeeper with kubectl and without Helm.
 func (i *installation) kustomize(t *testing.T) {
 	config := filepath.Join(framework.Root(), "config", "default")
 	if out, err := i.Kubectl("", "apply", "-k", config); err != nil || strings.Contains(out, "Warning") {
@@ -99,8 +100,8 @@ func (i *installation) deleteKustomize(t *testing.T) {
 	}
 }
 
-// takeOver has Helm take over what kubectl has installed. Pools and schedules are there
-// all the time, also when the installation fails and its release is uninstalled.
+// takeOver lets Helm adopt the objects that kubectl has installed. Pools and schedules must exist
+// all the time, even if the installation fails and its release is uninstalled.
 func (i *installation) takeOver(t *testing.T) {
 	pool := framework.Pool("kept")
 	restart := &tidekeeperv1.ScheduledRestart{

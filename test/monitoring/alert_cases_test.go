@@ -3,23 +3,24 @@
 
 package monitoring
 
-// series are the series of a test, by name and labels, with the value of each minute in
-// promtool's notation: 0+1x9 is 0, 1, … 9.
+// series maps the name and labels of each time series in a test to its values, one per minute, in
+// promtool's notation: 0+1x9 is 0, 1, ... 9.
 type series map[string]string
 
-// alertCase has series for which an alert fires, and others for which it does not.
+// alertCase holds time series for which an alert fires, and series for which it does not.
 type alertCase struct {
-	// fires are series for which it fires, with these labels and this summary.
+	// fires holds time series for which the alert fires after the duration `after`, with the given
+	// labels and summary.
 	fires   series
 	after   string
 	labels  map[string]string
 	summary string
-	// quiet are series for which nothing fires, at any time up to the same time.
+	// quiet lists sets of time series for which the alert does not fire until then.
 	quiet []series
 }
 
-// alertCases are the cases by name of the alert. A quiet case is as close as possible to
-// one that fires.
+// alertCases maps the name of each alert to its test case. The quiet series differ as little as
+// possible from series for which the alert fires.
 var alertCases = map[string]alertCase{
 	"TidekeeperDown": {
 		fires: series{`up{job="tidekeeper-metrics", instance="a"}`: "0x60"}, after: "6m",
@@ -29,7 +30,7 @@ var alertCases = map[string]alertCase{
 				`up{job="tidekeeper-metrics", instance="a"}`: "0x60",
 				`up{job="tidekeeper-metrics", instance="b"}`: "1x60",
 			},
-			// Down for some minutes.
+			// The manager is down for some minutes.
 			{`up{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
 		},
 	},
@@ -46,16 +47,16 @@ var alertCases = map[string]alertCase{
 				`leader_election_master_status{job="tidekeeper-metrics", instance="b"}`: "1x60",
 			},
 			{`leader_election_master_status{job="tidekeeper-metrics", instance="a"}`: "1x8 0x3 1x60"},
-			// Those of another program.
+			// The metric comes from another program.
 			{`leader_election_master_status{job="other", instance="a"}`: "0x60"},
 		},
 	},
 	"TidekeeperReconcileErrors": {
-		// One object that is retried every 17 minutes.
+		// An object is retried every 17 minutes.
 		fires: series{reconcileErrors: "0x5 5x16 6x16 7x16 8x16 9x16 10x16"}, after: "60m",
 		labels:  map[string]string{"controller": "nodepool"},
 		summary: "The controller nodepool has been failing for 45 minutes.",
-		// An API server that was down for ten minutes.
+		// The API server was down for ten minutes.
 		quiet: []series{{reconcileErrors: "0x5 0+9x10 90x60"}},
 	},
 	"TidekeeperReconcilePanic": {
@@ -78,7 +79,7 @@ var alertCases = map[string]alertCase{
 		after: "31m", labels: map[string]string{"controller": "nodepool"},
 		summary: "The queue of the controller nodepool has not been empty for 30 minutes.",
 		quiet: []series{
-			// A standby's queue is long; a leader's is empty now and then.
+			// A standby's queue stays long, while the leader's queue is empty from time to time.
 			{
 				depth + `, priority="0", instance="a"}`:                                 "5x20 0 5x25 0 5x20",
 				depth + `, priority="-100", instance="b"}`:                              "500x60",
@@ -118,13 +119,13 @@ var alertCases = map[string]alertCase{
 	"TidekeeperPoolWithoutHeadroom": {
 		fires: series{
 			`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "0x60",
-			`tidekeeper_nodepool_headroom{pool="w", instance="b"}`: "0x60", // The standby has the same.
+			`tidekeeper_nodepool_headroom{pool="w", instance="b"}`: "0x60", // The standby has the same value.
 		},
 		after: "31m", labels: map[string]string{"pool": "w"},
 		summary: "If a node or zone of the pool w is lost, some of its pods have no place to go.",
 		quiet: []series{
 			{`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "1x60"},
-			// It comes back within half an hour.
+			// The headroom is sufficient again within half an hour.
 			{`tidekeeper_nodepool_headroom{pool="w", instance="a"}`: "0x20 1x20 0x20"},
 		},
 	},
@@ -132,7 +133,7 @@ var alertCases = map[string]alertCase{
 		fires: series{
 			`tidekeeper_nodepool_resource{pool="w", kind="requested", resource="cpu", instance="a"}`:   "95x60",
 			`tidekeeper_nodepool_resource{pool="w", kind="allocatable", resource="cpu", instance="a"}`: "100x60",
-			// The standby has the same.
+			// The standby has the same value.
 			`tidekeeper_nodepool_resource{pool="w", kind="requested", resource="cpu", instance="b"}`:   "95x60",
 			`tidekeeper_nodepool_resource{pool="w", kind="allocatable", resource="cpu", instance="b"}`: "100x60",
 		},
@@ -150,11 +151,11 @@ var alertCases = map[string]alertCase{
 		},
 	},
 	"TidekeeperRecurringDrift": {
-		// One node, every ten seconds.
+		// One node is corrected every ten seconds.
 		fires: series{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+6x60"}, after: "21m",
 		labels:  map[string]string{"pool": "w"},
 		summary: "Another client keeps reverting settings of the pool w on nodes.",
-		// A thousand nodes, once; another client that tries every minute.
+		// A thousand nodes are corrected once; another client edits a node every minute.
 		quiet: []series{
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0x5 1000x55"},
 			{`tidekeeper_nodepool_drift_corrections_total{pool="w", instance="a"}`: "0+1x60"},
@@ -166,7 +167,7 @@ var alertCases = map[string]alertCase{
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
 	},
 	"TidekeeperRestartFailed": {
-		// The very first failure.
+		// The first failure creates the series.
 		fires: series{`tidekeeper_restart_ticks_total{outcome="Failed", reason="Timeout", instance="a"}`: "0x5 1x55"}, after: "10m",
 		labels:  map[string]string{"reason": "Timeout"},
 		summary: "Scheduled restarts have failed within the hour: Timeout.",
@@ -176,7 +177,7 @@ var alertCases = map[string]alertCase{
 		fires: series{`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "0x5 1x55"}, after: "10m",
 		labels:  map[string]string{"reason": "BudgetExhausted"},
 		summary: "Scheduled restarts were missed within the hour: BudgetExhausted.",
-		// Another manager is the leader now, and counts from 0.
+		// Another manager becomes the leader, and its counter starts at 0.
 		quiet: []series{{
 			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="a"}`: "7x5 _x55",
 			`tidekeeper_restart_ticks_total{outcome="Missed", reason="BudgetExhausted", instance="b"}`: "0x60",
@@ -186,7 +187,7 @@ var alertCases = map[string]alertCase{
 	"TidekeeperSchedulesStopped": {
 		fires: series{
 			`tidekeeper_restart_schedules{reason="FailureLimit", instance="a"}`: "3x60",
-			// A standby.
+			// A standby reports 0.
 			`tidekeeper_restart_schedules{reason="FailureLimit", instance="b"}`: "0x60",
 		},
 		after: "16m", labels: map[string]string{"reason": "FailureLimit"},
@@ -200,13 +201,13 @@ var alertCases = map[string]alertCase{
 		fires: series{
 			`tidekeeper_restart_overdue{namespace="shop", instance="a"}`: "0x5 2x55",
 			`tidekeeper_restart_overdue{namespace="", instance="a"}`:     "0x60",
-			// A standby.
+			// A standby reports 0.
 			`tidekeeper_restart_overdue{namespace="", instance="b"}`: "0x60",
 		},
 		after: "25m", labels: map[string]string{"namespace": "shop"},
 		summary: "2 ScheduledRestarts have not succeeded for two of their own intervals, in the namespace shop.",
 		quiet: []series{
-			// The second tick succeeds in the end.
+			// A tick succeeds eventually.
 			{`tidekeeper_restart_overdue{namespace="shop", instance="a"}`: "0x5 1x10 0x60"},
 			{`tidekeeper_restart_overdue{namespace="", instance="a"}`: "0x60"},
 		},
@@ -215,13 +216,13 @@ var alertCases = map[string]alertCase{
 		fires: series{
 			`tidekeeper_namespace_deferred_reconciles{namespace="shop", instance="a"}`: "0x5 40x55",
 			`tidekeeper_namespace_deferred_reconciles{namespace="", instance="a"}`:     "0x60",
-			// A standby.
+			// A standby reports 0.
 			`tidekeeper_namespace_deferred_reconciles{namespace="", instance="b"}`: "0x60",
 		},
 		after: "25m", labels: map[string]string{"namespace": "shop"},
 		summary: "The objects of the namespace shop have used up their requests to the API server for 15 minutes, and are served late.",
 		quiet: []series{
-			// Hundreds of objects that were created at once.
+			// Hundreds of objects were created at the same time.
 			{`tidekeeper_namespace_deferred_reconciles{namespace="shop", instance="a"}`: "0x5 900x10 0x60"},
 			{`tidekeeper_namespace_deferred_reconciles{namespace="", instance="a"}`: "0x60"},
 		},
@@ -243,7 +244,7 @@ var alertCases = map[string]alertCase{
 		fires: series{
 			storm + `, object="Secret tls", writer="cert-manager", instance="a"}`:                 "0x5 1x55",
 			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="a"}`: "0x60",
-			// A standby.
+			// A standby reports 0.
 			`tidekeeper_restart_storm{namespace="", name="", object="", writer="", instance="b"}`: "0x60",
 		},
 		after:   "10m",
@@ -254,15 +255,15 @@ var alertCases = map[string]alertCase{
 	"TidekeeperEvictionsRefused": {
 		fires: series{
 			`tidekeeper_restart_evictions_refused_seconds{instance="a"}`: "0x5 0+60x60",
-			// A standby.
+			// A standby reports 0.
 			`tidekeeper_restart_evictions_refused_seconds{instance="b"}`: "0x65",
 		},
 		after: "25m", summary: "The evictions of a restart have been refused for 19m 0s.",
-		// One is accepted every ten minutes.
+		// One eviction is accepted every ten minutes.
 		quiet: []series{{`tidekeeper_restart_evictions_refused_seconds{instance="a"}`: "0+60x10 0+60x10 0+60x10 0+60x10 0x20"}},
 	},
 	"TidekeeperRestartQueryFailing": {
-		// One restart that is missed after a minute, at night.
+		// A nightly restart is missed after a minute.
 		fires: series{
 			queries + `, result="Error", instance="a"}`: "0x5 6x60",
 			queries + `, result="Open", instance="a"}`:  "9x65",
@@ -270,10 +271,11 @@ var alertCases = map[string]alertCase{
 		after: "12m", labels: map[string]string{"query": "alerts"},
 		summary: "The query alerts fails, so that the restarts that wait for its answer are not started.",
 		quiet: []series{
-			// It is answered in the end, and holds restarts back, or not.
+			// The query eventually succeeds, whether it returns results, which hold restarts back,
+			// or none.
 			{queries + `, result="Error", instance="a"}`: "0x5 6x60", queries + `, result="Open", instance="a"}`: "0x6 1x60"},
 			{queries + `, result="Error", instance="a"}`: "0x5 6x60", queries + `, result="Closed", instance="a"}`: "0x6 1x60"},
-			// It failed before.
+			// The query failed earlier, and is no longer evaluated.
 			{queries + `, result="Error", instance="a"}`: "6x65"},
 		},
 	},
@@ -293,7 +295,7 @@ var alertCases = map[string]alertCase{
 	},
 }
 
-// Series that several cases use.
+// Time series selectors that several cases use.
 const (
 	up              = `up{job="tidekeeper-metrics", instance="a"}`
 	reconcileErrors = `controller_runtime_reconcile_errors_total{job="tidekeeper-metrics", controller="nodepool"}`

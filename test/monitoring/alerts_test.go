@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// rule is an alert.
+// rule is a Prometheus alerting rule.
 type rule struct {
 	Alert       string
 	Expr        string
@@ -22,7 +22,7 @@ type rule struct {
 	Annotations map[string]string
 }
 
-// rules returns all alerts by their names.
+// rules returns the alerting rules of config/monitoring, keyed by alert name.
 func rules(t *testing.T) map[string]rule {
 	t.Helper()
 	var object struct {
@@ -38,7 +38,8 @@ func rules(t *testing.T) map[string]rule {
 	return all
 }
 
-// Each alert has a severity, a summary, a runbook that exists, and a case.
+// TestAlertsAreComplete checks that each alert has a severity, a summary, an existing runbook, and
+// a test case.
 func TestAlertsAreComplete(t *testing.T) {
 	all := rules(t)
 	for name, r := range all {
@@ -76,8 +77,8 @@ func TestAlertsAreComplete(t *testing.T) {
 	}
 }
 
-// promtool finds nothing wrong with the alerts. Each alert fires in its case, and is quiet
-// in similar ones.
+// TestAlertsFire checks the alerting rules with promtool. Each alert must fire for the series of
+// its test case, and must not fire for the similar quiet series.
 func TestAlertsFire(t *testing.T) {
 	file := rulesFile(t)
 	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", file)

@@ -26,7 +26,7 @@ func readYAML(t *testing.T, into any, path ...string) {
 	}
 }
 
-// rulesFile writes the alerts as the file that Prometheus and promtool read, and
+// rulesFile writes the alerting rules to a file in the format of Prometheus and promtool, and
 // returns its path.
 func rulesFile(t *testing.T) string {
 	t.Helper()

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=0"))
 }
 
-// A Prometheus scrapes the manager while there is a little of everything: then no panel
-// of a dashboard is empty, and every alert uses existing metrics.
+// TestPrometheus runs a Prometheus that scrapes the manager while a few objects of each kind exist.
+// Every dashboard panel must show data, and every alert must use existing metrics.
 func TestPrometheus(t *testing.T) {
 	p := prometheus{framework.FreeAddress(t)}
 	gates := p.gates(t, map[string]any{"name": "never", "query": `vector(1) > 2`})
@@ -97,8 +97,8 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// load creates a pool with a cordoned node, pods, a restart, a schedule without a target, and drift. Whatever
-// is counted happens twice, as a rate needs two scrapes.
+// load creates a pool with a cordoned node, pods, a restart, a schedule whose target is missing,
+// and drift. Each counted event happens twice, because rates need two scrapes.
 func load(t *testing.T, p prometheus) {
 	t.Helper()
 	cluster.AddNodes(t, "w", 3, "--pool", "w")
@@ -152,8 +152,8 @@ func eventuallyAvailable(t *testing.T, d *appsv1.Deployment) {
 	})
 }
 
-// panels returns the expressions of each panel of a dashboard, by its title, as
-// Grafana would send them.
+// panels returns the expressions of each dashboard panel, keyed by panel title, with Grafana's
+// variables replaced.
 func panels(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -185,7 +185,7 @@ func panels(t *testing.T, file string) map[string][]string {
 	return all
 }
 
-// selectors returns the series selectors of an expression.
+// selectors returns the series selectors in a PromQL expression, as parsed by Prometheus.
 func (p prometheus) selectors(t *testing.T, expr string) []string {
 	t.Helper()
 	var tree any

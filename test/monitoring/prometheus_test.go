@@ -22,7 +22,8 @@ import (
 // prometheus is a running Prometheus that scrapes a manager every second.
 type prometheus struct{ address string }
 
-// gates returns a file for --restart-queries with queries that it is asked.
+// gates writes a file for --restart-queries with the given queries to this Prometheus, and returns
+// its path.
 func (p prometheus) gates(t *testing.T, queries ...any) string {
 	t.Helper()
 	return writeYAML(t, t.TempDir(), "queries.yaml", map[string]any{
@@ -31,8 +32,8 @@ func (p prometheus) gates(t *testing.T, queries ...any) string {
 	})
 }
 
-// watch starts it with our alerts, to scrape the manager as the ServiceMonitor says, with the
-// token that it names.
+// watch starts Prometheus with Tidekeeper's alerting rules. It scrapes the manager as configured in
+// the ServiceMonitor, with the token that the ServiceMonitor references.
 func (p prometheus) watch(t *testing.T, manager *framework.Manager) {
 	t.Helper()
 	var service corev1.Service
@@ -69,12 +70,12 @@ func (p prometheus) watch(t *testing.T, manager *framework.Manager) {
 			"static_configs": []any{map[string]any{"targets": []string{target}}},
 		}},
 	})
-	// It is ready some seconds before it scrapes its targets.
+	// Prometheus is ready some seconds before it scrapes its targets.
 	since := time.Now()
 	framework.Eventually(t, "Prometheus scrapes the manager", func() error { return p.answered("up == 1", since) })
 }
 
-// start runs it with a configuration until the test ends.
+// start runs Prometheus with the given configuration until the test ends.
 func (p prometheus) start(t *testing.T, config map[string]any) {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,7 +83,7 @@ func (p prometheus) start(t *testing.T, config map[string]any) {
 	framework.RunTool(t, "PROMETHEUS_BIN", "prometheus", "--config.file="+file, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+p.address)
 }
 
-// readerToken installs the account of the ServiceMonitor's token, and returns the token.
+// readerToken creates the service account that the ServiceMonitor uses, and returns its token.
 func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 	t.Helper()
 	file := filepath.Join(framework.Root(), "config", "monitoring", "service_monitor_token.yaml")
@@ -104,13 +105,13 @@ func readerToken(t *testing.T, key corev1.SecretKeySelector) string {
 	return string(secret.Data[key.Key])
 }
 
-// get requests a path and decodes the data of the response.
+// get requests a path of Prometheus' HTTP API and decodes the response's data.
 func (p prometheus) get(path string, parameters url.Values, into any) error {
 	return framework.AskPrometheus(p.address, path, parameters, into)
 }
 
-// answered evaluates an expression over the time since then, and returns an error if that
-// fails, or if there is no number in the result.
+// answered evaluates a PromQL expression over the time since `since`. It returns an error if the
+// evaluation fails or the result contains no number.
 func (p prometheus) answered(expr string, since time.Time) error {
 	var data struct {
 		Result []struct{ Values [][2]any }
@@ -129,7 +130,7 @@ func (p prometheus) answered(expr string, since time.Time) error {
 	return fmt.Errorf("no number of %d series: %s", len(data.Result), expr)
 }
 
-// awaitScrape waits until the manager has been scraped after a time.
+// awaitScrape waits until Prometheus has scraped the manager after the given time.
 func (p prometheus) awaitScrape(t *testing.T, after time.Time) {
 	t.Helper()
 	framework.EventuallyWithin(t, 5*time.Minute, "the manager has been scraped after "+after.Format(time.TimeOnly), func() error {

@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// watchNodes follows nodes, and returns a function that returns what each has had since then of
-// what the pools of the test put there. Versions that do not differ in that are one.
+// watchNodes watches the nodes with the given labels. The returned function stops the watch and
+// returns each node's versions, reduced to the settings of the test's pools; consecutive equal
+// versions are merged.
 func watchNodes(t *testing.T, labels client.MatchingLabels) func() map[string][]string {
 	t.Helper()
 	watching, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: cluster.Scheme()})
@@ -56,7 +57,8 @@ func watchNodes(t *testing.T, labels client.MatchingLabels) func() map[string][]
 	}
 }
 
-// endsWith returns nil if the last version of each node is what the pools ask for in a round.
+// endsWith returns nil if each node's last version has the settings from the pools' specs in the
+// given round.
 func endsWith(versions map[string][]string, round int) error {
 	for i := range 2 * besidePools {
 		name := fmt.Sprint("beside-", i+1)
@@ -68,7 +70,7 @@ func endsWith(versions map[string][]string, round int) error {
 	return nil
 }
 
-// besideVersion is what the pools ask for of a node in a round.
+// besideVersion returns the version of a node that the pools' specs in the given round result in.
 func besideVersion(node, round int) string {
 	version := fmt.Sprint("round ", round)
 	if round > 0 && round%besidePools == node/2 {
@@ -77,7 +79,8 @@ func besideVersion(node, round int) string {
 	return version
 }
 
-// besideUsers are the users that are compared.
+// besideUsers lists the users of the manager, the descheduler and cert-manager, whose requests are
+// compared.
 var besideUsers = []string{framework.ManagerUser, deschedulerUser, certManagerUser}
 
 func succeeded(r framework.Request) bool { return r.Code < 300 }
@@ -86,8 +89,8 @@ func object(r framework.Request) string {
 	return fmt.Sprint(r.Resource, ".", r.Group, " ", r.Namespace, "/", r.Name)
 }
 
-// assertNodes asserts that each node had, one after the other, what the pools asked for in each
-// round, and that each write of the manager made a new version of that: none changed nothing.
+// assertNodes asserts that each node had the pools' settings of each round in order, and that each
+// of the manager's writes to a node changed these settings.
 func assertNodes(t *testing.T, versions map[string][]string, log []framework.Request, rounds int) {
 	t.Helper()
 	writes := map[string]int{}
@@ -102,8 +105,8 @@ func assertNodes(t *testing.T, versions map[string][]string, log []framework.Req
 		got := slices.Clone(versions[name])
 		for round := range rounds + 1 {
 			version := besideVersion(i, round)
-			// A key that is new to the pool is written to its status first, which the label
-			// does not wait for.
+			// The manager records a new key in the pool's status before it writes the key to a
+			// node. The label does not wait for that.
 			if labelled := fmt.Sprint("round ", round); version != labelled {
 				if at := slices.Index(got, version); at > 0 && got[at-1] == labelled {
 					got = slices.Delete(got, at-1, at)
@@ -120,8 +123,8 @@ func assertNodes(t *testing.T, versions map[string][]string, log []framework.Req
 	}
 }
 
-// assertNoFight asserts that no object was written by two of them, and that none of them was
-// refused for want of a right.
+// assertNoFight asserts that no object was written by two of the three programs, and that none of
+// their requests was denied for a missing right.
 func assertNoFight(t *testing.T, log []framework.Request) {
 	t.Helper()
 	writers, count := map[string]string{}, map[string]int{}
@@ -129,7 +132,8 @@ func assertNoFight(t *testing.T, log []framework.Request) {
 		if !slices.Contains(besideUsers, r.User) {
 			continue
 		}
-		// Whether the API server has priority and fairness is asked of a path that no role has.
+		// To find out whether the API server has priority and fairness, clients request a path that
+		// no role grants.
 		if r.Denied && r.Resource != "" {
 			t.Errorf("%s may not %s", r.User, r)
 		}
@@ -150,8 +154,8 @@ func assertNoFight(t *testing.T, log []framework.Request) {
 	}
 }
 
-// assertRetried asserts that each write of the manager that was refused, as another client was faster
-// or the API server was busy, was followed by one that was not, to the same object.
+// assertRetried asserts that each of the manager's failed writes, for instance because of a
+// conflict or a busy API server, was followed by a successful write to the same object.
 func assertRetried(t *testing.T, log []framework.Request) {
 	t.Helper()
 	open, refused := map[string]framework.Request{}, 0
@@ -160,7 +164,7 @@ func assertRetried(t *testing.T, log []framework.Request) {
 		case r.User != framework.ManagerUser || !r.Writes() || r.Resource == "events":
 		case succeeded(r):
 			delete(open, object(r))
-		case r.Code == 409 || r.Code == 422 || r.Code == 429 || r.Code >= 500: // Another client, or the API server, was busy.
+		case r.Code == 409 || r.Code == 422 || r.Code == 429 || r.Code >= 500: // A conflict, or the API server was busy.
 			refused++
 			open[object(r)] = r
 		default:
@@ -173,8 +177,8 @@ func assertRetried(t *testing.T, log []framework.Request) {
 	}
 }
 
-// assertEvicted returns how many pods the descheduler has evicted. It may ask again for one that is
-// going, as it does not see that at once.
+// assertEvicted returns the number of pods that the descheduler has evicted. The descheduler may
+// evict a terminating pod again, because it does not see the deletion immediately.
 func assertEvicted(t *testing.T, log []framework.Request) int {
 	t.Helper()
 	evicted, refused := map[string]bool{}, 0

@@ -29,25 +29,27 @@ const (
 	besideNamespace = "beside"
 	besideRound     = "beside.example.com/round"
 	deschedulerUser = "system:serviceaccount:kube-system:descheduler-sa"
-	// besideTaint is on the nodes of one pool, another one in each round.
+	// besideTaint is a taint on the nodes of one pool, a different pool in each round.
 	besideTaint = "beside=away:NoSchedule"
 )
 
-// besideWorld is what churns: pools of two nodes each, and for each pool a Deployment with a
-// certificate, whose pods may run on all of these nodes.
+// besideWorld holds the objects that the test changes: pools of two nodes each, and for each pool a
+// Deployment with a certificate. The Deployments' pods may run on all of these nodes.
 type besideWorld struct {
 	pools    []*tidekeeperv1.NodePool
 	apps     []*appsv1.Deployment
 	restarts []*tidekeeperv1.ScheduledRestart
-	// renewed and requested count what each restart was given a reason for.
+	// renewed and requested count, for each Deployment, the certificate renewals and the restart
+	// requests.
 	renewed, requested []int
-	// clock is a Deployment that is restarted each minute.
+	// clock is a Deployment that is restarted every minute.
 	clock       *appsv1.Deployment
 	everyMinute *tidekeeperv1.ScheduledRestart
 }
 
-// TestBeside runs Tidekeeper's manager, the descheduler and cert-manager side by side, while pools,
-// certificates and restarts change all the time, for SOAK, or for a few rounds without it.
+// TestBeside runs Tidekeeper's manager, the descheduler and cert-manager in parallel, while pools,
+// certificates and restarts change all the time. It runs for the duration SOAK, or for a few rounds
+// if SOAK is not set.
 func TestBeside(t *testing.T) {
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "0s"))
 	if err != nil {
@@ -82,7 +84,7 @@ func TestBeside(t *testing.T) {
 	}
 	t.Logf("%d rounds in %s", round, time.Since(start).Round(time.Second))
 
-	// Nothing more to do: not for the descheduler either, when it looks again.
+	// The descheduler must not evict any more pods when it checks all pods again.
 	cluster.Change(t, w.everyMinute, func() { w.everyMinute.Spec.Suspend = true })
 	w.eventuallyRestarted(t, w.everyMinute, "is at rest", func() error {
 		if w.everyMinute.Status.Active != nil {
@@ -142,7 +144,8 @@ func newBesideWorld(t *testing.T) *besideWorld {
 		cluster.Apply(t, d)
 		w.apps = append(w.apps, d)
 		r := restart(d)
-		// Each renewal counts, however soon it follows the one before.
+		// The short minimum interval makes each renewal restart the workload, even shortly after
+		// the previous renewal.
 		r.Spec.OnConfigChange, r.Spec.MinIntervalSeconds = tidekeeperv1.ConfigMapsAndSecrets, 1
 		cluster.Apply(t, r)
 		w.restarts = append(w.restarts, r)
@@ -153,7 +156,7 @@ func newBesideWorld(t *testing.T) *besideWorld {
 	w.everyMinute.Spec.Schedule = "* * * * *"
 	cluster.Apply(t, w.everyMinute)
 
-	// With a budget the descheduler needs several rounds for one Deployment.
+	// Because of the disruption budget, the descheduler needs several rounds per Deployment.
 	one := intstr.FromInt32(1)
 	cluster.Apply(t, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: besideNamespace},
@@ -179,7 +182,7 @@ func (w *besideWorld) eventuallyRestarted(t *testing.T, r *tidekeeperv1.Schedule
 }
 
 // play edits all pools, renews a certificate and requests a restart of another Deployment, all at
-// once, and waits until each of them has had its effect.
+// the same time, and waits until each change has taken effect.
 func (w *besideWorld) play(t *testing.T, round int) {
 	t.Helper()
 	away := round % len(w.pools)
@@ -199,7 +202,8 @@ func (w *besideWorld) play(t *testing.T, round int) {
 	w.requested[requested]++
 
 	framework.Eventually(t, "the certificate is renewed", func() error {
-		// On a busy machine, where an event may be late, cert-manager renews it more than once.
+		// Events may be late on a busy machine, so cert-manager may renew the certificate more than
+		// once.
 		name := w.apps[renewed].Name
 		return issued(t, besideNamespace, name, max(revisionOf(t, besideNamespace, name), int64(w.renewed[renewed]+1)))
 	})
@@ -231,8 +235,8 @@ func (w *besideWorld) play(t *testing.T, round int) {
 	}
 }
 
-// decided returns nil if the history has a record for each change and each request so far, and
-// no other. Two certificates that were issued within the settle time are one change.
+// decided returns nil if the history has exactly one record for each configuration change and each
+// request so far. Two certificates that are issued within the settle time count as one change.
 func (w *besideWorld) decided(t *testing.T, r *tidekeeperv1.ScheduledRestart, i int) error {
 	t.Helper()
 	most := int(revisionOf(t, besideNamespace, w.apps[i].Name)) - 1
@@ -253,7 +257,8 @@ func (w *besideWorld) decided(t *testing.T, r *tidekeeperv1.ScheduledRestart, i 
 	return nil
 }
 
-// assertRestarts compares the histories with the ReplicaSets: one for each restart, and the first.
+// assertRestarts compares the histories with the number of ReplicaSets: the initial one, and one
+// per restart.
 func (w *besideWorld) assertRestarts(t *testing.T) {
 	t.Helper()
 	anyTime := func(time.Time) bool { return true }

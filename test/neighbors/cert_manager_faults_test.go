@@ -21,13 +21,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// certManagerWrites matches all writes of cert-manager but its events.
+// certManagerWrites matches all of cert-manager's writes except its events.
 const certManagerWrites = `match: {verbs: [write], resources: [secrets, certificates.cert-manager.io/status, certificaterequests.cert-manager.io, certificaterequests.cert-manager.io/status, issuers.cert-manager.io/status]}`
 
-// certManagerFaults are days on which cert-manager issues and renews, each with the rules of the
-// proxy. It survives them: each certificate is issued, is what it should be, and nothing is left
-// over. That they come to an end saves time: cert-manager waits for up to five minutes after what has
-// failed often.
+// certManagerFaults maps the names of fault scenarios to rules of the fault proxy. cert-manager
+// survives these faults while it issues and renews certificates: each certificate is issued and
+// correct, and no objects are left over. The number of faults is limited to save time, because
+// cert-manager waits for up to five minutes after repeated failures.
 var certManagerFaults = map[string]string{
 	"lost-answers":  `- {name: lost, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: LoseAnswer}}`,
 	"conflicts":     `- {name: conflict, ` + certManagerWrites + `, count: {every: 3, times: 6}, fault: {kind: Error, code: 409, reason: Conflict}}`,
@@ -42,8 +42,8 @@ var certManagerFaults = map[string]string{
 - {name: requests, match: {resources: [certificaterequests.cert-manager.io]}, count: {every: 2}, fault: {kind: DelayEvent, for: 1s}}`,
 }
 
-// TestCertManagerFaults runs cert-manager behind the fault proxy, as sandbox/docs/fault-proxy.md tells any
-// operator to, and has it issue and renew while its API server has a bad day.
+// TestCertManagerFaults runs cert-manager behind the fault proxy, as sandbox/docs/fault-proxy.md
+// recommends for any operator, and makes it issue and renew certificates while requests fail.
 func TestCertManagerFaults(t *testing.T) {
 	installCertManager(t)
 	for name, rules := range certManagerFaults {
@@ -60,8 +60,9 @@ func TestCertManagerFaults(t *testing.T) {
 		})
 	}
 
-	// What it does not survive: while the event of the new Secret is late, that of the Certificate
-	// says that it is issued. cert-manager takes the Secret for a lost one, and issues again and again.
+	// cert-manager does not survive this fault. The event of the new Secret is late, and the
+	// Certificate's event already reports that it is issued. cert-manager then assumes that the
+	// Secret is lost, and reissues the certificate again and again.
 	t.Run("late-secret", func(t *testing.T) {
 		t.Parallel()
 		b := bringUp(t, "late-secret", `- {name: late, match: {resources: [secrets]}, events: {types: [ADDED], names: [web]}, fault: {kind: DelayEvent, for: 5s}}`)
@@ -77,13 +78,14 @@ func TestCertManagerFaults(t *testing.T) {
 	})
 }
 
-// behind is cert-manager in a namespace, behind a proxy with rules.
+// behind is a cert-manager that serves one namespace behind a fault proxy.
 type behind struct {
 	namespace, rules string
 	log              func() []sandbox.LogEntry
 }
 
-// bringUp has cert-manager issue two certificates in a namespace of its own, behind a proxy.
+// bringUp starts a cert-manager behind a fault proxy with the given rules, and makes it issue two
+// certificates in a new namespace.
 func bringUp(t *testing.T, name, rules string) behind {
 	t.Helper()
 	b := behind{namespace: "faults-" + name, rules: rules}
@@ -92,10 +94,10 @@ func bringUp(t *testing.T, name, rules string) behind {
 	return b
 }
 
-// settled waits until both certificates are ready, nothing is left over, and the one that is not
-// the authority has been issued at least so often, and returns how often. It may be more often: on a
-// busy machine the event of a new Secret can be late without any rule, and then cert-manager takes
-// the Secret for a lost one, as in late-secret.
+// settled waits until both certificates are ready, no objects are left over, and the leaf
+// certificate (not the CA) has been issued at least `least` times. It returns the number of times,
+// which may be higher: on a busy machine the event of a new Secret can be late even without a rule,
+// as in the scenario late-secret.
 func (b behind) settled(t *testing.T, least int64) (revision int64) {
 	t.Helper()
 	framework.EventuallyWithin(t, 8*framework.Patience, "all is issued and cleaned up", func() error {
@@ -111,7 +113,7 @@ func (b behind) settled(t *testing.T, least int64) (revision int64) {
 	return revision
 }
 
-// assertFired asserts that each rule has had an effect.
+// assertFired asserts that each fault rule of the proxy has fired.
 func (b behind) assertFired(t *testing.T) {
 	t.Helper()
 	fired := map[string]int{}
@@ -127,8 +129,8 @@ func (b behind) assertFired(t *testing.T) {
 	}
 }
 
-// runBehindProxy runs cert-manager, started and killed by the proxy, for one namespace, and returns
-// what reads the proxy's log.
+// runBehindProxy runs a cert-manager for one namespace as a child process of the fault proxy, which
+// also kills it. It returns a function that reads the proxy's log.
 func runBehindProxy(t *testing.T, rules, namespace string) func() []sandbox.LogEntry {
 	t.Helper()
 	program, err := framework.Binary("CERT_MANAGER_BIN", "cert-manager")
@@ -155,8 +157,8 @@ func runBehindProxy(t *testing.T, rules, namespace string) func() []sandbox.LogE
 	}
 }
 
-// leftOver returns nil if the namespace has the Secrets of both certificates and no other, and one
-// CertificateRequest for each time that one was issued.
+// leftOver returns nil if the namespace has the Secrets of both certificates and no others, and one
+// CertificateRequest per issuance.
 func leftOver(t *testing.T, namespace string, revision int) error {
 	t.Helper()
 	secrets := &corev1.SecretList{}

@@ -18,11 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// certManagerUser is the user of cert-manager's own ServiceAccount.
+// certManagerUser is the user name of cert-manager's own ServiceAccount.
 const certManagerUser = "system:serviceaccount:cert-manager:cert-manager"
 
-// installCertManager installs the CRDs of cert-manager, and the account and the rights of its
-// chart. There is no webhook.
+// installCertManager installs cert-manager's CRDs, and the service account and the RBAC of its
+// chart, but no webhook.
 func installCertManager(t *testing.T) {
 	t.Helper()
 	module := framework.ModuleDir(t, "hack/cert-manager", "github.com/cert-manager/cert-manager")
@@ -37,7 +37,7 @@ func installCertManager(t *testing.T) {
 	cluster.MustKubectl(t, rights, "apply", "-f", "-")
 }
 
-// authority is a self-signed CA, and an Issuer that issues by it.
+// authority is the manifest of a self-signed CA certificate, and of an Issuer that uses it.
 const authority = `apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata: {name: self-signed}
@@ -59,7 +59,7 @@ metadata: {name: authority}
 spec: {ca: {secretName: authority}}
 `
 
-// certificate is one that the authority issues, into a Secret of the same name.
+// certificate is the manifest of a Certificate that the CA issues into a Secret of the same name.
 const certificate = `---
 apiVersion: cert-manager.io/v1
 kind: Certificate
@@ -72,7 +72,7 @@ spec:
   issuerRef: {name: authority}
 `
 
-// inNamespace creates a namespace with these manifests, and deletes it when the test ends.
+// inNamespace creates a namespace with the given manifests, and deletes it when the test ends.
 func inNamespace(t *testing.T, name, manifests string) {
 	t.Helper()
 	namespace := &corev1.Namespace{}
@@ -91,15 +91,15 @@ func certificateOf(t *testing.T, namespace, name string) *unstructured.Unstructu
 	return c
 }
 
-// revisionOf returns how often a Certificate has been issued.
+// revisionOf returns a Certificate's revision, which counts its issuances.
 func revisionOf(t *testing.T, namespace, name string) int64 {
 	t.Helper()
 	revision, _, _ := unstructured.NestedInt64(certificateOf(t, namespace, name).Object, "status", "revision")
 	return revision
 }
 
-// issued returns nil if a Certificate is ready and at rest, and the last one that was issued for
-// it is that of its revision.
+// issued returns nil if a Certificate is ready with the given revision, no issuance is in progress,
+// and its Secret contains the latest certificate.
 func issued(t *testing.T, namespace, name string, revision int64) error {
 	t.Helper()
 	c := certificateOf(t, namespace, name)

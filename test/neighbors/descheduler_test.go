@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// deschedulerPolicy evicts pods from nodes whose taints they do not tolerate, or whose labels they
-// no longer select.
+// deschedulerPolicy makes the descheduler evict pods from nodes whose taints they do not tolerate,
+// or whose labels no longer match the pods' node affinity.
 const deschedulerPolicy = `apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
 profiles:
@@ -36,8 +36,8 @@ profiles:
     deschedule: {enabled: [RemovePodsViolatingNodeTaints, RemovePodsViolatingNodeAffinity]}
 `
 
-// startDescheduler runs the descheduler with the rights of its own manifests, and looks at all
-// nodes so often. It serves nothing.
+// startDescheduler runs the descheduler with the rights in its own manifests. It checks all nodes
+// at the given interval, and serves no metrics.
 func startDescheduler(t *testing.T, cluster *framework.Cluster, interval string) {
 	t.Helper()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
@@ -57,7 +57,7 @@ func startDescheduler(t *testing.T, cluster *framework.Cluster, interval string)
 	cluster.RunAsPod(t, "DESCHEDULER_BIN", "descheduler", "--from=deployment/kube-system/descheduler")
 }
 
-// on are the ready pods of a Deployment: the UID of each, and its node.
+// on returns a Deployment's ready pods as a map from UID to node name.
 func on(t *testing.T, cluster *framework.Cluster, d *appsv1.Deployment) map[types.UID]string {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -75,8 +75,8 @@ func on(t *testing.T, cluster *framework.Cluster, d *appsv1.Deployment) map[type
 	return nodes
 }
 
-// eventuallyOn waits until all pods of a Deployment are ready and on these nodes, with some on
-// each, and returns them.
+// eventuallyOn waits until all of a Deployment's pods are ready and on the given nodes, with at
+// least one pod on each node, and returns the pods.
 func eventuallyOn(t *testing.T, cluster *framework.Cluster, d *appsv1.Deployment, want ...string) map[types.UID]string {
 	t.Helper()
 	var pods map[types.UID]string
@@ -91,8 +91,8 @@ func eventuallyOn(t *testing.T, cluster *framework.Cluster, d *appsv1.Deployment
 	return pods
 }
 
-// eventuallyNode waits until a node has a label with this value, "" for no label, and exactly
-// these taints.
+// eventuallyNode waits until a node has exactly the given taints, and the label with the given
+// value; "" means that the label is absent.
 func eventuallyNode(t *testing.T, cluster *framework.Cluster, name, label, value string, taints ...string) {
 	t.Helper()
 	framework.Eventually(t, name+" is as its pools ask for", func() error {
@@ -109,7 +109,7 @@ func eventuallyNode(t *testing.T, cluster *framework.Cluster, name, label, value
 	})
 }
 
-// poolOf is a pool of the nodes with these names.
+// poolOf returns a pool that selects the nodes with the given names.
 func poolOf(name string, nodes ...tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
 	pool := framework.Pool(name)
 	pool.Spec.Selector = &tidekeeperv1.NodeSelector{MatchExpressions: []tidekeeperv1.NodeSelectorRequirement{
@@ -118,8 +118,9 @@ func poolOf(name string, nodes ...tidekeeperv1.LabelValue) *tidekeeperv1.NodePoo
 	return pool
 }
 
-// A taint with the effect NoSchedule evicts nothing, and neither does a label that a node loses.
-// The descheduler moves such pods to where they may be now, and no others.
+// TestDescheduler checks the combination with the descheduler. Neither a NoSchedule taint nor the
+// removal of a label evicts pods. The descheduler moves the pods that no longer fit their nodes,
+// and no others, to suitable nodes.
 func TestDescheduler(t *testing.T) {
 	cluster.AddNodes(t, "desk", 3, "--labels=desk=yes")
 	cluster.StartManager(t)
@@ -133,7 +134,7 @@ func TestDescheduler(t *testing.T) {
 	team := corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists}
 	deployment := func(name, label, value string, tolerations ...corev1.Toleration) *appsv1.Deployment {
 		d := framework.Deployment(name, 6, *framework.App.DeepCopy())
-		// Not by a nodeSelector, at which the descheduler does not look.
+		// The pods use node affinity because the descheduler ignores a nodeSelector.
 		d.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}},
 		}}}
@@ -148,7 +149,7 @@ func TestDescheduler(t *testing.T) {
 	ofTolerant := eventuallyOn(t, &cluster, tolerant, "desk-1", "desk-2", "desk-3")
 	ofQuick := eventuallyOn(t, &cluster, quick, "desk-1", "desk-2")
 
-	// desk-1 is for a team, and desk-2 is no longer fast.
+	// desk-1 is reserved for a team, and desk-2 is no longer fast.
 	teams := poolOf("team", "desk-1")
 	teams.Spec.Taints = []tidekeeperv1.Taint{{Key: "team", Value: "blue", Effect: corev1.TaintEffectNoSchedule}}
 	cluster.Apply(t, teams)

@@ -21,8 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=1", "--audit"))
 }
 
-// What a pod uses is what its annotations say, or half of what it requests. metrics-server asks
-// the kubelets, the API server asks it, and kubectl top shows it.
+// TestMetricsServer checks that kubectl top shows the pods' usage, which comes from the kubelets
+// through metrics-server and the API server. A pod's annotations set its simulated usage; without
+// annotations it is half of the pod's requests.
 func TestMetricsServer(t *testing.T) {
 	cluster.InstallMetricsServer(t)
 
@@ -44,11 +45,11 @@ func TestMetricsServer(t *testing.T) {
 	}
 	usage("250m 300Mi", "pods", "-l", "app=told")
 	usage("40m 32Mi", "pods", "-l", "app=requests")
-	// The node itself uses 100m and 500Mi; of metrics-server, two Pods use half of 100m and 200Mi
-	// each: the one that the Deployment made, and the one of this machine's program.
+	// The node itself uses 100m and 500Mi. Two metrics-server pods use half of 100m and 200Mi each:
+	// the Deployment's pod, and the pod for the program that runs on this machine.
 	usage("490m 3% 1032Mi 1%", "nodes")
 
-	// What an annotation says holds from then on.
+	// A changed usage annotation takes effect immediately.
 	cluster.MustKubectl(t, "", "annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=2")
 	usage("2000m 300Mi", "pods", "-l", "app=told")
 	cluster.MustKubectl(t, "", "annotate", "pods", "-l", "app=told", "--overwrite", "sandbox.tidekeeper.dev/cpu-usage=10m")

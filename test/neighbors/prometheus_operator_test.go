@@ -28,9 +28,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// prometheusResource is a Prometheus that selects what config/monitoring has, and rejects
-// ServiceMonitors that name files. Its scrape class says what a cluster's network would do: where
-// on this machine the two managers serve what they would serve at the addresses of their Pods.
+// prometheusResource is the manifest of a Prometheus that selects the objects of config/monitoring,
+// and rejects ServiceMonitors that reference files. Its scrape class replaces a cluster network: it
+// maps the addresses of the managers' Pods to the addresses on this machine at which the managers
+// serve metrics.
 const prometheusResource = `
 apiVersion: monitoring.coreos.com/v1
 kind: Prometheus
@@ -53,7 +54,7 @@ spec:
     - {sourceLabels: [__address__], regex: "%s:8443", targetLabel: __address__, replacement: "%s"}
 `
 
-// twoPools want the same label of the same node.
+// twoPools is the manifest of two pools that set the same label on the same node.
 const twoPools = `
 apiVersion: tidekeeper.dev/v1
 kind: NodePool
@@ -66,16 +67,16 @@ metadata: {name: younger}
 spec: {selector: {matchLabels: {kubernetes.io/os: linux}}, labels: {example.com/pool: younger}}
 `
 
-// config/monitoring, as it is, makes Prometheus Operator write a configuration by which
-// Prometheus finds and scrapes both managers of config/default with the token of the
-// ServiceMonitor, and evaluates the alerts.
+// TestPrometheusOperator applies config/monitoring unchanged. Prometheus Operator must generate a
+// configuration from it with which Prometheus discovers both managers of config/default, scrapes
+// them with the ServiceMonitor's token, and evaluates the alerts.
 func TestPrometheusOperator(t *testing.T) {
 	c := neighborhood{framework.StartEmpty(t, "--nodes=1")}
 	c.MustKubectl(t, "", "apply", "-k", filepath.Join(framework.Root(), "config", "default"))
 	c.startPrometheusOperator(t)
 	c.MustKubectl(t, "", "apply", "-k", filepath.Join(framework.Root(), "config", "monitoring"))
 
-	// In place of the simulated pods.
+	// The managers run as processes in place of the simulated pods.
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "rollout", "status", "deployment/tidekeeper", framework.LongTimeout)
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "scale", "deployment/tidekeeper", "--replicas=0")
 	c.MustKubectl(t, "", "-n", framework.ManagerNamespace, "wait", framework.LongTimeout, "--for=delete", "pods", "--all")
@@ -93,7 +94,7 @@ func TestPrometheusOperator(t *testing.T) {
 		`max(tidekeeper_nodepool_nodes{pool="older",state="all"})`:            "1",
 		`count(tidekeeper_nodepool_nodes{pool="younger",state="conflicted"})`: "2",
 	} {
-		// What the first scrape is too early for is there after the second.
+		// A series that is missing after the first scrape exists after the second.
 		framework.EventuallyWithin(t, 2*framework.Patience, query+" is "+want, func() error {
 			got, err := ask(prometheus, query)
 			if err == nil && got != want {
@@ -111,35 +112,36 @@ func TestPrometheusOperator(t *testing.T) {
 	c.wantRefused(t, first.address)
 }
 
-// neighborhood is a cluster with software of others in it.
+// neighborhood is a cluster with third-party software installed.
 type neighborhood struct{ *framework.Cluster }
 
-// startPrometheusOperator installs Prometheus Operator and the rights of a Prometheus, and runs
-// the operator in place of the simulated pod.
+// startPrometheusOperator installs Prometheus Operator and the RBAC for a Prometheus, and runs the
+// operator as a process in place of its simulated pod.
 func (c neighborhood) startPrometheusOperator(t *testing.T) {
 	t.Helper()
 	module := framework.ModuleDir(t, "hack/prometheus-operator", "github.com/prometheus-operator/prometheus-operator")
-	// On the server, as the CRDs are too large for the annotation of a client-side apply.
+	// The apply is server-side because the CRDs are too large for the annotation that a client-side
+	// apply adds.
 	c.MustKubectl(t, "", "apply", "--server-side", "-f", filepath.Join(module, "bundle.yaml"))
 	c.MustKubectl(t, "", "wait", framework.LongTimeout, "--for=condition=Established", "crd", "--all")
 	for _, file := range []string{"service-account", "cluster-role", "cluster-role-binding"} {
 		c.MustKubectl(t, "", "apply", "-f", filepath.Join(module, "example", "rbac", "prometheus", "prometheus-"+file+".yaml"))
 	}
-	// It would serve its own metrics on all addresses of this machine.
+	// By default the operator serves its own metrics on all of this machine's addresses.
 	c.MustKubectl(t, "", "patch", "deployment/prometheus-operator", "--type=json", "-p", fmt.Sprintf(
 		`[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--web.listen-address=%s"}]`, framework.FreeAddress(t)))
 	c.RunAsPod(t, "PROMETHEUS_OPERATOR_BIN", "prometheus-operator", "--from=deployment/default/prometheus-operator")
 }
 
-// managerPod is a manager and its Pod.
+// managerPod is a manager process and the Pod that it stands for.
 type managerPod struct {
 	name, ip string
-	// address is where it serves metrics.
+	// address is the address at which the manager serves metrics.
 	address string
 }
 
-// startManagerAsPod runs the manager of config/default. Only the addresses at which it serves are
-// of this machine.
+// startManagerAsPod runs the manager of config/default as a process. Only its addresses are
+// changed, to addresses of this machine.
 func (c neighborhood) startManagerAsPod(t *testing.T, others ...managerPod) managerPod {
 	t.Helper()
 	m := managerPod{address: framework.FreeAddress(t)}
@@ -162,11 +164,11 @@ func (c neighborhood) startManagerAsPod(t *testing.T, others ...managerPod) mana
 	return m
 }
 
-// startPrometheus runs the Prometheus of a Prometheus resource with the account, the arguments and
-// the configuration that the operator wrote, and returns its address. Two things differ, because it
-// is a process of this machine. It has no volumes, so /etc/prometheus and /prometheus are folders
-// of the test; in the configuration that is the path of the rules and no other. And it serves at an
-// address that is free.
+// startPrometheus runs the Prometheus for a Prometheus resource with the service account, the
+// arguments and the configuration that the operator has generated, and returns its address. There
+// are two differences because it is a process on this machine. It has no volumes, so folders of the
+// test replace /etc/prometheus and /prometheus; in the configuration, only the path of the rules
+// refers to them. It also serves on a free address.
 func (c neighborhood) startPrometheus(t *testing.T, name string) string {
 	t.Helper()
 	full, dir := "prometheus-"+name, t.TempDir()
@@ -197,7 +199,7 @@ func (c neighborhood) startPrometheus(t *testing.T, name string) string {
 			write(content, "rules", of.Name, file)
 		}
 	}
-	// The container beside it uncompresses the configuration and replaces variables of its own.
+	// In the pod, a sidecar decompresses the configuration and substitutes variables.
 	uncompressed, err := gzip.NewReader(bytes.NewReader(config.Data["prometheus.yaml.gz"]))
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +226,7 @@ func (c neighborhood) startPrometheus(t *testing.T, name string) string {
 	return address
 }
 
-// containerOf returns a container of the pods of a StatefulSet.
+// containerOf returns the named container of a StatefulSet's pod template.
 func containerOf(t *testing.T, set *appsv1.StatefulSet, name string) corev1.Container {
 	t.Helper()
 	containers := set.Spec.Template.Spec.Containers
@@ -235,14 +237,14 @@ func containerOf(t *testing.T, set *appsv1.StatefulSet, name string) corev1.Cont
 	return containers[i]
 }
 
-// target is what Prometheus says of a target.
+// target is a scrape target in the response of Prometheus' API.
 type target struct {
 	ScrapePool, ScrapeURL, ScrapeInterval, Health, LastError string
 	Labels                                                   map[string]string
 }
 
-// wantScraped waits until Prometheus has these managers as its targets, and no others, and has
-// scraped both. It begins within the interval of the ServiceMonitor.
+// wantScraped waits until the given managers are Prometheus' only targets, and have been scraped.
+// The first scrape happens within the ServiceMonitor's interval.
 func (c neighborhood) wantScraped(t *testing.T, prometheus string, managers ...managerPod) {
 	t.Helper()
 	var want []target
@@ -250,7 +252,7 @@ func (c neighborhood) wantScraped(t *testing.T, prometheus string, managers ...m
 		want = append(want, target{
 			ScrapePool: "serviceMonitor/" + framework.ManagerNamespace + "/tidekeeper/0", ScrapeURL: "https://" + m.address + "/metrics",
 			ScrapeInterval: "30s", Health: "up",
-			// Alerts and dashboards select this job.
+			// The alerts and dashboards select series by this job label.
 			Labels: map[string]string{
 				"job": "tidekeeper-metrics", "service": "tidekeeper-metrics", "endpoint": "https", "namespace": framework.ManagerNamespace,
 				"pod": m.name, "container": "manager", "instance": m.address,
@@ -272,7 +274,7 @@ func (c neighborhood) wantScraped(t *testing.T, prometheus string, managers ...m
 	})
 }
 
-// ask returns the only number that is the answer to a query.
+// ask evaluates a query that returns a single value, and returns the value.
 func ask(prometheus, query string) (string, error) {
 	var data struct{ Result []struct{ Value [2]any } }
 	if err := framework.AskPrometheus(prometheus, "query", url.Values{"query": {query}}, &data); err != nil {
@@ -284,7 +286,7 @@ func ask(prometheus, query string) (string, error) {
 	return fmt.Sprint(data.Result[0].Value[1]), nil
 }
 
-// rule is what Prometheus says of an alert.
+// rule is an alerting rule in the response of Prometheus' API.
 type rule struct {
 	Name, Health, LastError, State string
 }
@@ -298,7 +300,7 @@ func rulesOf(prometheus string) (rules []rule, _ error) {
 	return rules, err
 }
 
-// wantRules waits until Prometheus has evaluated each alert of the PrometheusRule, and no others,
+// wantRules waits until Prometheus has evaluated all alerts of the PrometheusRule, and no others,
 // without an error.
 func (c neighborhood) wantRules(t *testing.T, prometheus string) {
 	t.Helper()
@@ -338,7 +340,7 @@ func (c neighborhood) wantRules(t *testing.T, prometheus string) {
 	})
 }
 
-// wantAlert waits until an alert has a state.
+// wantAlert waits until an alert has the given state.
 func wantAlert(t *testing.T, prometheus, name, state string) {
 	t.Helper()
 	framework.Eventually(t, name+" is "+state, func() error {
@@ -353,8 +355,8 @@ func wantAlert(t *testing.T, prometheus, name, state string) {
 	})
 }
 
-// wantRefused checks that a manager serves its metrics to no client without a token, nor to one
-// that may not read them.
+// wantRefused checks that a manager refuses to serve metrics to clients without a token, and to
+// clients that may not read metrics.
 func (c neighborhood) wantRefused(t *testing.T, address string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "curious", Namespace: "default"}}

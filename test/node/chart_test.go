@@ -20,12 +20,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// hangs is how long the kubelet may take to give up a manager that hangs: three times its
-// liveness probe, which is due every 20 s, and the 30 s that the pod has to end.
+// hangs is the maximum time until a hanging manager is replaced: three failed liveness probes,
+// which run every 20 s, the pod's grace period of 30 s, and the start of a pod.
 const hangs = 20*time.Second*4 + 30*time.Second + startup
 
-// TestChart: the life of an installation by Helm on two real nodes, whose containers run. The
-// steps build on each other.
+// TestChart installs, upgrades and uninstalls the chart on two real nodes, which run the pods'
+// containers. The steps build on each other.
 func TestChart(t *testing.T) {
 	before := machine(t, "")
 	n := &node{Cluster: framework.StartReal(t, "--real-nodes=2")}
@@ -50,7 +50,7 @@ func TestChart(t *testing.T) {
 	nothingLeft(t, before, n.Dir)
 }
 
-// helm runs helm about the release.
+// helm runs a helm command on the tests' release.
 func (n *node) helm(t *testing.T, command string, args ...string) string {
 	t.Helper()
 	args = append([]string{command, "tidekeeper"}, args...)
@@ -61,8 +61,8 @@ func (n *node) helm(t *testing.T, command string, args ...string) string {
 	return out
 }
 
-// installChart installs the packed chart of the release, which names the image by its digest, into a namespace
-// that enforces the profile restricted.
+// installChart installs the release's packaged chart, which references the image by digest, into a
+// namespace that enforces the restricted Pod Security Standard.
 func (n *node) installChart(t *testing.T) {
 	n.loadRelease(t)
 	n.load(t, "tidekeeper:next", "TIDEKEEPER_BIN", "tidekeeper")
@@ -71,7 +71,7 @@ func (n *node) installChart(t *testing.T) {
 		Name: framework.ManagerNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}})
 	n.helm(t, "install", released(t, "tidekeeper-"+strings.TrimPrefix(releaseVersion, "v")+".tgz"), "--wait")
-	// Helm waits until both are ready by their probes.
+	// Helm waits until both pods are ready.
 	pods, err := n.managers(t)
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func (n *node) helmTest(t *testing.T) {
 	}
 }
 
-// upgradeWhileRestarting: the manager that has started a restart is replaced, and one of
-// the next version sees it through. The restart is done once.
+// upgradeWhileRestarting upgrades the chart while the manager restarts a workload. The new
+// version's manager completes the restart, which must happen exactly once.
 func (n *node) upgradeWhileRestarting(t *testing.T) {
 	d := web("web", 3, 10*time.Second)
 	n.deploy(t, d)
@@ -128,13 +128,13 @@ func (n *node) upgradeWhileRestarting(t *testing.T) {
 	for _, problem := range framework.AllDecided([]time.Time{tick}, restart.Status.History, n.RestartedAt(t, d)) {
 		t.Error(problem)
 	}
-	// What ran: the pods from before and those from after, each once.
+	// Each of the three old and three new pods has started its container once.
 	if started := n.startedBy(t, d.Namespace, "web-"); len(started) != 6 {
 		t.Errorf("kubelets have started %d pods, want 6: %v", len(started), started)
 	}
 }
 
-// hangs: a leader that hangs loses the election, and its kubelet kills it.
+// hangs checks that a hanging leader loses its lease, and that the kubelet restarts its container.
 func (n *node) hangs(t *testing.T) {
 	first, err := n.leader(t)
 	if err != nil {
@@ -158,7 +158,8 @@ func (n *node) hangs(t *testing.T) {
 	})
 }
 
-// uninstall: the Job of the chart runs on a node, and cleans the nodes.
+// uninstall checks that the chart's uninstall Job runs on a node and removes the pools' settings
+// from the nodes.
 func (n *node) uninstall(t *testing.T) {
 	n.kubectl(t, "label", "node", "--all", "node-role.kubernetes.io/worker=")
 	pool := framework.Pool("worker")

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// fewestReady watches the managers. The function that it returns ends that, and returns how
-// many were ready at the worst time.
+// fewestReady watches the managers' pods. The returned function stops the watch and returns the
+// smallest number of simultaneously ready managers.
 func (n *node) fewestReady(t *testing.T) func() int {
 	t.Helper()
 	watching, err := client.NewWithWatch(n.Config, client.Options{Scheme: n.Scheme()})
@@ -65,7 +65,7 @@ func (n *node) fewestReady(t *testing.T) func() int {
 	}
 }
 
-// on returns the pods of a namespace that are on a node and not about to end.
+// on returns the names of a namespace's non-terminating pods on the given node.
 func (n *node) on(t *testing.T, node, namespace string) []string {
 	t.Helper()
 	var list corev1.PodList
@@ -81,8 +81,8 @@ func (n *node) on(t *testing.T, node, namespace string) []string {
 	return names
 }
 
-// drain drains nodes, and checks that a manager is ready all the time and that both are in
-// the end.
+// drain drains the given nodes, and checks that at least one manager is always ready and that both
+// are ready in the end.
 func (n *node) drain(t *testing.T, nodes ...string) {
 	t.Helper()
 	fewest := n.fewestReady(t)
@@ -96,7 +96,8 @@ func (n *node) drain(t *testing.T, nodes ...string) {
 	}
 }
 
-// drainLeader: the leader hands over, and the work of its node goes elsewhere.
+// drainLeader drains the leader's node. Another manager takes over, and the node's workload moves
+// to another node.
 func (n *node) drainLeader(t *testing.T) {
 	first, err := n.leader(t)
 	if err != nil {
@@ -114,9 +115,9 @@ func (n *node) drainLeader(t *testing.T) {
 	n.kubectl(t, "uncordon", pod.Spec.NodeName)
 }
 
-// drainBoth: no node is left for the work, but the managers tolerate that, so that there is
-// one to take the taints of pools away. Their disruption budget holds the second back until
-// the first is there again.
+// drainBoth drains both nodes. The workload's pods then fit nowhere, but the managers tolerate
+// cordoned nodes, so that they can still remove the pools' taints. The managers'
+// PodDisruptionBudget delays the second eviction until the first manager has been replaced.
 func (n *node) drainBoth(t *testing.T) {
 	n.drain(t, "real-1", "real-2")
 	for _, name := range []string{"real-1", "real-2"} {

@@ -26,18 +26,18 @@ import (
 // managerImage is the full name of the image that config/default runs.
 const managerImage = "docker.io/library/tidekeeper:latest"
 
-// recipe is what the Dockerfile says.
+// recipe holds the parts of the Dockerfile that the test reproduces without Docker.
 type recipe struct {
-	// sources are what it builds from.
+	// sources lists the files and folders that the Dockerfile copies.
 	sources []string
-	// build is the command that writes /tidekeeper.
+	// build is the command that builds /tidekeeper.
 	build string
-	// user, and entrypoint, of the image.
+	// user and entrypoint are the image's settings.
 	user       string
 	entrypoint []string
 }
 
-// continued is the end of a line that is continued on the next.
+// continued matches a line continuation: a backslash at the end of a line.
 var continued = regexp.MustCompile(`\\\n\s*`)
 
 func readRecipe(t *testing.T) recipe {
@@ -69,8 +69,8 @@ func readRecipe(t *testing.T) recipe {
 	return r
 }
 
-// program builds the program as the recipe says, from a directory that has what the recipe
-// copies and nothing else.
+// program runs the recipe's build command in a directory that contains only the files that the
+// Dockerfile copies, and returns the path of the binary.
 func (r recipe) program(t *testing.T) string {
 	t.Helper()
 	sources, out := t.TempDir(), filepath.Join(t.TempDir(), "tidekeeper")
@@ -101,7 +101,8 @@ func (r recipe) program(t *testing.T) string {
 	return out
 }
 
-// archives returns the files in the archives of the sandbox's images, by their names.
+// archives returns the content of each image archive in the sandbox as a map from file names to
+// file content.
 func (n *node) archives(t *testing.T) []map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(n.Dir, "images", "*.tar"))
@@ -119,7 +120,7 @@ func (n *node) archives(t *testing.T) []map[string][]byte {
 	return all
 }
 
-// untar returns the files in an archive.
+// untar returns the files in an archive, keyed by name.
 func untar(t *testing.T, data []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -137,8 +138,8 @@ func untar(t *testing.T, data []byte) map[string][]byte {
 	}
 }
 
-// image: two builds by the Dockerfile's recipe give the same image, of one program that does
-// not run as root.
+// image checks that building the Dockerfile's image twice gives identical images, which contain a
+// single program and do not run as root.
 func (n *node) image(t *testing.T) {
 	r := readRecipe(t)
 	first, second := r.program(t), r.program(t)
@@ -192,7 +193,7 @@ func (n *node) image(t *testing.T) {
 	t.Errorf("no archive has the image %s", digest)
 }
 
-// digest returns that of the manager's image, as containerd says.
+// digest returns the digest of the manager's image, as reported by containerd.
 func (n *node) digest(t *testing.T) string {
 	t.Helper()
 	for line := range strings.Lines(n.ctr(t, "images", "list")) {

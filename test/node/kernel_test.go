@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// containerOf returns the ID that the container runtime knows the only container of a pod by.
+// containerOf returns the runtime's container ID for a pod with a single container.
 func containerOf(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	if len(pod.Status.ContainerStatuses) != 1 {
@@ -29,7 +29,7 @@ func containerOf(t *testing.T, pod *corev1.Pod) string {
 	return id
 }
 
-// processIn returns the process of a container that has one only.
+// processIn returns the only process in a pod's container.
 func processIn(t *testing.T, pod *corev1.Pod) process {
 	t.Helper()
 	id := containerOf(t, pod)
@@ -53,7 +53,7 @@ func processIn(t *testing.T, pod *corev1.Pod) process {
 	return found[0]
 }
 
-// statusOf returns what the text of /proc/PID/status says.
+// statusOf parses the content of /proc/PID/status into a map.
 func statusOf(text string) map[string]string {
 	status := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -64,7 +64,7 @@ func statusOf(text string) map[string]string {
 	return status
 }
 
-// rootIsReadOnly reports whether the root of a process is mounted so.
+// rootIsReadOnly reports whether a process's root file system is mounted read-only.
 func (p process) rootIsReadOnly(t *testing.T) bool {
 	t.Helper()
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", p.pid))
@@ -80,7 +80,7 @@ func (p process) rootIsReadOnly(t *testing.T) bool {
 	return false
 }
 
-// filters reports whether runc was built with filters of system calls.
+// filters reports whether runc was built with seccomp, which filters system calls.
 func filters(t *testing.T) bool {
 	t.Helper()
 	runc, err := framework.Binary("NODE_RUNC_BIN", "node/runc")
@@ -94,7 +94,7 @@ func filters(t *testing.T) bool {
 	return strings.Contains(string(out), "libseccomp")
 }
 
-// confined: the kernel holds a manager to what its pod's security context says.
+// confined checks that the kernel enforces the security context of the managers' pods.
 func (n *node) confined(t *testing.T) {
 	pods, err := n.managers(t)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// process is one that belongs to a sandbox.
+// process is a process that a sandbox has started.
 type process struct {
 	pid     int
 	program string
@@ -32,15 +32,16 @@ func (p process) kill(t *testing.T) {
 	}
 }
 
-// cgroupOf is the cgroup of the nodes of a sandbox, by its data directory, in each hierarchy.
+// cgroupOf returns the name of the cgroup that contains a sandbox's nodes. It is derived from the
+// sandbox's data directory and is the same in all cgroup hierarchies.
 func cgroupOf(dir string) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(dir))
 	return fmt.Sprintf("tidekeeper-sandbox-%x", sum.Sum64())
 }
 
-// processesOf returns the processes that have a file of the data directory in their
-// arguments, or are in a cgroup of its nodes.
+// processesOf returns the processes that have a path in the data directory among their arguments,
+// or are in a cgroup of the sandbox's nodes.
 func processesOf(t *testing.T, dir string) []process {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -60,14 +61,15 @@ func processesOf(t *testing.T, dir string) []process {
 	return found
 }
 
-// kernelSettings are some that a kubelet on a machine of its own changes.
+// kernelSettings lists kernel settings that a kubelet changes when it has the machine to itself.
 var kernelSettings = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/hostname", "net/ipv4/ip_forward"}
 
-// directories are some that a kubelet or containerd makes.
+// directories lists directories that a kubelet or containerd creates by default.
 var directories = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd", "/run/containerd", "/var/log/pods", "/var/log/containers", "/opt/containerd", "/opt/cni", "/etc/cni", "/usr/libexec/kubernetes"}
 
-// machine returns what a node could have changed on this machine. If a data directory is
-// given, what names it is listed.
+// machine returns the state of this machine that a node could have changed: devices, settings,
+// directories and routes. If `dir` is not empty, it also returns the mounts, processes and cgroups
+// that belong to the sandbox in that directory.
 func machine(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -116,9 +118,10 @@ func machine(t *testing.T, dir string) map[string][]string {
 	return all
 }
 
-// nothingLeft waits until nothing of a sandbox is left on this machine, which has what it had
-// before. Of a process that was killed, the kernel removes the rest in the background. What is
-// gone was another's, such as a network device that was about to go.
+// nothingLeft waits until the machine has no mounts, processes or other items that it did not have
+// before the sandbox. The kernel cleans up after killed processes in the background. Items that
+// have disappeared are ignored, because they belonged to other programs, such as a network device
+// that was about to be removed.
 func nothingLeft(t *testing.T, before map[string][]string, dir string) {
 	t.Helper()
 	framework.Eventually(t, "the machine is as before", func() error {
@@ -134,8 +137,8 @@ func nothingLeft(t *testing.T, before map[string][]string, dir string) {
 	})
 }
 
-// TestKilled: a sandbox that is killed takes its node with it, and the next command
-// removes the rest.
+// TestKilled checks that killing a sandbox terminates its node's processes, and that the next
+// sandbox command removes everything else.
 func TestKilled(t *testing.T) {
 	before := machine(t, "")
 	cluster := framework.StartReal(t)

@@ -22,14 +22,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// nodeName is the name of the node.
+// nodeName is the name of the real node.
 const nodeName = "real-1"
 
-// startup is how long pods with probes may take, beside other tests.
+// startup is the timeout for pods with probes to become ready while other tests run.
 const startup = 3 * framework.Patience
 
-// TestNode: what is true on simulated nodes only by assumption. The steps build on each
-// other.
+// TestNode checks behavior that simulated nodes can only fake. The steps build on each other.
 func TestNode(t *testing.T) {
 	before := machine(t, "")
 	n := &node{Cluster: framework.StartReal(t)}
@@ -59,7 +58,7 @@ func TestNode(t *testing.T) {
 	nothingLeft(t, before, n.Dir)
 }
 
-// node is a cluster of real nodes.
+// node is a cluster with real nodes.
 type node struct{ *framework.Cluster }
 
 func (n *node) reported(t *testing.T) {
@@ -72,14 +71,14 @@ func (n *node) reported(t *testing.T) {
 	}
 }
 
-// isReady reports whether a pod is ready and not about to end.
+// isReady reports whether a pod is ready and not terminating.
 func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// managers returns the pods of the manager that are ready, of which there must be two.
+// managers returns the managers' ready pods, or an error unless there are exactly two.
 func (n *node) managers(t *testing.T) ([]corev1.Pod, error) {
 	t.Helper()
 	var list corev1.PodList
@@ -99,7 +98,7 @@ func (n *node) managers(t *testing.T) ([]corev1.Pod, error) {
 	return ready, nil
 }
 
-// lease is what the managers elect their leader by.
+// lease returns the Lease of the managers' leader election.
 func (n *node) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: framework.ManagerNamespace, Name: "tidekeeper"}}
@@ -109,7 +108,7 @@ func (n *node) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// leader returns the manager that leads.
+// leader returns the name of the leading manager's pod.
 func (n *node) leader(t *testing.T) (string, error) {
 	t.Helper()
 	lease := n.lease(t)
@@ -120,7 +119,7 @@ func (n *node) leader(t *testing.T) (string, error) {
 	return name, nil
 }
 
-// load makes an image of a program.
+// load builds an image that contains a program and loads it into the nodes.
 func (n *node) load(t *testing.T, image, variable, name string) {
 	t.Helper()
 	program, err := framework.Binary(variable, name)
@@ -135,7 +134,7 @@ func (n *node) kubectl(t *testing.T, args ...string) string {
 	return n.MustKubectl(t, "", args...)
 }
 
-// install installs the manager by the one file of the release, of its image.
+// install installs the manager with install.yaml and the release's image.
 func (n *node) install(t *testing.T) {
 	n.loadRelease(t)
 	n.Sandbox(t, "nodes", "load-image", "app:1", framework.Build(t, "./test/node/app"))
@@ -156,10 +155,10 @@ func (n *node) install(t *testing.T) {
 	n.noWarnings(t)
 }
 
-// noWarnings checks that the containers of the managers came up at once. Warnings about the
-// pods themselves are the cluster's: of what a pod waits for, such as a node, a token or an
-// address, one may be late, and the pods that are ready had it all. Probes may fail before the
-// manager serves them.
+// noWarnings checks that the managers' containers started without restarts and without warnings.
+// Warnings about the pods themselves are ignored: a node, a token or an IP address may have been
+// late, and the pods are ready now. Failed probes are ignored too, because the manager may not have
+// served them yet.
 func (n *node) noWarnings(t *testing.T) {
 	t.Helper()
 	pods, err := n.managers(t)
@@ -197,7 +196,7 @@ func (n *node) takeOver(t *testing.T) {
 	})
 }
 
-// otherLeads waits until another manager leads than the first.
+// otherLeads waits until a manager other than `first` leads.
 func (n *node) otherLeads(t *testing.T, first string) {
 	t.Helper()
 	framework.EventuallyWithin(t, startup, "the other manager leads", func() error {
@@ -209,7 +208,7 @@ func (n *node) otherLeads(t *testing.T, first string) {
 	})
 }
 
-// app is a pod of the program app.
+// app returns a pod that runs the program in test/node/app.
 func app(name, class string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -224,7 +223,7 @@ func app(name, class string) *corev1.Pod {
 	return pod
 }
 
-// create creates an object for this step and those after it.
+// create creates an object that later steps also use.
 func (n *node) create(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := n.Create(t.Context(), o); err != nil {
@@ -246,7 +245,7 @@ func (n *node) awaitRunning(t *testing.T, name string) {
 	})
 }
 
-// noExecute: a pod that does not tolerate the pool's taint is stopped by its kubelet.
+// noExecute checks that the kubelet stops a pod that does not tolerate the pool's NoExecute taint.
 func (n *node) noExecute(t *testing.T) {
 	n.create(t, app("evicted", ""))
 	n.awaitRunning(t, "evicted")
@@ -255,8 +254,8 @@ func (n *node) noExecute(t *testing.T) {
 	n.Change(t, &pool, func() {
 		pool.Spec.Taints = []tidekeeperv1.Taint{{Key: "node-pool.example.com", Value: "worker", Effect: corev1.TaintEffectNoExecute}}
 	})
-	// Pods get the tolerations of their RuntimeClass when they are created, and that one
-	// had none then.
+	// Admission copies a RuntimeClass's tolerations to pods at their creation, when this
+	// RuntimeClass had none.
 	for _, name := range []string{"evicted", "classed", "changed"} {
 		framework.EventuallyWithin(t, startup, name+" is gone", func() error {
 			err := n.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &corev1.Pod{})
@@ -278,13 +277,14 @@ func (n *node) noExecute(t *testing.T) {
 	})
 	n.create(t, app("tolerant", poolClass))
 	n.awaitRunning(t, "tolerant")
-	// The manager tolerates all taints.
+	// The managers keep running, because they tolerate all taints.
 	if _, err := n.managers(t); err != nil {
 		t.Error(err)
 	}
 }
 
-// killed: containers outlive the kubelet and containerd, which are started again.
+// killed checks that containers survive the death of the kubelet and containerd, which are then
+// started again.
 func (n *node) killed(t *testing.T) {
 	before, err := n.managers(t)
 	if err != nil {

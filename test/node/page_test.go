@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// operator is another author's program: it says which version the API server says it has.
+// operator is the source code of a third-party program that prints the API server's version.
 const operator = `package main
 
 import (
@@ -46,8 +46,9 @@ func main() {
 }
 `
 
-// wrapper is the sandbox in a directory of its own, which is gone when this test is. It waits until
-// the program has written something: a person would look again.
+// wrapper is a script that runs the sandbox with its own data directory. The sandbox stops with
+// this test's process. For kubectl logs, the script waits until the program has written something,
+// as a user would try again.
 const wrapper = `#!/bin/sh
 export SANDBOX_DATA_DIR=%s
 case "$1 $2" in
@@ -57,14 +58,14 @@ esac
 exec %[2]s "$@"
 `
 
-// patiencePage is how long is waited for the commands, on a machine that is busy, too.
+// patiencePage is the timeout for the documentation's commands, long enough for a busy machine.
 const patiencePage = 15 * time.Minute
 
 var realNodesBlock = regexp.MustCompile("(?s)\n```sh\n(.*?)```")
 
-// TestRealNodesPage: the commands that the kit's page on real nodes has bring a stranger's
-// program up, and leave nothing behind. Its directory has the program in the place of ours, and
-// of make it is only asked whether it has the targets.
+// TestRealNodesPage checks that the commands in sandbox/docs/real-nodes.md start a third-party
+// program and leave nothing behind. The directory contains a stand-in for the reader's program, and
+// make only checks that its targets exist.
 func TestRealNodesPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(framework.Root(), "sandbox", "docs", "real-nodes.md"))
 	if err != nil {
@@ -99,7 +100,7 @@ func TestRealNodesPage(t *testing.T) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir
-	t.Cleanup(func() { // If a command fails.
+	t.Cleanup(func() { // Stop the sandbox even if a command has failed.
 		down := exec.Command(sandbox, "down", "--data-dir", data)
 		_ = down.Run()
 	})

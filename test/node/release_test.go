@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// releaseVersion is the version of the release that make build-release makes.
+// releaseVersion is the version of the release that make build-release creates.
 const releaseVersion = "v0.1.0"
 
-// released returns a file of that release.
+// released returns the path of a release file.
 func released(t *testing.T, name string) string {
 	t.Helper()
 	file := filepath.Join(os.Getenv("RELEASE"), name)
@@ -22,8 +22,8 @@ func released(t *testing.T, name string) string {
 	return file
 }
 
-// loadRelease gives the image of the release to the nodes, by its name and by its digest, as the chart and
-// install.yaml of the release use it.
+// loadRelease loads the release's image into the nodes under its name and digest, which the
+// release's chart and install.yaml reference.
 func (n *node) loadRelease(t *testing.T) {
 	t.Helper()
 	n.Sandbox(t, "nodes", "load-image", "tidekeeper:"+releaseVersion, released(t, "tidekeeper-"+releaseVersion+"-image.tar"))

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// root returns the root directory of the node, as containerd has it.
+// root returns the path of the root file system that the node's containerd uses.
 func (n *node) root(t *testing.T) string {
 	t.Helper()
 	for _, p := range processesOf(t, n.Dir) {
@@ -32,7 +32,7 @@ func (n *node) root(t *testing.T) string {
 	return ""
 }
 
-// ctr asks containerd.
+// ctr runs ctr, containerd's command-line client, and returns its output.
 func (n *node) ctr(t *testing.T, args ...string) string {
 	t.Helper()
 	path, err := framework.Binary("NODE_CTR_BIN", "node/ctr")
@@ -47,7 +47,7 @@ func (n *node) ctr(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// created returns when the container of a pod was created, as containerd says.
+// created returns the creation time of a pod's container, as reported by containerd.
 func (n *node) created(t *testing.T, pod *corev1.Pod) time.Time {
 	t.Helper()
 	var info struct{ CreatedAt time.Time }
@@ -57,8 +57,8 @@ func (n *node) created(t *testing.T, pod *corev1.Pod) time.Time {
 	return info.CreatedAt
 }
 
-// handlerOf returns the runtime that runs the container of a pod: each has a directory of
-// those that it runs.
+// handlerOf returns the name of the container runtime that runs a pod's container. Each runtime has
+// its own directory of running containers.
 func (n *node) handlerOf(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(n.root(t), "run", "runtimes", "*", "k8s.io", containerOf(t, pod)))
@@ -68,7 +68,7 @@ func (n *node) handlerOf(t *testing.T, pod *corev1.Pod) string {
 	return filepath.Base(filepath.Dir(filepath.Dir(found[0])))
 }
 
-// runs waits until a pod runs, and returns it.
+// runs waits until a pod is running, and returns the pod.
 func (n *node) runs(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	n.awaitRunning(t, name)
@@ -77,7 +77,7 @@ func (n *node) runs(t *testing.T, name string) *corev1.Pod {
 	return pod
 }
 
-// awaitHandler waits until the RuntimeClass of the pool has a handler.
+// awaitHandler waits until the pool's RuntimeClass has the given handler.
 func (n *node) awaitHandler(t *testing.T, handler string) {
 	t.Helper()
 	framework.Eventually(t, "the RuntimeClass of the pool has the handler "+handler, func() error {
@@ -92,10 +92,11 @@ func (n *node) awaitHandler(t *testing.T, handler string) {
 	})
 }
 
-// poolClass is the RuntimeClass of the pool.
+// poolClass is the name of the pool's RuntimeClass.
 const poolClass = "node-pool-worker"
 
-// runtimeClass: the second runtime of the node runs the pods of a pool.
+// runtimeClass checks that pods with the pool's RuntimeClass run in the node's second container
+// runtime.
 func (n *node) runtimeClass(t *testing.T) {
 	n.kubectl(t, "label", "node", nodeName, "node-role.kubernetes.io/worker=")
 	pool := framework.Pool("worker")
@@ -112,8 +113,8 @@ func (n *node) runtimeClass(t *testing.T) {
 	}
 }
 
-// handler: the pods of a pool stay with the runtime that started them when its handler
-// changes, and new ones get the new runtime.
+// handler checks that a change of the pool's handler affects only new pods: existing pods stay in
+// the runtime that started them.
 func (n *node) handler(t *testing.T) {
 	before := n.runs(t, "classed")
 	pool := framework.Pool("worker")
@@ -132,8 +133,8 @@ func (n *node) handler(t *testing.T) {
 	}
 }
 
-// seccomp: the profile of the container runtime is in force, and one that a pod does without
-// is not.
+// seccomp checks that the container runtime's seccomp profile is enforced, except in a pod that
+// opts out of it.
 func (n *node) seccomp(t *testing.T) {
 	if !filters(t) {
 		t.Skip("runc was built without libseccomp, so that no system call is refused")

@@ -31,7 +31,7 @@ func (n *node) streams(t *testing.T) {
 	if out := n.kubectl(t, "exec", "-n", framework.ManagerNamespace, pod, "--", "/tidekeeper", "--version"); !strings.Contains(out, "tidekeeper") {
 		t.Errorf("exec: got %q", out)
 	}
-	// The address of a pod is reached through the API server, too.
+	// The pod is also reachable through the API server's proxy.
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8081/proxy/readyz", framework.ManagerNamespace, pod)
 	if out := n.kubectl(t, "get", "--raw", path); !strings.HasPrefix(out, "ok") {
 		t.Errorf("readyz through the API server: got %q", out)
@@ -41,10 +41,10 @@ func (n *node) streams(t *testing.T) {
 	}
 }
 
-// forwarding is what kubectl says once it forwards a port.
+// forwarding matches the output of kubectl port-forward once it forwards a port.
 var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+)`)
 
-// forward asks a server through a forwarded port.
+// forward requests a server's path through kubectl port-forward, and returns the response.
 func (n *node) forward(t *testing.T, namespace, target, port, path string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), framework.Patience)
@@ -86,7 +86,7 @@ func (n *node) forward(t *testing.T, namespace, target, port, path string) strin
 	return strings.TrimSpace(string(body))
 }
 
-// workload: what users do with their own pods.
+// workload checks kubectl logs, exec and port-forward on a user's pod.
 func (n *node) workload(t *testing.T) {
 	n.deploy(t, web("used", 1, 0))
 	if out := n.kubectl(t, "logs", "deployment/used", "--tail=2"); out != "started\nready\n" {

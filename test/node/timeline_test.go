@@ -18,11 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// resolution is how far the times of the API, which are in whole seconds, may be from those of
-// the container runtime.
+// resolution is the maximum difference between a timestamp in the API, in whole seconds, and the
+// container runtime's time for the same event.
 const resolution = time.Second
 
-// startUp is what kubectl tide pods timeline -o json says of a pod.
+// startUp is the output of kubectl tide pods timeline -o json for one pod.
 type startUp struct {
 	Pod     string
 	Created time.Time
@@ -35,7 +35,7 @@ type startUp struct {
 	}
 }
 
-// ended returns when a stage ended.
+// ended returns the time at which the given stage ended.
 func (s startUp) ended(name string) time.Time {
 	for _, stage := range s.Stages {
 		if stage.Name == name {
@@ -45,7 +45,8 @@ func (s startUp) ended(name string) time.Time {
 	return time.Time{}
 }
 
-// written returns when a container wrote a line, by the clock of the container runtime.
+// written returns the time at which a container wrote the given line, as recorded by the container
+// runtime.
 func (n *node) written(t *testing.T, pod, line string) time.Time {
 	t.Helper()
 	for written := range strings.Lines(n.kubectl(t, "logs", "--timestamps", pod)) {
@@ -61,8 +62,8 @@ func (n *node) written(t *testing.T, pod, line string) time.Time {
 	return time.Time{}
 }
 
-// timeline: the plugin says of the pods of a restart what the container runtime says. They
-// take five seconds to become ready.
+// timeline checks that the timeline of restarted pods, which take five seconds to become ready,
+// matches the container runtime's timestamps.
 func (n *node) timeline(t *testing.T) {
 	const readyAfter = 5 * time.Second
 	d := web("slow", 2, readyAfter)
@@ -72,7 +73,7 @@ func (n *node) timeline(t *testing.T) {
 	for _, problem := range framework.AllDecided([]time.Time{tick}, restart.Status.History, n.RestartedAt(t, d)) {
 		t.Error(problem)
 	}
-	// One after the other, each of which took that long.
+	// The two pods are replaced one after the other, and each takes readyAfter to become ready.
 	if took := record.CompletedTime.Sub(record.StartedTime.Time); took < 2*readyAfter-time.Second {
 		t.Errorf("the restart took %s, and two pods one after the other take %s", took, 2*readyAfter)
 	}
@@ -93,13 +94,13 @@ func (n *node) timeline(t *testing.T) {
 	for _, s := range all {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.Pod}}
 		if err := n.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.DeletionTimestamp != nil {
-			continue // One from before the restart, which is ending.
+			continue // An old pod is still terminating.
 		}
 		compared++
 		if !s.Ready {
 			t.Errorf("%s is not ready", s.Pod)
 		}
-		// Each comes after the other, on any machine.
+		// The stages end in the same order on any machine.
 		var before time.Time
 		for _, step := range []struct {
 			what string

@@ -10,12 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// used is what a node, or a pod, uses; of a node also as shares.
+// used matches the line that kubectl top prints for a pod, or for a node, which also has
+// percentages.
 var used = regexp.MustCompile(`^\S+ [0-9]+m( [0-9]+%)? [1-9][0-9]*Mi( [0-9]+%)?$`)
 
-// TestTop: kubectl top shows what containers on a real node use, by what its kubelet measures.
+// TestTop checks that kubectl top shows the container usage that the kubelet of a real node
+// measures.
 func TestTop(t *testing.T) {
-	// metrics-server is a program of this machine, whose Pod is on the simulated node.
+	// metrics-server runs as a process on this machine, and its Pod is on the simulated node.
 	n := &node{framework.StartReal(t, "--nodes=1")}
 	n.kubectl(t, "cordon", nodeName)
 	n.InstallMetricsServer(t)

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// web is a Deployment whose pods take that long to become ready, and are replaced one after
+// web returns a Deployment whose pods take readyAfter to become ready, and are replaced one after
 // the other.
 func web(name string, replicas int32, readyAfter time.Duration) *appsv1.Deployment {
 	d := framework.Deployment(name, replicas, corev1.PodSpec{
@@ -42,7 +42,8 @@ func (n *node) deploy(t *testing.T, d *appsv1.Deployment) {
 	n.kubectl(t, "rollout", "status", "deployment/"+d.Name, framework.LongTimeout)
 }
 
-// requestRestart requests a restart of a Deployment, and returns its object and tick.
+// requestRestart requests a restart of a Deployment, and returns its ScheduledRestart and the
+// scheduled time (tick).
 func (n *node) requestRestart(t *testing.T, name string) (*tidekeeperv1.ScheduledRestart, time.Time) {
 	t.Helper()
 	restart := framework.ScheduledRestart(name)
@@ -51,7 +52,7 @@ func (n *node) requestRestart(t *testing.T, name string) (*tidekeeperv1.Schedule
 	return restart, n.RequestRestart(t, restart, time.Now())
 }
 
-// awaitRecord waits for the record of the only restart, and returns it.
+// awaitRecord waits for the first history record of a ScheduledRestart, and returns it.
 func (n *node) awaitRecord(t *testing.T, restart *tidekeeperv1.ScheduledRestart) tidekeeperv1.RestartRecord {
 	t.Helper()
 	framework.EventuallyWithin(t, 2*startup, "the restart is recorded", func() error {
@@ -67,8 +68,8 @@ func (n *node) awaitRecord(t *testing.T, restart *tidekeeperv1.ScheduledRestart)
 	return tidekeeperv1.RestartRecord{}
 }
 
-// startedBy returns the pods of a namespace in which kubelets have started a container, by
-// their events, without those of other names.
+// startedBy returns the pods of a namespace with the given name prefix in which kubelets have
+// started a container, according to their events.
 func (n *node) startedBy(t *testing.T, namespace, prefix string) map[string]string {
 	t.Helper()
 	var list corev1.EventList

@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// actions are done only where they are allowed, after a dialog.
+// actions checks that the page offers actions only with --allow-actions, and performs them only
+// after a dialog is confirmed.
 func actions(ctx context.Context, t *testing.T) {
 	readOnly := startDashboard(t, cluster.Kubeconfig)
 	other := tab(ctx, t)
@@ -41,7 +42,8 @@ func actions(ctx context.Context, t *testing.T) {
 	freezesAndThaws(other, t)
 }
 
-// freezesAndThaws is on the page of a restart. A freeze closes its gate, and can be lifted.
+// freezesAndThaws creates a freeze on the page of a ScheduledRestart, which closes the restart's
+// gate, and then lifts the freeze.
 func freezesAndThaws(ctx context.Context, t *testing.T) {
 	list := func() string { return kubectl(t, "", "get", "freezes", "-o", "jsonpath={.items[*].spec}") }
 	dialog := func(button, names string) {
@@ -51,7 +53,7 @@ func freezesAndThaws(ctx context.Context, t *testing.T) {
 	}
 	dialog("[data-act=freeze]", "Freeze")
 	until(ctx, t, "the dialog has the fields, and the first has the focus", `document.activeElement.name === "until"`)
-	press(ctx, t, kb.Enter) // Nothing is sent without what is required.
+	press(ctx, t, kb.Enter) // The browser does not submit the form while required fields are empty.
 	press(ctx, t, "4x"+kb.Tab+"migration <b>"+kb.Tab+"shop"+kb.Enter)
 	until(ctx, t, "the dialog says what is wrong, and keeps what was typed", `document.getElementById("dialog").open && document.getElementById("mistake").textContent.includes("until=4x: write a duration") && document.querySelector("[name=reason]").value === "migration <b>"`)
 	if got := list(); got != "" {

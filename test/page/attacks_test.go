@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// body reads what an address answers, with the token.
+// body requests `path` with the token for programs and returns the response body.
 func (d *dashboard) body(t *testing.T, path string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.base+path, nil)
@@ -38,8 +38,8 @@ func (d *dashboard) body(t *testing.T, path string) string {
 	return string(text)
 }
 
-// secretsStay looks for what pods get as their environment, and for what the plugin shows the
-// API server, in all that is sent: pages, data, and what a workload's form reads.
+// secretsStay searches all responses of the dashboard for the pods' environment variables and for
+// the plugin's credentials: the pages, their data, and the data for a workload's form.
 func secretsStay(t *testing.T, d *dashboard) {
 	kubeconfig, err := os.ReadFile(cluster.Kubeconfig)
 	if err != nil {
@@ -63,13 +63,13 @@ func secretsStay(t *testing.T, d *dashboard) {
 			}
 		}
 	}
-	// By name, as only the slowest of all are shown.
+	// The pod is requested by name because the list shows only the slowest pods.
 	if text := d.body(t, "/pods.json?since=all&q=web"); !strings.Contains(text, `"web-`) {
 		t.Errorf("there is no pod of web, whose environment has the secret: is this test looking?\n%.300s", text)
 	}
 }
 
-// networkGetsNothing tries the port at the other addresses of this machine.
+// networkGetsNothing checks that the page's port is closed at the other addresses of this machine.
 func networkGetsNothing(t *testing.T, d *dashboard) {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(d.base, "http://"))
 	if err != nil {
@@ -99,13 +99,13 @@ func networkGetsNothing(t *testing.T, d *dashboard) {
 	c.Close()
 }
 
-// slowRequests sends requests that never end, and those that are too long: neither is waited for
-// or kept.
+// slowRequests sends incomplete requests and oversized requests, and checks that the server closes
+// their connections.
 func slowRequests(t *testing.T, d *dashboard) {
 	address := strings.TrimPrefix(d.base, "http://")
 	for name, tc := range map[string]struct {
 		sent string
-		want string // what it answers; "" if it hangs up
+		want string // the beginning of the response; "" if the server closes the connection
 	}{
 		"half a request": {"GET / HTTP/1.1\r\nHost: " + address + "\r\nX-Slow: ", ""},
 		"a long header":  {"GET / HTTP/1.1\r\nHost: " + address + "\r\nX-Long: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
@@ -122,7 +122,8 @@ func slowRequests(t *testing.T, d *dashboard) {
 			if err := c.SetDeadline(time.Now().Add(framework.Patience)); err != nil {
 				t.Fatal(err)
 			}
-			// It may hang up before it has read all.
+			// The write may fail, because the server may close the connection before it has read
+			// everything.
 			_, _ = io.WriteString(c, tc.sent)
 			answer, err := io.ReadAll(c)
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {

@@ -19,12 +19,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// canary is an item that is put into sessionStorage, where the search has to find it.
+// canary is a value in sessionStorage that the search must find.
 const canary = "a-canary-in-the-storage-of-the-session-0123"
 
-// noTokenOnDisk uses the page as a person does, ends the browser, and searches its whole profile for the
-// tokens that the tab had. The code in the link is in there, as the address of a visit, and so is an item
-// of sessionStorage: the search would find a token in the one or the other.
+// noTokenOnDisk uses the page as a user would, closes the browser, and searches the browser's
+// profile for the tokens that the tab sent. The search does find the link's code, which is in the
+// history, and the canary in sessionStorage, so it would also find a stored token.
 func noTokenOnDisk(t *testing.T) {
 	d := startDashboard(t, cluster.Kubeconfig)
 	profile := newProfile(t)
@@ -62,7 +62,8 @@ func noTokenOnDisk(t *testing.T) {
 	}
 }
 
-// shownTokens returns a function that returns all tokens that a tab has shown from now on.
+// shownTokens returns a function that returns all tokens that the tab has sent since the call to
+// shownTokens.
 func shownTokens(ctx context.Context, t *testing.T) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -92,7 +93,7 @@ func shownTokens(ctx context.Context, t *testing.T) func() []string {
 	}
 }
 
-// filesWith returns the files below a directory that have a text in them, in UTF-8 or UTF-16.
+// filesWith returns the files below `dir` that contain the given string, in UTF-8 or UTF-16.
 func filesWith(t *testing.T, dir, text string) []string {
 	t.Helper()
 	wide := make([]byte, 0, 2*len(text))
@@ -116,8 +117,8 @@ func filesWith(t *testing.T, dir, text string) []string {
 	return found
 }
 
-// newLinkInOldTab opens a link in a tab that has the page of an earlier run at the same address, which
-// loads nothing, as only the part behind # differs.
+// newLinkInOldTab opens a new link in a tab that shows the page of an earlier run of the dashboard
+// at the same address. The browser then loads nothing, because only the fragment after # differs.
 func newLinkInOldTab(ctx context.Context, t *testing.T) {
 	port := freePort(t)
 	first := startDashboard(t, cluster.Kubeconfig, "--port", port)

@@ -10,14 +10,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// severalClusters are on one page. The two that answer are the same cluster by two names.
+// severalClusters checks the dashboard of several clusters. Its two reachable clusters are the same
+// cluster under two names.
 func severalClusters(ctx context.Context, t *testing.T) {
 	d := startDashboard(t, cluster.FleetKubeconfig(t, "shop", "shop"), "--contexts", "here,again,closed,silent", "--allow-actions")
 	other := tab(ctx, t)
 	open(other, t, d.link)
 	until(other, t, "there is a row for each pool and cluster", `["#pool-here-worker", "#pool-again-worker", "#pool-here-gpu", "#pool-again-gpu"].every(id => document.querySelector(id))`)
 	until(other, t, "the others have a row that says why", `document.querySelector("#cluster-closed").innerText.includes("connection refused") && document.querySelector("#cluster-silent").innerText.includes("has not sent")`)
-	shows(other, t, "10 restarts") // the herd of both
+	shows(other, t, "10 restarts") // the restarts of both clusters at the same time
 	if bad := value[[]string](other, t, unnamed); len(bad) > 0 {
 		t.Errorf("without a name, or twice: %q", bad)
 	}
@@ -33,7 +34,7 @@ func severalClusters(ctx context.Context, t *testing.T) {
 		t.Errorf("a page about all clusters has %d buttons", n)
 	}
 
-	// A link names its cluster, and so do the pages that it leads to.
+	// Links contain the name of their cluster, and so do the links on the linked pages.
 	open(other, t, d.base+"/")
 	until(other, t, "the pools are there", `document.querySelector("#pool-again-worker a")`)
 	value[bool](other, t, `(document.querySelector("#pool-again-worker th a").click(), true)`)
@@ -45,7 +46,7 @@ func severalClusters(ctx context.Context, t *testing.T) {
 	}
 	until(other, t, "a reload stays there", `document.querySelector('#contexts [aria-current]').textContent === "again"`)
 
-	// What is done names the cluster.
+	// An action's dialog and command name the cluster.
 	open(other, t, d.base+"/restarts?context=again&restart=shop/web")
 	until(other, t, "there is a button", `document.querySelector('[data-act=suspend]')`)
 	value[bool](other, t, `(document.querySelector('[data-act=suspend]').click(), true)`)

@@ -25,7 +25,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// figures are what was measured, each with the most that it is to be.
+// figures holds the rows of a table: a measurement's description, its value and its maximum.
 type figures struct{ rows [][3]string }
 
 func (f *figures) add(what string, milliseconds, most float64) {
@@ -44,15 +44,15 @@ func (f *figures) print(t *testing.T, w large) {
 	}
 }
 
-// onNewPage notes in each page when the pool is first there, and which tasks have kept the main
-// thread from all else for 50 ms or more.
+// onNewPage is a script that runs in each new page. It records the time at which the pool appears
+// and every task that blocks the main thread for 50 ms or more.
 const onNewPage = `
 window.longTasks = [];
 new PerformanceObserver(list => longTasks.push(...list.getEntries().map(e => e.duration))).observe({type: "longtask", buffered: true});
 new MutationObserver((_, o) => { if (document.getElementById("pool-worker")) { window.firstData = performance.now(); o.disconnect(); } }).observe(document, {childList: true, subtree: true});`
 
-// visitPage follows a link of the page, and returns after how many milliseconds the other page is
-// painted.
+// visitPage is a script that follows a link of the current page, and returns the milliseconds until
+// the linked page is painted.
 const visitPage = `(async () => {
 	const heading = %q, link = [...document.querySelectorAll("a")].find(a => a.pathname === %q), from = performance.now();
 	await new Promise(done => {
@@ -63,11 +63,12 @@ const visitPage = `(async () => {
 	return performance.now() - from;
 })()`
 
-// changesPerSecond is how often the cluster changes while its page is measured.
+// changesPerSecond is the rate at which `change` edits objects of the cluster while the page is
+// measured.
 const changesPerSecond = 10
 
-// change changes the cluster until it is stopped, a node and a ScheduledRestart in turn. It returns how
-// many changes there were, and how long that took.
+// change alternately edits a node and a ScheduledRestart until stop is called. stop returns the
+// number of edits and their total duration.
 func change(t *testing.T, c *framework.Cluster, w large) (stop func() (changes int, took time.Duration)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -101,12 +102,13 @@ func change(t *testing.T, c *framework.Cluster, w large) (stop func() (changes i
 	return func() (int, time.Duration) { end(); return made, time.Since(began) }
 }
 
-// cordonIsShown is a promise that is kept when a cordoned node is painted in the map.
+// cordonIsShown is a script that creates a promise, which is fulfilled once the map shows a
+// cordoned node.
 const cordonIsShown = `(longTasks.length = 0, window.shown = new Promise(done =>
 	new MutationObserver((_, o) => { if (document.querySelector("[data-square].off")) { o.disconnect(); requestAnimationFrame(() => setTimeout(done)); } })
 		.observe(document.querySelector("main"), {childList: true, subtree: true, characterData: true, attributes: true})), true)`
 
-// measureUpdate cordons a node while the page of its pool is open.
+// measureUpdate measures the time from cordoning a node until the open page of its pool shows that.
 func measureUpdate(ctx context.Context, t *testing.T, c *framework.Cluster, w large, f *figures) {
 	t.Helper()
 	value[bool](ctx, t, cordonIsShown)
@@ -120,7 +122,7 @@ func measureUpdate(ctx context.Context, t *testing.T, c *framework.Cluster, w la
 	f.add("… its longest task, 0 if all are below 50 ms", value[float64](ctx, t, "Math.max(0, ...longTasks)"), 100)
 }
 
-// mainThread returns how many seconds of CPU time the main thread of a tab has had for its tasks.
+// mainThread returns the CPU time that the tasks of a tab's main thread have used, in seconds.
 func mainThread(ctx context.Context, t *testing.T) float64 {
 	t.Helper()
 	metrics, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
@@ -134,14 +136,14 @@ func mainThread(ctx context.Context, t *testing.T) float64 {
 	return metrics.Metrics[i].Value
 }
 
-// assertReadOnce asserts that the objects of each kind were read once, and returns which kinds are
-// watched. A watch that goes on where another has ended reads nothing again.
+// assertReadOnce asserts that all objects of each kind were read once, and returns the watched
+// kinds. A watch that continues an earlier watch does not read the objects again.
 func assertReadOnce(t *testing.T, requests []framework.Request) []string {
 	t.Helper()
 	read, watched := map[string]int{}, map[string]bool{}
 	for _, r := range requests {
 		switch {
-		case r.Code == http.StatusNotFound: // A kind that the cluster does not serve.
+		case r.Code == http.StatusNotFound: // The cluster does not serve this kind.
 		case r.Verb == "list" || r.Verb == "watch" && strings.Contains(r.URI, "sendInitialEvents=true"):
 			read[r.Resource]++
 		}
@@ -157,8 +159,8 @@ func assertReadOnce(t *testing.T, requests []framework.Request) []string {
 	return slices.Sorted(maps.Keys(watched))
 }
 
-// assertNothingIsAsked leaves the page, and asserts that all watches end then, and that nothing
-// else is asked for.
+// assertNothingIsAsked closes the page, and asserts that all of its watches then end and that no
+// other requests are sent.
 func assertNothingIsAsked(ctx context.Context, t *testing.T, watches, requests *framework.Audit, f *figures) {
 	t.Helper()
 	left := time.Now()
@@ -177,7 +179,7 @@ func assertNothingIsAsked(ctx context.Context, t *testing.T, watches, requests *
 	})
 	f.add("watches end, after the last tab is gone", float64(time.Since(left).Milliseconds()), 60_000)
 	requests.Requests(t)
-	time.Sleep(20 * time.Second) // sleep: metrics are asked for every 15 seconds while a page is open
+	time.Sleep(20 * time.Second) // sleep: an open page would request metrics every 15 seconds
 	if after := requests.Requests(t); len(after) > 0 {
 		t.Errorf("%d requests after the last tab is gone: %s", len(after), after[0])
 	}

@@ -23,14 +23,15 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// large is how large the large world is.
+// large is the size of the cluster for [TestLargeWorldInABrowser].
 type large struct {
 	nodes, pods, restarts int
-	// patience is the timeout of a wait.
+	// patience is the timeout for each wait in a cluster of this size.
 	patience time.Duration
 }
 
-// extent is what make test-all plays, or what make bench-page measures.
+// extent returns the cluster size: small for make test-all, and large with PAGE_WORLD=large, for
+// make bench-page.
 func extent() large {
 	if os.Getenv("PAGE_WORLD") == "large" {
 		return large{1_000, 20_000, 2_000, 20 * time.Minute}
@@ -38,11 +39,11 @@ func extent() large {
 	return large{60, 1_200, 100, 2 * time.Minute}
 }
 
-// nodesAtOnce is a number of nodes that the sandbox can add within its timeout.
+// nodesAtOnce is the number of nodes that a single sandbox command can add within its timeout.
 const nodesAtOnce = 500
 
-// buildLargeWorld starts a sandbox with one pool in three zones, pods that run, and restarts that
-// all start in the same hour.
+// buildLargeWorld starts a sandbox with one pool in three zones, running pods, and
+// ScheduledRestarts that are all due in the same hour.
 func buildLargeWorld(t *testing.T, w large) *framework.Cluster {
 	t.Helper()
 	c := framework.Start(t, "--audit", "--pod-events=false", fmt.Sprintf("--nodes=%d", min(w.nodes, nodesAtOnce)))
@@ -76,7 +77,7 @@ func buildLargeWorld(t *testing.T, w large) *framework.Cluster {
 	return c
 }
 
-// inParallel calls a function for each number below count.
+// inParallel calls `do` in parallel for each number from 0 to count-1.
 func inParallel(t *testing.T, count int, do func(i int) error) {
 	t.Helper()
 	var all errgroup.Group
@@ -89,8 +90,8 @@ func inParallel(t *testing.T, count int, do func(i int) error) {
 	}
 }
 
-// restartedDeployment is the ith of the Deployments that are restarted. It has no pods: a restart
-// is that of its template.
+// restartedDeployment returns the ith Deployment that has a ScheduledRestart. It has no pods, so a
+// restart changes only its template.
 func restartedDeployment(i int) *appsv1.Deployment {
 	return framework.Deployment(fmt.Sprintf("app-%04d", i), 0, *framework.App.DeepCopy())
 }
@@ -104,7 +105,7 @@ func nightlyRestart(i int) *tidekeeperv1.ScheduledRestart {
 	return r
 }
 
-// awaitLarge returns what is not yet as it is to be.
+// awaitLarge returns an error that names the missing objects until the large cluster is complete.
 func awaitLarge(ctx context.Context, c *framework.Cluster, w large) error {
 	pool := framework.Pool("worker")
 	if err := c.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {
@@ -126,16 +127,16 @@ func awaitLarge(ctx context.Context, c *framework.Cluster, w large) error {
 	return nil
 }
 
-// The most that the page of a large world may take, whatever the machine.
+// Limits for the dashboard of a large cluster that do not depend on the machine.
 const (
 	mostBytes    = 1 << 20
 	mostElements = 15_000
 	mostMiB      = 400
 )
 
-// TestLargeWorldInABrowser opens the pages of a large world: what they ask the API server for,
-// how large they are, and what the plugin keeps. How fast they are is printed, and fails nothing:
-// the machine may be busy. With PAGE_WORLD=large there are a thousand nodes.
+// TestLargeWorldInABrowser opens the pages of a large cluster, and checks their requests to the API
+// server, their sizes, and the plugin's memory. Durations are printed but never fail the test,
+// because the machine may be busy. PAGE_WORLD=large creates a thousand nodes.
 func TestLargeWorldInABrowser(t *testing.T) {
 	w, measured := extent(), &figures{}
 	c := buildLargeWorld(t, w)
@@ -153,7 +154,7 @@ func TestLargeWorldInABrowser(t *testing.T) {
 	untilWithin(ctx, t, w.patience, "the pool is shown with its loss", `document.getElementById("pool-worker")?.textContent.match(/without place|pods fit/)`)
 	measured.add("first data, since the page was opened", value[float64](ctx, t, "firstData"), 3_000)
 
-	for range 2 { // The second time, what is computed once is there.
+	for range 2 { // The second visit uses cached results.
 		for _, to := range []struct{ path, heading string }{{"/restarts", "Restarts"}, {"/pods", "Start-up"}, {"/capacity", "What if"}, {"/", "Overview"}, {"/pools/worker", "Pool"}} {
 			took := value[float64](ctx, t, fmt.Sprintf(visitPage, to.heading, to.path))
 			measured.add("navigation to "+to.path, took, 150)

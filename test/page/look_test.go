@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// withMedia emulates a preference of the system until the test ends.
+// withMedia emulates a CSS media feature, such as prefers-color-scheme, until the test ends.
 func withMedia(ctx context.Context, t *testing.T, name, value string) {
 	t.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
@@ -30,8 +30,8 @@ func withMedia(ctx context.Context, t *testing.T, name, value string) {
 	})
 }
 
-// unseen returns how many marks the pictures have, and then those that are lost before what is
-// behind them: neither their area nor their outline has a contrast of 3 : 1.
+// unseen is a script that returns the number of graphical marks, followed by the marks that do not
+// stand out from their background: neither their fill nor their outline has a contrast of 3 : 1.
 const unseen = `(() => {
 	const parse = c => { const m = (c.match(/[\d.]+/g) || []).map(Number); return m.length > 3 ? m : [...m, 1]; };
 	const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
@@ -56,7 +56,8 @@ const unseen = `(() => {
 	return [String(seen), ...bad];
 })()`
 
-// In forced colours there are no backgrounds and shadows: all marks are still seen.
+// forcedColours checks that all marks are visible in forced-colours mode, which removes backgrounds
+// and shadows.
 func forcedColours(ctx context.Context, t *testing.T, d *dashboard) {
 	withMedia(ctx, t, "forced-colors", "active")
 	seen := 0
@@ -80,8 +81,8 @@ func forcedColours(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// wordless returns what only its colour says: a severity without its sign, and a mark of
-// a picture without words.
+// wordless is a script that returns the elements whose meaning depends on colour alone: warnings
+// and errors without a symbol, and chart marks without a title.
 const wordless = `(() => {
 	const bad = [];
 	for (const e of document.querySelectorAll("main .is-warning, main .is-bad")) if (!(e instanceof SVGElement) && !/[▲✖]/.test(e.textContent)) bad.push(e.outerHTML.slice(0, 120));
@@ -90,8 +91,8 @@ const wordless = `(() => {
 	return bad;
 })()`
 
-// Without any colour, the classes of the map differ in their brightness, and have digits; and
-// what is good or bad has a sign.
+// withoutColour checks the pages without any colour. The map's usage classes must differ in
+// brightness and show digits, and good and bad states must have a symbol.
 func withoutColour(ctx context.Context, t *testing.T, d *dashboard) {
 	for _, page := range pages {
 		open(ctx, t, d.base+page.path)
@@ -114,7 +115,7 @@ func withoutColour(ctx context.Context, t *testing.T, d *dashboard) {
 			open(ctx, t, d.base+"/pools/worker")
 			shows(ctx, t, "Levels")
 			until(ctx, t, "the legend is there", `document.querySelectorAll(".cls .sq:not(.off)").length === 6`)
-			// Beside the digit, inside of the border.
+			// Sample a pixel inside the border of each square, away from its digit.
 			corners := value[[][]float64](ctx, t, `[...document.querySelectorAll(".cls .sq:not(.off)")].map(e => e.getBoundingClientRect()).map(r => [r.left + scrollX + 3, r.top + scrollY + 3])`)
 			picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 			if err != nil {
@@ -130,7 +131,7 @@ func withoutColour(ctx context.Context, t *testing.T, d *dashboard) {
 				if most := max(r, g, b); most-min(r, g, b) > 0x600 {
 					t.Fatalf("class %d has a colour (%d, %d, %d): it is not emulated", class, r>>8, g>>8, b>>8)
 				}
-				grey := math.Pow((float64(r)/0xffff+0.055)/1.055, 2.4) // as light, not as it is written
+				grey := math.Pow((float64(r)/0xffff+0.055)/1.055, 2.4) // Convert the sRGB value to linear light.
 				if difference := math.Abs(grey-before) / max(grey, before); difference < 0.1 {
 					t.Errorf("class %d is as bright as the one before: %.2f and %.2f", class, grey, before)
 				}
@@ -140,8 +141,8 @@ func withoutColour(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// crowded returns texts that overlap, and texts that are cut without a way to see the rest. A panel lies
-// on the page, and nothing shows through it.
+// crowded is a script that returns overlapping text, and text that is cut off and cannot be
+// scrolled into view. Text below an open panel is ignored.
 const crowded = `(() => {
 	const bad = new Set(), texts = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let n; n = walk.nextNode();) {
@@ -174,7 +175,8 @@ const crowded = `(() => {
 	return [...bad, ...(texts.length > 20 ? [] : ["no text was seen: is this test looking?"])];
 })()`
 
-// At 400 px, and at 200 % of 1280 px, no text is cut or on another.
+// small checks that no text is cut off or overlaps other text at a width of 400 px, and at 1280 px
+// with 200 % zoom.
 func small(ctx context.Context, t *testing.T, d *dashboard) {
 	t.Cleanup(func() {
 		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {
@@ -197,7 +199,8 @@ func small(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// Nothing moves for those who do not want it to; otherwise a bar may.
+// withoutMotion checks that nothing is animated with prefers-reduced-motion, and that some elements
+// are animated without it.
 func withoutMotion(ctx context.Context, t *testing.T, d *dashboard) {
 	const moving = `[...document.querySelectorAll("*")].filter(e => { const s = getComputedStyle(e); return s.animationName !== "none" || s.transitionDuration.split(", ").some(d => d !== "0s"); }).length`
 	open(ctx, t, d.base+"/")

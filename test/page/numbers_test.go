@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// kubectlTide runs the plugin and returns what it prints; some of its exit codes only say what
-// it has found.
+// kubectlTide runs the plugin and returns its output. It accepts exit codes that only report
+// findings.
 func kubectlTide(t *testing.T, args ...string) string {
 	t.Helper()
 	binary, err := framework.Binary("TIDE_BIN", "kubectl-tide")
@@ -33,7 +33,8 @@ func kubectlTide(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// get reads data as a program does.
+// get requests the given path of the page's data with the token for programs, and decodes the
+// response.
 func (d *dashboard) get(t *testing.T, path string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(d.body(t, path)), into); err != nil {
@@ -41,7 +42,7 @@ func (d *dashboard) get(t *testing.T, path string, into any) {
 	}
 }
 
-// sameNumbers compares what the pages show with what their commands print.
+// sameNumbers compares the numbers on the pages with the output of the equivalent commands.
 func sameNumbers(t *testing.T, d *dashboard) {
 	without := func(m map[string]any, names ...string) map[string]any {
 		for _, name := range names {

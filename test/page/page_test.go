@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package page tests kubectl tide dashboard in a real browser, against a sandbox with the real
-// manager. Without a browser its tests are skipped.
+// manager. The tests are skipped if no browser is installed.
 package page
 
 import (
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes", "6"))
 }
 
-// browserPath returns the program of a browser, "" if there is none.
+// browserPath returns the path of an installed browser, or "" if none is installed.
 func browserPath() string {
 	for _, name := range []string{os.Getenv("CHROMIUM_BIN"), "chromium", "chromium-browser", "chrome-headless-shell", "google-chrome"} {
 		if name == "" {
@@ -52,25 +52,26 @@ func browserPath() string {
 	return ""
 }
 
-// dashboard is a running kubectl tide dashboard.
+// dashboard is a running kubectl tide dashboard with its addresses and token.
 type dashboard struct {
-	// link is the printed link, which lets in one tab, and base the address. token is for programs.
+	// link is the printed link, which can be used in one tab. base is the page's address. token
+	// authorizes programs.
 	link, base, token string
 	process           *exec.Cmd
-	// end ends it, as Ctrl-C does.
+	// end stops the dashboard like Ctrl-C.
 	end func(*testing.T)
 }
 
-// code is the part of the link behind #.
+// code returns the one-time code, which is the link's fragment after #.
 func (d *dashboard) code() string {
 	_, code, _ := strings.Cut(d.link, "/#")
 	return code
 }
 
-// linkTo is the link, to another page.
+// linkTo returns a link with the same code to another page.
 func (d *dashboard) linkTo(path string) string { return d.base + path + "#" + d.code() }
 
-// freePort returns a port that no server of this machine has.
+// freePort returns an unused port of this machine.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,7 +140,8 @@ func browser(t *testing.T, flags ...chromedp.ExecAllocatorOption) context.Contex
 // newProfile returns the directory of an empty profile.
 func newProfile(t *testing.T) string {
 	t.Helper()
-	// Not t.TempDir: processes of the browser may write there for a moment after its end.
+	// The profile is not in t.TempDir, because browser processes may still write to it shortly
+	// after the browser has exited.
 	profile, err := os.MkdirTemp("", "tide-browser-")
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +152,8 @@ func newProfile(t *testing.T) string {
 	return profile
 }
 
-// browserIn starts a browser with a profile.
+// browserIn starts a browser with the given profile directory, and returns the context of its first
+// tab.
 func browserIn(t *testing.T, profile string, flags ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -167,7 +170,7 @@ func browserIn(t *testing.T, profile string, flags ...chromedp.ExecAllocatorOpti
 	return ctx
 }
 
-// tab opens another tab of the same profile.
+// tab opens another tab in the same browser profile.
 func tab(of context.Context, t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(of)
@@ -175,7 +178,7 @@ func tab(of context.Context, t *testing.T) context.Context {
 	return ctx
 }
 
-// open navigates to an address.
+// open navigates a tab to the given address.
 func open(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
 	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
@@ -183,7 +186,7 @@ func open(ctx context.Context, t *testing.T, address string) {
 	}
 }
 
-// value evaluates a script in a tab.
+// value evaluates a script in a tab and returns its value.
 func value[T any](ctx context.Context, t *testing.T, script string) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, awaited))
@@ -195,13 +198,13 @@ func value[T any](ctx context.Context, t *testing.T, script string) T {
 
 func awaited(p *runtime.EvaluateParams) { yes := true; p.AwaitPromise = &yes }
 
-// until waits until a script is true in a tab.
+// until waits until the given script returns true in a tab.
 func until(ctx context.Context, t *testing.T, what, script string) {
 	t.Helper()
 	untilWithin(ctx, t, framework.Patience, what, script)
 }
 
-// untilWithin is until with another timeout.
+// untilWithin is [until] with a custom timeout.
 func untilWithin(ctx context.Context, t *testing.T, timeout time.Duration, what, script string) {
 	t.Helper()
 	framework.EventuallyWithin(t, timeout, what, func() error {
@@ -214,13 +217,13 @@ func untilWithin(ctx context.Context, t *testing.T, timeout time.Duration, what,
 	})
 }
 
-// shows waits until the page has a text in it.
+// shows waits until the page contains the given string.
 func shows(ctx context.Context, t *testing.T, text string) {
 	t.Helper()
 	until(ctx, t, fmt.Sprintf("the page shows %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// press sends keys to what has the focus.
+// press sends key presses to the focused element.
 func press(ctx context.Context, t *testing.T, keys string) {
 	t.Helper()
 	if err := chromedp.Do(ctx, chromedp.KeyEvent(keys)); err != nil {
@@ -228,13 +231,13 @@ func press(ctx context.Context, t *testing.T, keys string) {
 	}
 }
 
-// complaints collects what the console and the policies of a tab say, and its requests.
+// complaints collects a tab's exceptions, log entries and requests.
 type complaints struct {
 	lines    []string
 	requests []string
 }
 
-// listen collects the complaints of a tab from now on.
+// listen starts to collect a tab's exceptions, log entries and requests.
 func listen(ctx context.Context, t *testing.T) *complaints {
 	t.Helper()
 	c := &complaints{}
@@ -260,7 +263,7 @@ func listen(ctx context.Context, t *testing.T) *complaints {
 	return c
 }
 
-// pages are the addresses of all pages, with what each shows once it has data.
+// pages lists the name and path of each page, and a string that the page shows once it has data.
 var pages = []struct{ name, path, shows string }{
 	{"overview", "/", "Largest pod that fits now"},
 	{"pool", "/pools/worker?node=node-1", "If it is lost"},
@@ -269,7 +272,7 @@ var pages = []struct{ name, path, shows string }{
 	{"start-up", "/pods?since=all", "Waited for"},
 }
 
-// imagesDir is where make screenshots wants them, "" without it.
+// imagesDir returns the output directory of make screenshots, or "" in other runs.
 func imagesDir() string {
 	if dir := os.Getenv("SCREENSHOTS"); dir != "" {
 		return cmp.Or(filepath.Clean(dir), dir)

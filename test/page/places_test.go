@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// strayRestart is a restart of a workload that does not exist: its row is among the first.
+// strayRestart is a ScheduledRestart whose workload does not exist, so the page sorts it to the top
+// of its table.
 const strayRestart = `
 apiVersion: tidekeeper.dev/v1
 kind: ScheduledRestart
@@ -21,8 +22,9 @@ metadata: {name: stray, namespace: shop}
 spec: {targetRef: {kind: Deployment, name: missing}, schedule: "0 4 * * *"}
 `
 
-// A row above that comes and goes takes neither focus nor selection, and a panel that is closed, by Esc
-// or by Back, gives the focus back to the row that opened it.
+// staysInPlace checks that neither the focus nor the selection moves when a row above them appears
+// and disappears. When a panel is closed, by Esc or by Back, the focus returns to the row that
+// opened it.
 func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/restarts")
 	const stray, row = `document.getElementById("restart-shop/stray")`, `document.getElementById("restart-shop/web")`
@@ -49,14 +51,15 @@ func staysInPlace(ctx context.Context, t *testing.T, d *dashboard) {
 	until(ctx, t, "Back closes it, and the row has the focus", closed)
 }
 
-// narrowRows returns what the rows of a list are at 400 px that they must not be: wider than the window,
-// or taller than what is in them needs.
+// narrowRows is a script that returns the table rows that, at a width of 400 px, are wider than the
+// window or taller than their content.
 const narrowRows = `[...document.querySelectorAll("main .cards tbody tr")].filter(row => {
 	const box = row.getBoundingClientRect(), cells = [...row.children].filter(c => c.textContent.trim() || c.querySelector("svg")).map(c => c.getBoundingClientRect());
 	return box.right > innerWidth + 1 || cells.some(c => c.right > innerWidth + 1) || box.height > cells.reduce((sum, c) => sum + c.height, 0) + 60;
 }).map(row => row.innerText.slice(0, 80))`
 
-// At 400 px a row is a card: all of it is in view, and no cell out of view makes it tall.
+// narrow checks that at a width of 400 px each row is shown as a card that fits the window, and
+// that hidden cells do not make the card taller.
 func narrow(ctx context.Context, t *testing.T, d *dashboard) {
 	defer func() {
 		if err := chromedp.Do(ctx, chromedp.EmulateViewport(1360, 1000)); err != nil {

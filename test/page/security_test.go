@@ -19,7 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// policyHolds tries in the page what a script of another would.
+// policyHolds tries actions in the page that an injected script could try. The content security
+// policy must block them.
 func policyHolds(ctx context.Context, t *testing.T, d *dashboard) {
 	open(ctx, t, d.base+"/")
 	shows(ctx, t, "worker")
@@ -29,7 +30,8 @@ func policyHolds(ctx context.Context, t *testing.T, d *dashboard) {
 	})`); got != "blocked" {
 		t.Errorf("an inline script %s", got)
 	}
-	// DevTools evaluate in spite of the policy of a page, unless this is switched off.
+	// DevTools evaluates scripts regardless of the page's content security policy, unless that is
+	// switched off.
 	evaluated, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(() => { try { return eval("'ran'"); } catch { return "refused"; } })()`, func(p *runtime.EvaluateParams) {
 		no := false
 		p.AllowUnsafeEvalBlockedByCSP = &no
@@ -67,7 +69,7 @@ func withoutToken(t *testing.T, d *dashboard) {
 	}
 }
 
-// usedLink opens a link that a tab has used, in another browser, where no tab lets in another.
+// usedLink opens a link that a tab has already used in another browser, which must not be admitted.
 func usedLink(t *testing.T, d *dashboard) {
 	other := browser(t)
 	open(other, t, d.link)
@@ -77,7 +79,8 @@ func usedLink(t *testing.T, d *dashboard) {
 	}
 }
 
-// otherOrigin is a page on another port of this machine that tries to read and to change.
+// otherOrigin opens a page on another port of this machine that tries to read and change the
+// dashboard's data.
 func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -115,11 +118,11 @@ func otherOrigin(ctx context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// framed puts the page into a frame of another one, which is refused.
+// framed embeds the dashboard in a frame of another page, which the server must reject.
 func framed(other context.Context, t *testing.T, d *dashboard) {
 	statuses := make(chan int64, 10)
 	if err := chromedp.Listen(other, func(event any) {
-		// Answers to the attempts before the frame, such as preflights, may still come.
+		// Responses to earlier attempts, such as preflights, may still arrive.
 		if e, ok := event.(*network.EventResponseReceived); ok && e.Response.URL == d.base+"/" {
 			statuses <- e.Response.Status
 		}
@@ -140,7 +143,8 @@ func framed(other context.Context, t *testing.T, d *dashboard) {
 	}
 }
 
-// rebound opens the page by a name that leads to this machine, as an attacker's can.
+// rebound opens the dashboard under another host name that resolves to this machine, as in a DNS
+// rebinding attack.
 func rebound(t *testing.T, d *dashboard) {
 	ctx := browser(t, chromedp.Flag("host-resolver-rules", "MAP evil.test 127.0.0.1"))
 	evil := strings.Replace(d.base, "127.0.0.1", "evil.test", 1)
@@ -158,7 +162,7 @@ func rebound(t *testing.T, d *dashboard) {
 	}
 }
 
-// withoutRights is the page of a user who may list pools only.
+// withoutRights opens the dashboard of a user who may only read pools and nodes.
 func withoutRights(ctx context.Context, t *testing.T) {
 	kubectl(t, "", "create", "clusterrole", "pools-only", "--verb=get,list,watch", "--resource=nodepools.tidekeeper.dev,nodes")
 	kubectl(t, "", "create", "clusterrolebinding", "pools-only", "--clusterrole=pools-only", "--user=ana")
@@ -178,7 +182,7 @@ func withoutRights(ctx context.Context, t *testing.T) {
 	until(other, t, "levels that are not known are not 0", `[...document.querySelectorAll(".nodes td")].every(e => e.textContent !== "0%") && [...document.querySelectorAll("[data-square]")].some(e => e.textContent === "?")`)
 }
 
-// ofNamespace is the page of a user who has rights in one namespace only.
+// ofNamespace opens the dashboard of a user who has rights in a single namespace.
 func ofNamespace(ctx context.Context, t *testing.T) {
 	kubectl(t, "", "create", "rolebinding", "shop", "-n", "shop", "--clusterrole=view", "--user=bob")
 	d := startDashboard(t, cluster.UserKubeconfig(t, "bob"), "-n", "shop", "--allow-actions")
@@ -190,7 +194,7 @@ func ofNamespace(ctx context.Context, t *testing.T) {
 	if text := value[string](other, t, "document.body.innerText"); strings.Contains(text, "not allowed to list pods") || strings.Contains(text, "not allowed to list scheduledrestarts") {
 		t.Errorf("the page lacks what the user may read:\n%s", text)
 	}
-	// --allow-actions gives no rights: the user may not change what is shown.
+	// --allow-actions grants no rights: this user may not change the displayed objects.
 	open(other, t, d.base+"/restarts?restart=shop/web")
 	shows(other, t, "What became of the ticks")
 	if n := value[int](other, t, `document.querySelectorAll("[data-act]").length`); n > 0 {

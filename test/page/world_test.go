@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// deployment is a Deployment of the world.
+// deployment is the manifest template of the tests' Deployments.
 const deployment = `---
 apiVersion: apps/v1
 kind: Deployment
@@ -29,7 +29,7 @@ spec:
       containers: [{name: app, image: "example.com/%[1]s:1", env: [{name: PASSWORD, value: ` + secretValue + `}], resources: {requests: {cpu: %[6]s, memory: 3Gi}}}]
 `
 
-// secretValue is in the environment of all pods, and nowhere on a page.
+// secretValue is the value of an environment variable of all pods. It must not appear on any page.
 const secretValue = "s3cret-of-the-shop"
 
 const (
@@ -37,7 +37,7 @@ const (
 	often   = `tidekeeper.dev/scheduled-restart: "true", tidekeeper.dev/restart-schedule: "0 */6 * * *"`
 )
 
-// kubectl runs kubectl, which has to succeed.
+// kubectl runs kubectl and returns its output. It fails the test if kubectl fails.
 func kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := cluster.Kubectl(stdin, args...)
@@ -47,10 +47,10 @@ func kubectl(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// hostile is a text that would run as a script where it is not text.
+// hostile is a string that would run as a script if it were not escaped.
 const hostile = `<img src=x onerror="window.ran=1">"><script>window.ran=1</script>`
 
-// hostileEvent is an event about a pool with that text in it.
+// hostileEvent is the manifest of an event about a pool. Its note contains hostile.
 var hostileEvent = fmt.Sprintf(`
 apiVersion: v1
 kind: Event
@@ -61,9 +61,9 @@ reason: Odd
 message: %q
 `, hostile)
 
-// buildWorld makes what the pages are tried on: two pools, one of which is nearly full and has
-// pods that wait for it; and restarts, some of them at the same minute, one of a workload that is
-// not healthy.
+// buildWorld creates the objects for the tests: two pools, one of which is nearly full and has
+// pending pods, and ScheduledRestarts, some of them due at the same minute, and one for an
+// unhealthy workload.
 func buildWorld(t *testing.T) {
 	t.Helper()
 	cluster.StartManager(t)

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readme runs the commands that the README and the pages of tasks show, one after the
-// other in one shell, and compares their output with the output that the page shows.
+// Package readme runs the commands of the README and of docs/tasks, page by page in a shell, and
+// compares their output with the output on the page.
 package readme
 
 import (
@@ -20,31 +20,33 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// next is the time of the next restart and the time until then, which differ from run to run.
+// next matches the time of the next restart and the time until then, which differ between runs.
 var next = regexp.MustCompile(`\b(?:today|tomorrow|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?: \d+ \w+)?) \d\d:\d\d(?: UTC)? \(in \w+\)`)
 
-// constant replaces the parts of a line that differ from run to run.
+// constant replaces the parts of a line that differ between runs.
 func constant(line string) string {
 	return console.Constant(next.ReplaceAllString(line, "NEXT"))
 }
 
-// writes matches the commands of the plugin that write.
+// writes matches the plugin's commands that write to the cluster.
 var writes = regexp.MustCompile(`^kubectl tide (?:freeze|thaw|restarts (?:now|suspend|resume)) `)
 
-// repeatable reports whether a command only reads: it is run again until its output is the page's, as
-// a reader is slower than this test.
+// repeatable reports whether a command only reads. A reading command is repeated until its output
+// matches the page, because a human reader is slower than this test.
 func repeatable(command string) bool {
 	reads := strings.HasPrefix(command, "kubectl tide ") && !writes.MatchString(command)
 	return reads || strings.HasPrefix(command, "kubectl get ") || strings.HasPrefix(command, "kubectl auth can-i ")
 }
 
-// answers are the commands whose exit code 2 is an answer: something would change, or wait, or be missed.
+// answers matches the commands that use exit code 2 to report that something would change, wait or
+// be missed.
 var answers = regexp.MustCompile(`kubectl tide (?:pools (?:plan|loss|blockers)|restarts (?:gates|forecast)) `)
 
-// built are the commands whose programs are there already.
+// built lists the commands that are skipped because the programs that they build already exist.
 var built = []string{"make build"}
 
-// The README shows a pool and a restart on a cluster that has workers, a Deployment, and Tidekeeper.
+// TestREADME runs the README's example of a pool and a restart on a cluster that has worker nodes,
+// a Deployment, and Tidekeeper.
 func TestREADME(t *testing.T) {
 	dir := checkout(t)
 	_, manifest, _ := strings.Cut(read(t, "README.md"), "\n```yaml\n")
@@ -71,7 +73,7 @@ func TestTryIt(t *testing.T) {
 	follow(t, "docs/tasks/try-it.md", 12, console.Start(t, checkout(t)))
 }
 
-// read returns the text of a page, by its path from the root.
+// read returns the content of a page. The path `name` is relative to the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(framework.Root(), name))
@@ -81,14 +83,14 @@ func read(t *testing.T, name string) string {
 	return string(page)
 }
 
-// follow runs the commands that a page shows in a shell, of which there must be at least that many, and
-// compares what they print.
+// follow runs the commands on a page in a shell and compares their output with the page. The page
+// must have at least `least` commands.
 func follow(t *testing.T, name string, least int, sh *console.Shell) {
 	t.Helper()
 	followWith(t, name, least, sh, func(string) {})
 }
 
-// followWith is follow, and calls a function with each command before it is run.
+// followWith is [follow], but calls `before` with each command before it runs.
 func followWith(t *testing.T, name string, least int, sh *console.Shell, before func(command string)) {
 	t.Helper()
 	all := console.Steps(read(t, name))
@@ -116,7 +118,7 @@ func followWith(t *testing.T, name string, least int, sh *console.Shell, before 
 	}
 }
 
-// checkout returns a directory that looks to the commands like a checkout after make build.
+// checkout returns a directory that looks like a checkout of the repository after make build.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
@@ -141,7 +143,7 @@ func checkout(t *testing.T) string {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The sandbox is kubectl when it is started under that name.
+	// The sandbox binary acts as kubectl when it is started under that name.
 	if err := os.Symlink(sandbox, filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +151,7 @@ func checkout(t *testing.T) string {
 		t.Fatal(err)
 	}
 	write("helm", fmt.Sprintf(`HOME=%s exec %s "$@"`, home, binary("HELM_BIN", "helm")))
-	// On ports that are free, and on loopback only; and gone when this test is.
+	// The sandbox uses free ports on loopback only, and ends with this test process.
 	write("sandbox", fmt.Sprintf(`export HOME=%s
 unset SANDBOX_DATA_DIR XDG_STATE_HOME
 case $1 in up) shift; exec %s up --owner %d "$@";; esac

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// tasks are the pages of docs/tasks in the order in which they are followed on one sandbox: it begins
-// without Tidekeeper, and ends so.
+// tasks lists the pages of docs/tasks in the order in which they run on a shared sandbox, which
+// begins and ends without Tidekeeper.
 var tasks = []string{
 	"install-with-helm", "restart-every-sunday-night", "freeze-restarts", "hold-restarts-while-an-alert-fires",
 	"which-restarts-will-be-missed-tonight", "restart-when-a-configmap-changes", "restart-pods-by-age",
@@ -29,11 +29,11 @@ var tasks = []string{
 	"taint-a-pool-with-paced-noexecute", "find-out-why-a-pod-is-slow-to-start", "get-metrics", "upgrade", "remove-everything",
 }
 
-// elsewhere are the pages that are not about a cluster, or that other tests follow: TestTryIt, and
+// elsewhere lists the pages that need no cluster, or that other tests run: TestTryIt, and
 // TestMigrateFromCluster in test/cli.
 var elsewhere = []string{"try-it", "move-from-the-original-operators", "verify-a-release"}
 
-// Every task is followed by a test.
+// TestAllTasksAreFollowed checks that a test runs every page of docs/tasks.
 func TestAllTasksAreFollowed(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(framework.Root(), "docs", "tasks", "*.md"))
 	if err != nil || len(pages) == 0 {
@@ -49,7 +49,7 @@ func TestAllTasksAreFollowed(t *testing.T) {
 	}
 }
 
-// web is the Deployment that the pages begin with.
+// web is the manifest of the Deployment that the pages use.
 const web = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
@@ -66,8 +66,9 @@ spec:
         envFrom: [{configMapRef: {name: web-settings, optional: true}}]
 `
 
-// The pages of tasks are followed one after the other on one sandbox. Pods on simulated nodes run
-// nothing, so that the manager runs beside the pods that the chart makes, with their lease.
+// TestTasks runs the pages of docs/tasks one after the other on one sandbox. Pods on simulated
+// nodes run nothing, so the manager runs as a process next to the chart's pods, and uses their
+// lease.
 func TestTasks(t *testing.T) {
 	dir := checkout(t)
 	alerts := startAlerts(t)
@@ -101,18 +102,19 @@ func TestTasks(t *testing.T) {
 					sh.Must(t, manager)
 					started = true
 				case strings.HasPrefix(command, "kubectl wait srestart"):
-					// The page waits for the end of the alert.
+					// The page's command waits until the alert stops firing.
 					alerts.firing.Store(false)
 				}
 			})
 		})
 		if !ok {
-			return // The next page would begin in another world than it says.
+			return // After a failure, the state of the cluster would differ from the next page's assumptions.
 		}
 	}
 }
 
-// prepare brings a sandbox to where a page begins: no objects of Tidekeeper, and the Deployment.
+// prepare resets the sandbox to the state that a page assumes: the Deployment exists, but no
+// objects of Tidekeeper.
 func prepare(t *testing.T, sh *console.Shell) {
 	t.Helper()
 	sh.Must(t,
@@ -127,7 +129,7 @@ func prepare(t *testing.T, sh *console.Shell) {
 
 var manifest = regexp.MustCompile("(?ms)^```yaml\n# ([\\w-]+\\.yaml)\n(.*?)^```$")
 
-// manifests returns the files that a page shows, whose first line has their name.
+// manifests returns the files that a page shows, keyed by the name in their first line.
 func manifests(t *testing.T, page string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -144,7 +146,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// alerts is a Prometheus in which an alert of the namespace shop fires, or not.
+// alerts is a fake Prometheus with an alert for the namespace "shop" that can fire.
 type alerts struct {
 	url    string
 	firing atomic.Bool

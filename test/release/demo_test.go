@@ -17,14 +17,16 @@ import (
 	"time"
 )
 
-// address is where the page of the demo is, which it prints with a token behind.
+// address matches the address of the demo's page in the demo's output. The output continues with a
+// one-time code.
 var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
 
-// The demo of the archive needs no other program, shows its page, and is gone without a trace after Ctrl-C.
+// TestDemoFromItsArchive checks that the demo in the release archive needs no other program, serves
+// its page, and leaves nothing behind after Ctrl-C.
 func TestDemoFromItsArchive(t *testing.T) {
 	dir := unpack(t, "tidekeeper-demo")
 	home, nothing := t.TempDir(), t.TempDir()
-	// Paths of sockets are short.
+	// t.TempDir is not used because socket paths must be short.
 	temporary, err := os.MkdirTemp("", "demo-")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +34,7 @@ func TestDemoFromItsArchive(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "sandbox"), "demo")
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + home, "PATH=" + nothing, "TMPDIR=" + temporary}
-	// A terminal sends Ctrl-C to all processes of the group.
+	// A terminal sends Ctrl-C to all processes of the process group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -60,7 +62,7 @@ func TestDemoFromItsArchive(t *testing.T) {
 	if !up || page == "" {
 		t.Fatalf("there is no page:\n%s", printed)
 	}
-	answer, err := http.Get(page) //nolint:noctx // The demo ends with the test.
+	answer, err := http.Get(page) //nolint:noctx // The request needs no timeout because the demo is stopped when the test ends.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestDemoFromItsArchive(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "Tidekeeper") {
 		t.Errorf("the page is %s, %v:\n%.300s", answer.Status, err, text)
 	}
-	// The control plane, the manager and the page are processes of their own.
+	// The control plane, the manager and the page are separate processes.
 	if running := processesOf(t, dir); len(running) < 4 {
 		t.Errorf("only these run: %q", running)
 	}
@@ -94,7 +96,7 @@ func TestDemoFromItsArchive(t *testing.T) {
 	}
 }
 
-// processesOf returns the processes whose program is in dir.
+// processesOf returns the running processes whose executable is in `dir`.
 func processesOf(t *testing.T, dir string) (running []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/exe")

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// pool is what a user of the release applies.
+// pool is the manifest of the pool that the test applies.
 const pool = `apiVersion: tidekeeper.dev/v1
 kind: NodePool
 metadata: {name: worker}
@@ -27,10 +27,10 @@ spec:
   selector: {matchLabels: {kubernetes.io/os: linux}}
 `
 
-// world is a control plane, the manager and the plugin, all of the archives.
+// world is a control plane, the manager and the plugin, all from the release archives.
 type world struct{ dir, data, sandbox, tidekeeper, plugin string }
 
-// command returns a command whose kubectl and plugin are those of the archives.
+// command returns a command that uses kubectl and the plugin from the release archives.
 func (w *world) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -53,10 +53,10 @@ func (w *world) kubectl(t *testing.T, args ...string) string {
 	return w.must(t, w.sandbox, append([]string{"kubectl"}, args...)...)
 }
 
-// passing are kinds whose objects come and go by themselves.
+// passing lists the kinds whose objects are created and deleted without a user's action.
 var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "componentstatuses"}
 
-// objects returns the names of all objects that do not come and go by themselves.
+// objects returns the names of all objects except those of the kinds in `passing`.
 func (w *world) objects(t *testing.T) map[string]bool {
 	t.Helper()
 	kinds := slices.DeleteFunc(strings.Fields(w.kubectl(t, "api-resources", "--verbs=list", "--output=name")), func(kind string) bool { return slices.Contains(passing, kind) })
@@ -67,8 +67,9 @@ func (w *world) objects(t *testing.T) map[string]bool {
 	return found
 }
 
-// TestFolderIsEnough: the packed chart and install.yaml install, the manager of the archive keeps a pool
-// that the plugin of the archive shows, and an uninstall leaves nothing behind. No file is from the source.
+// TestFolderIsEnough installs Tidekeeper with the packaged chart and with install.yaml. The
+// archive's manager must reconcile a pool, the archive's plugin must show it, and an uninstall must
+// leave nothing behind. No file comes from the source tree.
 func TestFolderIsEnough(t *testing.T) {
 	t.Parallel()
 	w := &world{dir: t.TempDir(), data: filepath.Join(t.TempDir(), "data")}
@@ -121,7 +122,8 @@ func TestFolderIsEnough(t *testing.T) {
 	}
 }
 
-// use runs the manager with the account and the arguments of its Deployment, and a pool.
+// use runs the manager with the service account and the arguments of its Deployment, and creates a
+// pool.
 func (w *world) use(t *testing.T, kubeconfig string) {
 	t.Helper()
 	manager := w.command(t, w.sandbox, "run", "--from=deployment/tidekeeper-system/tidekeeper", "--", w.tidekeeper)

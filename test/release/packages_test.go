@@ -15,16 +15,17 @@ import (
 	"testing"
 )
 
-// in returns the path of a file of the release.
+// in returns the path of a release file, given its name.
 func in(t *testing.T, name string) string {
 	t.Helper()
 	return filepath.Join(folder(t), name)
 }
 
-// plugin is the start of the names of the files of the plugin for this machine.
+// plugin is the common prefix of the names of the plugin's release files for this machine.
 const plugin = "kubectl-tide" + target + runtime.GOARCH
 
-// dpkg installs into a folder of the test, and keeps its records there.
+// TestDebInstallsAndGoes installs and removes the Debian package with dpkg, whose root and database
+// are in a folder of the test.
 func TestDebInstallsAndGoes(t *testing.T) {
 	t.Parallel()
 	deb := in(t, plugin+".deb")
@@ -61,7 +62,8 @@ func TestDebInstallsAndGoes(t *testing.T) {
 	}
 }
 
-// Where rpm is not installed, what is read is the content: behind the headers it is compressed as a whole.
+// TestRPMHasTheProgram checks the content of the RPM package. Because rpm may not be installed, it
+// reads the file itself: the headers are followed by the compressed content.
 func TestRPMHasTheProgram(t *testing.T) {
 	t.Parallel()
 	path := in(t, plugin+".rpm")
@@ -95,7 +97,8 @@ func TestRPMHasTheProgram(t *testing.T) {
 	}
 }
 
-// krew does not ask the network: it is given the archive, whose checksum is in the manifest.
+// TestKrewInstallsThePlugin installs the plugin's archive with krew, without the network. The
+// archive's checksum must be in the manifest.
 func TestKrewInstallsThePlugin(t *testing.T) {
 	t.Parallel()
 	manifest, archive := in(t, "tide.yaml"), in(t, plugin+".tar.gz")
@@ -131,7 +134,8 @@ func TestKrewInstallsThePlugin(t *testing.T) {
 	}
 }
 
-// Homebrew installs what the formula names by its checksum.
+// TestFormulaNamesTheArchive checks that the Homebrew formula has the checksum of the archive that
+// it references.
 func TestFormulaNamesTheArchive(t *testing.T) {
 	t.Parallel()
 	formula, err := os.ReadFile(in(t, "kubectl-tide.rb"))
@@ -152,8 +156,9 @@ func TestFormulaNamesTheArchive(t *testing.T) {
 	}
 }
 
-// The modules that the plugin needs come from where go has downloaded them to already; the plugin's own
-// comes from the release alone. Go refuses a module that replaces others.
+// TestGoInstallsThePlugin installs the plugin's module from the release with go install. The
+// modules that it requires come from the local module cache. Go rejects the installation of a
+// module with replace directives.
 func TestGoInstallsThePlugin(t *testing.T) {
 	t.Parallel()
 	cache, ok := run(t, "", "go", "env", "GOMODCACHE")

@@ -33,7 +33,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// publicKey reads the key beside the folder.
+// publicKey reads the release's public key, a file next to the release folder.
 func publicKey(t *testing.T) *ecdsa.PublicKey {
 	t.Helper()
 	text, err := os.ReadFile(folder(t) + ".pub")
@@ -53,8 +53,9 @@ func verifies(key *ecdsa.PublicKey, data, signature []byte) bool {
 	return ecdsa.VerifyASN1(key, digest[:], signature)
 }
 
-// What make push-release pushes to a registry, in the process of the test, is what the folder has, and
-// the signatures are where cosign looks for them.
+// TestRegistryHasTheRelease pushes the release to a registry in the test process, like make
+// push-release. The registry must contain the folder's artifacts, and signatures at the locations
+// where cosign looks for them.
 func TestRegistryHasTheRelease(t *testing.T) {
 	t.Parallel()
 	release := folder(t)
@@ -120,7 +121,8 @@ func reference(t *testing.T, of string) name.Reference {
 	return ref
 }
 
-// signed checks the signature of what has a digest: by cosign, and as cosign describes its signatures.
+// signed checks the signature of the artifact with the given digest, both with cosign and according
+// to cosign's signature specification.
 func signed(t *testing.T, of string) {
 	t.Helper()
 	repository, digest, _ := strings.Cut(of, "@")
@@ -172,14 +174,15 @@ func signed(t *testing.T, of string) {
 	}
 }
 
-// cosign runs cosign in the folder of the release, with the flags that docs/tasks/verify-a-release.md names.
+// cosign runs cosign in the release folder, with the flags that docs/tasks/verify-a-release.md
+// names.
 func cosign(t *testing.T, command string, args ...string) (string, bool) {
 	t.Helper()
 	return run(t, folder(t), os.Getenv("COSIGN_BIN"), append([]string{command, "--key", folder(t) + ".pub", "--insecure-ignore-tlog"}, args...)...)
 }
 
-// The provenance is about a file of the release, and neither it nor the bundle of that file is about one with
-// another byte.
+// TestCosign checks that cosign accepts the provenance of a release file, and rejects both the
+// provenance and the file's bundle for a copy with one changed byte.
 func TestCosign(t *testing.T) {
 	t.Parallel()
 	const file, provenance = "tidekeeper-0.1.0.tgz", "provenance.json"
@@ -204,8 +207,8 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// Each file but the signatures has a bundle, and the checksums and the provenance name all files that
-// are not about others.
+// TestEachFileIsSigned checks that each file except the signatures has a valid bundle, and that
+// checksums.txt and the provenance list all files that they should cover.
 func TestEachFileIsSigned(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(folder(t))
@@ -271,7 +274,7 @@ func unmarshal(t *testing.T, file string, into any) {
 	}
 }
 
-// subjectsOf returns the files that the signed provenance names, with their digests.
+// subjectsOf returns the names of the files that the signed provenance covers, with their digests.
 func subjectsOf(t *testing.T, key *ecdsa.PublicKey) map[string]string {
 	t.Helper()
 	var bundle struct {

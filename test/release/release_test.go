@@ -21,7 +21,7 @@ import (
 	"testing"
 )
 
-// The release that make build-release makes.
+// version and target identify the release that make build-release builds.
 const (
 	version = "v0.1.0"
 	target  = "-" + version + "-linux-"
@@ -29,7 +29,7 @@ const (
 
 var programs = []string{"kubectl-tide", "tidekeeper", "sandbox"}
 
-// folder returns the folder of the release.
+// folder returns the release folder. It skips the test if RELEASE is not set.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("RELEASE")
@@ -39,7 +39,8 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// unpack unpacks the archive of a program for this machine, and returns the folder.
+// unpack unpacks a program's release archive for this machine, and returns the folder with its
+// files.
 func unpack(t *testing.T, program string) string {
 	t.Helper()
 	return unpackFor(t, program, runtime.GOARCH)
@@ -75,7 +76,7 @@ func unpackFor(t *testing.T, program, architecture string) string {
 	}
 }
 
-// run runs a command in dir, and returns what it printed and whether it succeeded.
+// run runs a command in `dir`, and returns its output and whether it succeeded.
 func run(t *testing.T, dir, name string, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -93,7 +94,7 @@ func TestProgramsRunFromTheirArchives(t *testing.T) {
 			if !ok {
 				t.Fatalf("--version: %s", out)
 			}
-			// The kit has versions of its own.
+			// The sandbox has its own version numbers.
 			if program != "sandbox" && !strings.Contains(out, version) {
 				t.Errorf("--version prints %q, want %s", out, version)
 			}
@@ -106,7 +107,7 @@ func TestProgramsRunFromTheirArchives(t *testing.T) {
 	}
 }
 
-// emulator returns the program that runs programs for arm64 on this machine.
+// emulator returns the path of an emulator that runs arm64 programs on this machine.
 func emulator(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("qemu-aarch64")
@@ -136,7 +137,8 @@ func TestPluginCompletes(t *testing.T) {
 	}
 }
 
-// The list of modules is compared with what Go itself recorded in the program of the archive.
+// TestListsHaveEveryModuleAndNoOther compares the list of modules with the build information in the
+// archived program.
 func TestListsHaveEveryModuleAndNoOther(t *testing.T) {
 	for _, program := range programs {
 		t.Run(program, func(t *testing.T) {
@@ -201,7 +203,9 @@ func TestNothingNamesTheMachineThatBuiltIt(t *testing.T) {
 	}
 }
 
-// The commands are those of docs/tasks/verify-a-release.md. The public key is beside the folder.
+// TestTamperedFileIsRefused runs the commands of docs/tasks/verify-a-release.md with the public key
+// next to the release folder. They must accept the original files, and reject a file with a changed
+// byte.
 func TestTamperedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -257,7 +261,7 @@ func TestChartIsPinnedToTheImageOfTheRelease(t *testing.T) {
 	}
 }
 
-// imageIndex returns the digest that index.json of a layout names.
+// imageIndex returns the digest in the index.json of an OCI image layout.
 func imageIndex(t *testing.T, path string) string {
 	t.Helper()
 	in, err := os.Open(path)

@@ -15,10 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// churnRate is how many times per second a pod is created, becomes ready or is deleted.
+// churnRate is the number of pod events per second. An event is the creation, readiness or deletion
+// of a pod.
 const churnRate = 500
 
-// put writes pods in their current state, and adds up their requests.
+// put writes the numbered pods after applying `change`, and adds the requests of new pods to
+// r.requested.
 func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
 	t.Helper()
 	var pending []seed.Operation
@@ -40,7 +42,7 @@ func (r *run) put(t *testing.T, numbers []int, change func(*corev1.Pod)) {
 	r.writeEach(t, pending)
 }
 
-// drop deletes pods.
+// drop deletes the numbered pods, and subtracts their requests from r.requested.
 func (r *run) drop(t *testing.T, numbers []int) {
 	t.Helper()
 	var pending []seed.Operation
@@ -52,15 +54,14 @@ func (r *run) drop(t *testing.T, numbers []int) {
 	r.writeEach(t, pending)
 }
 
-// writeEach writes each operation in its own revision, as the API server does: a watch
-// that is cut and resumed after a revision would miss the other changes in that
-// revision.
+// writeEach writes each operation in its own revision of etcd, as the API server does. If several
+// operations shared a revision, a watch that resumes from it would miss some of them.
 func (r *run) writeEach(t *testing.T, operations []seed.Operation) {
 	t.Helper()
 	forEach(t, 8, len(operations), func(i int) error { return r.etcd.Write(operations[i : i+1]) })
 }
 
-// addPod adds one pod, without an owner that would count it.
+// addPod adds one pod without an owner, so that no controller counts it.
 func (r *run) addPod(t *testing.T) {
 	t.Helper()
 	r.put(t, []int{r.pods + len(r.there)}, orphan)
@@ -68,7 +69,8 @@ func (r *run) addPod(t *testing.T) {
 
 func orphan(pod *corev1.Pod) { pod.OwnerReferences = nil }
 
-// podChurn continuously creates pods, makes them ready and deletes them.
+// podChurn continuously creates pods, makes them ready and deletes them, and measures the manager
+// meanwhile.
 func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.awaitIdle(t)
@@ -110,7 +112,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	}
 	took := time.Since(start)
 	events := float64(each * (3*generations - 15))
-	// The last events may still be on their way; then the baseline has not paid for them.
+	// Read the baseline's CPU time only once it has seen the last events.
 	framework.EventuallyWithin(t, r.patience, "the bare watch has seen all events", func() error {
 		if seen := bare.seen(t) - seenBefore; seen < int(events) {
 			return fmt.Errorf("it has seen %d of %.0f", seen, events)
@@ -143,7 +145,7 @@ func (r *run) podChurn(t *testing.T, files map[string][]byte) {
 	r.report.add(figure{
 		Key: "churn-cpu-event", What: "… for each event", Value: 1e6 * used / rate, Unit: "µs",
 		Limit: 1e6 * limit / rate, LimitIs: "that watch",
-		// 5 % of a core for 500 events a second.
+		// 100 microseconds per event are 5 % of a core at 500 events per second.
 		Most: new(100.0),
 	})
 	r.report.add(figure{

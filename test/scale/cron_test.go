@@ -17,7 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// baseline is a running program that a measurement is compared with.
+// baseline is a running program for comparison with Tidekeeper. Its source code is in
+// test/scale/baseline.
 type baseline struct {
 	*exec.Cmd
 	stdin  io.Writer
@@ -25,11 +26,11 @@ type baseline struct {
 	stderr *strings.Builder
 }
 
-// kill kills the baseline. The error of Wait, that it was killed, is ignored.
+// kill kills the baseline program. It ignores the error of Wait, which reports the kill.
 func (b baseline) kill() { _ = b.Process.Kill(); _ = b.Wait() }
 
-// startBaseline starts a baseline, with all rights and exempt from the API server's
-// priority and fairness, and waits until it reports that it has started.
+// startBaseline starts a baseline program with an administrator's rights, exempt from API priority
+// and fairness, and waits until its first line of output begins with `says`.
 func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args ...string) baseline {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), path, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
@@ -55,11 +56,11 @@ func startBaseline(t *testing.T, c *framework.Cluster, path, says string, args .
 	return b
 }
 
-// seen asks a baseline how many events it has seen. It is a failure if the baseline has ended:
-// a process that no longer watches needs little CPU.
+// seen returns the number of events that a baseline program has seen. It fails the test if the
+// program has exited, because a program that no longer watches needs little CPU.
 func (b baseline) seen(t *testing.T) (events int) {
 	t.Helper()
-	// If it cannot be asked, it does not answer.
+	// If this write fails, the read below fails too.
 	_, _ = io.WriteString(b.stdin, "\n")
 	line, err := b.stdout.ReadString('\n')
 	if err != nil {
@@ -72,7 +73,8 @@ func (b baseline) seen(t *testing.T) (events int) {
 	return events
 }
 
-// annotate sets the annotations that say when the Deployments are due.
+// annotate sets the baseline's annotation on each Deployment that is due for a restart, and returns
+// the common due time.
 func (b *bench) annotate(t *testing.T) time.Time {
 	t.Helper()
 	return b.arm(t, time.Second, func(at time.Time) string {
@@ -80,7 +82,7 @@ func (b *bench) annotate(t *testing.T) time.Time {
 	}, func(name string) client.Object { return deploymentOf(name) })
 }
 
-// measureBaseline is measure for the baseline.
+// measureBaseline is [bench.measure] for the baseline program.
 func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...string) outcome {
 	t.Helper()
 	all := outcome{writes: map[string]int{}}
@@ -88,21 +90,21 @@ func (b *bench) measureBaseline(t *testing.T, path string, rounds int, args ...s
 		b.awaitQuiet(t)
 		at := b.annotate(t)
 		cron := startBaseline(t, b.Cluster, path, "timers:", args...)
-		// It has finished its list by now, which does not count as part of the restarts.
+		// The audit begins after the baseline's initial list, which is not part of the restarts.
 		all.add(t, at, b.followBaseline(t, at, b.Audit(t, "baseline/")))
 		cron.kill()
 	}
 	return all
 }
 
-// followBaseline is follow for the baseline, without assertions: it ends when all are
-// patched, or when none has been patched for some seconds.
+// followBaseline is [bench.follow] for the baseline program, without assertions. It returns when
+// all Deployments are patched, or when none has been patched for some seconds.
 func (b *bench) followBaseline(t *testing.T, at time.Time, audit *framework.Audit) []framework.Request {
 	t.Helper()
-	time.Sleep(time.Until(at.Add(2 * time.Second))) // sleep: until the patches should be sent, as reading the log takes CPU time
+	time.Sleep(time.Until(at.Add(2 * time.Second))) // sleep: until the patches should have been sent, because reading the log takes CPU time
 	var requests []framework.Request
 	for last := time.Now(); len(requests) < b.due && time.Since(last) < 3*time.Second; {
-		time.Sleep(50 * time.Millisecond) // sleep: nothing is asserted of a baseline, which may patch none
+		time.Sleep(50 * time.Millisecond) // sleep: the baseline may patch no Deployment, so there is no condition to wait for
 		if more := audit.Requests(t); len(more) > 0 {
 			requests, last = append(requests, more...), time.Now()
 		}
@@ -110,7 +112,7 @@ func (b *bench) followBaseline(t *testing.T, at time.Time, audit *framework.Audi
 	return requests
 }
 
-// crashBaseline is crash for the baseline.
+// crashBaseline is [bench.crash] for the baseline program.
 func (b *bench) crashBaseline(t *testing.T, path string) outcome {
 	t.Helper()
 	b.awaitQuiet(t)

@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// schedulesDue measures schedules that all tick at the same time.
+// schedulesDue measures ScheduledRestarts that are all due at the same time.
 func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.manager.Stop(t)
-	// Rollouts take CPU time from the API server and its clients, so much that it would
-	// hide what is measured: the patches.
+	// Rollouts would take so much CPU time from the API server and its clients that they would
+	// distort the measurement of the patches.
 	if !r.scarce {
 		r.Component(t, "kill", controllerManager)
 	}
@@ -31,7 +31,7 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	at, claimed := r.makeDue(t), claimAhead(r.schedules)
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
-	time.Sleep(time.Until(at.Add(-claimed - 500*time.Millisecond))) // sleep: the time in which schedules that wait are observed
+	time.Sleep(time.Until(at.Add(-claimed - 500*time.Millisecond))) // sleep: the manager is observed while the schedules wait
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	asked := 0.0
 	for _, request := range audit.Requests(t) {
@@ -91,8 +91,8 @@ func (r *run) schedulesDue(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// makeDue creates the schedules and requests a restart of all of them for the same time, which it
-// returns: well ahead, by the time that their creation has taken on this machine.
+// makeDue creates the ScheduledRestarts and requests a restart of all of them for the same time,
+// which it returns. The slower their creation was on this machine, the later the returned time is.
 func (r *run) makeDue(t *testing.T) (at time.Time) {
 	t.Helper()
 	began := time.Now()
@@ -111,8 +111,8 @@ func (r *run) makeDue(t *testing.T) (at time.Time) {
 	}
 }
 
-// putDeployments writes one Deployment for each schedule, complete and with 0 replicas. Its pods
-// are configured by a function, if there is one.
+// putDeployments writes one complete Deployment with 0 replicas for each ScheduledRestart. If
+// `configure` is not nil, it configures the pod template's container.
 func (r *run) putDeployments(t *testing.T, configure func(i int, container *corev1.Container)) {
 	t.Helper()
 	deployments := make([]*appsv1.Deployment, r.schedules)
@@ -125,7 +125,7 @@ func (r *run) putDeployments(t *testing.T, configure func(i int, container *core
 	r.etcd.WriteDeployments(t, deployments, r.report.start)
 }
 
-// awaitScheduled waits until each schedule has its next tick in the status.
+// awaitScheduled waits until the status of each ScheduledRestart has a next tick.
 func (r *run) awaitScheduled(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, r.patience, "all schedules wait for their tick", func() error {
@@ -140,16 +140,16 @@ func (r *run) awaitScheduled(t *testing.T) {
 			}
 		}
 		if waiting < r.schedules {
-			time.Sleep(time.Second) // sleep: a list of many takes CPU time from the measured processes
+			time.Sleep(time.Second) // sleep: a list of many objects takes CPU time from the measured processes
 			return fmt.Errorf("%d of %d do", waiting, r.schedules)
 		}
 		return nil
 	})
 }
 
-// bareRestarts sends only the requests that all restarts need: the patch of the
-// template and, with claims, the status write before it. It returns how long all of them take,
-// and how long after the first each patch was sent.
+// bareRestarts sends only the requests that the restarts need at least: the patch of the template
+// and, with `claims`, the preceding status write. It returns the total duration, and each patch's
+// delay after the first patch.
 func (r *run) bareRestarts(t *testing.T, claims bool) (all time.Duration, late []time.Duration) {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// pure adds the results of the pure floors' benchmarks for one event, at this size and
-// the smaller ones.
+// pure adds the results of Go benchmarks that handle a single event or query without a control
+// plane, for this cluster size and all smaller sizes.
 func (r *run) pure(t *testing.T) {
 	t.Helper()
 	pods, schedules := func(w clusterSize) int { return w.pods }, func(w clusterSize) int { return w.schedules }
@@ -28,8 +28,8 @@ func (r *run) pure(t *testing.T) {
 	r.benchmark(t, "./internal/nodepool/state", "BenchmarkHeadroom", pods, time.Millisecond, "headroom", "the headroom of a pool, in the manager, among %s pods")
 }
 
-// benchmark adds the results of a benchmark that has a size in the name of each part, in that
-// unit.
+// benchmark adds the results of a Go benchmark, in the given unit. Its sub-benchmarks are named
+// after cluster sizes.
 func (r *run) benchmark(t *testing.T, pkg, name string, size func(clusterSize) int, unit time.Duration, key, what string) {
 	t.Helper()
 	var sizes []string

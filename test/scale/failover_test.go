@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// failover stops a leader that has a warm standby, and measures how long it takes until
-// the standby has reverted a change that another client makes meanwhile.
+// failover stops a leader that has a warm standby, and measures the time until the standby has
+// reverted a change that another client made meanwhile.
 func (r *run) failover(t *testing.T) {
 	t.Helper()
 	r.manager.Stop(t)

@@ -17,13 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// moreAllocations is how many times the recorded allocations of an event a run may take: a few
-// depend on how full maps and buffers are.
+// moreAllocations is the accepted ratio between an event's current and recorded number of
+// allocations. A few allocations depend on how full maps and buffers are.
 const moreAllocations = 1.1
 
-// gate fails the test if the manager does more than it must, by counts: requests and writes, and
-// allocations for an event. Times are not looked at, as they depend on the machine and on what
-// else it runs.
+// gate fails the test if the manager's requests, writes or allocations per event exceed their
+// limits. It ignores durations, which depend on the machine and its load.
 func (r *report) gate(t *testing.T) {
 	t.Helper()
 	for _, problem := range r.regressions(recorded(t, r.Scale)) {
@@ -31,8 +30,8 @@ func (r *report) gate(t *testing.T) {
 	}
 }
 
-// regressions returns which counts miss their targets, and which events take more allocations
-// than in an earlier run.
+// regressions returns a line for each count that misses its target, and for each event that takes
+// more allocations than in the earlier run `before`.
 func (r *report) regressions(before *report) []string {
 	var problems []string
 	allocations := map[string]float64{}
@@ -51,7 +50,7 @@ func (r *report) regressions(before *report) []string {
 	return problems
 }
 
-// recorded returns the recorded run of a size; an empty one if there is none.
+// recorded returns the recorded run for the given cluster size, or an empty run if there is none.
 func recorded(t *testing.T, scale string) *report {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "test", "scale", "results", scale+".json"))

@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// poolName is the pool that has all nodes.
+// poolName is the name of the pool that contains all nodes.
 const poolName = "all"
 
 func poolOf(labels map[string]tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
@@ -40,7 +40,7 @@ func poolOf(labels map[string]tidekeeperv1.LabelValue) *tidekeeperv1.NodePool {
 	}
 }
 
-// labels measures how long it takes to set a label on all nodes.
+// labels measures the time to set a label on all nodes.
 func (r *run) labels(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	if err := r.Create(t.Context(), poolOf(map[string]tidekeeperv1.LabelValue{"scale.example.com/first": "1"})); err != nil {
@@ -76,8 +76,8 @@ func (r *run) labels(t *testing.T, files map[string][]byte) {
 	})
 }
 
-// labelsOneByOne returns how many seconds the baseline takes for a node, with client-go's limits and
-// without: 0 unless all is measured, as nothing is asserted of it.
+// labelsOneByOne returns the baseline's seconds per node, with client-go's rate limits and without.
+// It returns 0 in a partial run, because no assertion depends on the baseline.
 func (r *run) labelsOneByOne(t *testing.T) (limited, unlimited float64) {
 	t.Helper()
 	if !whole() {
@@ -94,9 +94,10 @@ func (r *run) labelsOneByOne(t *testing.T) (limited, unlimited float64) {
 	return perNode(r.oneByOne, "--label=scale.example.com/limited"), perNode(r.nodes, "--label=scale.example.com/unlimited", "--qps=-1")
 }
 
-// label sets a label on all nodes with a manager that it starts and stops. It returns how long
-// that takes, how long after the answer to the apply the first node is patched, and the writes.
-// With files, it puts a profile of the manager among them.
+// label starts a manager, sets a label on all nodes through the pool, and stops the manager. It
+// returns the total time, the time from the API server's response to the pool change until the
+// first node is patched, and the writes. If `files` is not nil, it adds a CPU profile of the
+// manager.
 func (r *run) label(t *testing.T, key string, files map[string][]byte) (took, first time.Duration, counted writes) {
 	t.Helper()
 	r.start(t, "--pprof-bind-address="+r.pprof)
@@ -124,14 +125,16 @@ func (r *run) label(t *testing.T, key string, files map[string][]byte) (took, fi
 	return took, first, counted
 }
 
-// reporters is how many kubelets report at once, together at least fewestReports times a second.
+// reporters is the number of simulated kubelets that report concurrently. Together they send at
+// least fewestReports reports per second.
 const (
 	reporters     = 4
 	fewestReports = 20
 )
 
-// labelsAmongReports measures the same while kubelets report the status of their nodes, each
-// once a minute: a patch under the resourceVersion that was read loses to each report.
+// labelsAmongReports measures the time to set a label while kubelets report their nodes' status,
+// each once a minute. A patch with the resourceVersion of an earlier read would conflict with each
+// report.
 func (r *run) labelsAmongReports(t *testing.T, files map[string][]byte) []figure {
 	t.Helper()
 	perSecond := max(fewestReports, r.nodes/60)
@@ -162,11 +165,11 @@ func (r *run) labelsAmongReports(t *testing.T, files map[string][]byte) []figure
 	}
 }
 
-// writes are the writes for one change of a pool.
+// writes counts the manager's writes for one change of a pool.
 type writes struct {
-	// node is the largest number of writes to one node. refused is how many were refused,
-	// as another client was faster. status is the number of writes of the pool's status,
-	// and span the time from the first to the last of these.
+	// node is the largest number of writes to a single node. refused is the number of writes that
+	// conflicted with another client. status is the number of writes to the pool's status; the
+	// duration span lies between the first and the last of them.
 	node, refused, status int
 	span                  time.Duration
 }
@@ -194,7 +197,7 @@ func countWrites(requests []framework.Request) writes {
 	return w
 }
 
-// firstNodeWrite returns when the API server received the first write to a node.
+// firstNodeWrite returns the time at which the API server received the first write to a node.
 func firstNodeWrite(requests []framework.Request) (first time.Time) {
 	for _, r := range requests {
 		if r.Resource == "nodes" && r.Writes() && (first.IsZero() || r.Received.Before(first)) {
@@ -204,8 +207,8 @@ func firstNodeWrite(requests []framework.Request) (first time.Time) {
 	return first
 }
 
-// followNodes waits until that many nodes have been written to. It returns how long
-// after begin the last one was, and all requests.
+// followNodes waits until the given number of nodes have been written. It returns the time from
+// `begin` to the last write, and all requests.
 func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time, nodes int) (time.Duration, []framework.Request) {
 	t.Helper()
 	var requests []framework.Request
@@ -231,9 +234,9 @@ func (r *run) followNodes(t *testing.T, audit *framework.Audit, begin time.Time,
 	return last.Sub(begin), requests
 }
 
-// bareLabels sends only the requests that all nodes need: a patch of about the same
-// size, by the same user and with the same concurrency.
-// It returns how long they take, and how many were refused as the node had changed.
+// bareLabels sends only the requests that all nodes need at least: patches of about the same size,
+// from the same user and with the same concurrency. It returns the total time, and the number of
+// patches that were rejected because the node had changed.
 func (r *run) bareLabels(t *testing.T, key string) (took time.Duration, refused int64) {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
@@ -256,7 +259,8 @@ func (r *run) bareLabels(t *testing.T, key string) (took time.Duration, refused 
 			}}))
 			if apierrors.IsConflict(err) {
 				conflicts.Add(1)
-				// By the tests' client: the manager's user may list nodes, but not get one.
+				// The test's client reads the node because the manager's user may list nodes, but
+				// not get one.
 				return errors.Join(r.Get(t.Context(), client.ObjectKeyFromObject(node), node), err)
 			}
 			return err
@@ -265,7 +269,7 @@ func (r *run) bareLabels(t *testing.T, key string) (took time.Duration, refused 
 	return time.Since(begin), conflicts.Load()
 }
 
-// checkLabel checks that all nodes have a label.
+// checkLabel fails the test unless all nodes have the given label.
 func (r *run) checkLabel(t *testing.T, key string) {
 	t.Helper()
 	nodes := &metav1.PartialObjectMetadataList{}
@@ -278,7 +282,7 @@ func (r *run) checkLabel(t *testing.T, key string) {
 	}
 }
 
-// awaitPool waits until right accepts the pool.
+// awaitPool waits until `right` returns true for the pool.
 func (r *run) awaitPool(t *testing.T, right func(*tidekeeperv1.NodePool) bool) {
 	t.Helper()
 	pool := framework.Pool(poolName)
@@ -312,7 +316,7 @@ func rawPatch(t *testing.T, patch map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, body)
 }
 
-// median returns the median, in seconds.
+// median returns the median of the given durations, in seconds.
 func median(all []time.Duration) float64 {
 	return percentile(all, 50).Seconds()
 }

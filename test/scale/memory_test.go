@@ -18,14 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The place of an allocation shows its purpose.
+// Stack frames in pprof profiles that identify the purpose of an allocation.
 const (
 	sumsFrames  = `internal/nodepool|internal/pods/podtimeline`
 	cacheFrames = `client-go/tools/cache|controller-runtime/pkg/cache|internal/cache/podcache|apimachinery/pkg/runtime/serializer|manager\.transform`
 )
 
-// memory measures how much memory the manager uses after being idle for a while, and
-// for what.
+// memory measures the memory of a manager that has been idle for a while, in total and by purpose.
 func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 	t.Helper()
 	resident, most := framework.ResidentMiB(t, r.manager.Pid())
@@ -52,7 +51,7 @@ func (r *run) memory(t *testing.T, stored int, files map[string][]byte) {
 	r.report.add(figure{Key: "memory-most", What: "… resident at most, since the start", Value: most, Unit: "MiB", Most: new(240.0)})
 }
 
-// heapMiB returns how much of a heap profile is left with these options of pprof.
+// heapMiB returns the size of the part of a heap profile that the given pprof options select.
 func heapMiB(t *testing.T, profile string, options ...string) float64 {
 	t.Helper()
 	args := append([]string{"tool", "pprof", "-sample_index=inuse_space", "-unit=kb", "-nodecount=1000000", "-nodefraction=0", "-top"}, options...)
@@ -70,11 +69,11 @@ func heapMiB(t *testing.T, profile string, options ...string) float64 {
 	return kib / 1024
 }
 
-// profileCPU profiles the manager for that duration.
+// profileCPU starts a CPU profile of the manager, and returns a channel that delivers it.
 func (r *run) profileCPU(length time.Duration) <-chan []byte {
 	profile := make(chan []byte, 1)
 	go func() {
-		// Without a profile the figures still count.
+		// The error is ignored because the figures are valid without a profile.
 		got, _ := r.fetch(fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(length.Seconds())))
 		profile <- got
 	}()

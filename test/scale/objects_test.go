@@ -21,8 +21,8 @@ import (
 
 func objectName(i int) string { return fmt.Sprintf("app-%05d", i) }
 
-// restartOf returns the ScheduledRestart for the Deployment with its name. Its schedule
-// is enabled, and ticks only in half a day.
+// restartOf returns the ScheduledRestart for the Deployment with the same name. Its schedule is
+// enabled, but ticks only in half a day.
 func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
@@ -33,15 +33,14 @@ func restartOf(name string) *tidekeeperv1.ScheduledRestart {
 	}
 }
 
-// daily is the schedule that ticks at that minute of each day.
+// daily returns a cron schedule that ticks once a day, at the given time.
 func daily(at time.Time) string {
 	return fmt.Sprintf("%d %d * * *", at.UTC().Minute(), at.UTC().Hour())
 }
 
-// deploymentOf returns a Deployment with 0 replicas: the measurement ends with the patch
-// of its template, and pods would only take CPU time from the API server and the
-// manager. A restart is still a rollout, with a new ReplicaSet, and is followed until
-// completion.
+// deploymentOf returns a Deployment with 0 replicas. The measurement ends with the patch of its
+// template, and pods would only take CPU time from the API server and the manager. A restart is
+// still a rollout, which creates a ReplicaSet and is followed until completion.
 func deploymentOf(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
@@ -57,7 +56,7 @@ func deploymentOf(name string) *appsv1.Deployment {
 	}
 }
 
-// populate creates schedules, each with its own Deployment, and waits until all can
+// populate creates ScheduledRestarts, each with its own Deployment, and waits until all have a next
 // tick.
 func (b *bench) populate(t *testing.T, count int) {
 	t.Helper()
@@ -79,7 +78,7 @@ func (b *bench) populate(t *testing.T, count int) {
 	})
 }
 
-// awaitScheduled waits until that many schedules wait for their tick.
+// awaitScheduled waits until the given number of ScheduledRestarts wait for their tick.
 func (b *bench) awaitScheduled(t *testing.T, count int) {
 	t.Helper()
 	framework.EventuallyWithin(t, 10*time.Minute, "all schedules run", func() error {
@@ -94,7 +93,7 @@ func (b *bench) awaitScheduled(t *testing.T, count int) {
 			}
 		}
 		if scheduled != count {
-			time.Sleep(time.Second) // sleep: a list of many takes CPU time from the measured processes
+			time.Sleep(time.Second) // sleep: a list of many objects takes CPU time from the measured processes
 			return fmt.Errorf("%d of %d do", scheduled, count)
 		}
 		return nil

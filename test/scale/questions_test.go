@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// questions measures the commands that look at all nodes and pods, beside a typed list of the
-// pods alone, which each of them needs.
+// questions measures the plugin's commands that read all nodes and pods. Their lower bound is a
+// typed list of all pods, which each of these commands needs.
 func (r *run) questions(t *testing.T) {
 	t.Helper()
 	plugin, err := framework.Binary("TIDE_BIN", "kubectl-tide")
@@ -39,7 +39,7 @@ func (r *run) questions(t *testing.T) {
 		for range r.rounds {
 			begin := time.Now()
 			out, err := exec.CommandContext(t.Context(), plugin, append(q.args, "--kubeconfig="+r.Kubeconfig)...).CombinedOutput()
-			// 2 is an answer, too.
+			// Exit code 2 is a valid result of these commands.
 			if failed := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 2) {
 				t.Fatalf("%v: %v\n%s", q.args, err, out)
 			}
@@ -52,7 +52,7 @@ func (r *run) questions(t *testing.T) {
 	}
 }
 
-// listPods returns how long a typed list of all pods takes, as Protobuf.
+// listPods returns the duration of a typed list of all pods, encoded as Protobuf.
 func (r *run) listPods(t *testing.T) time.Duration {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)

@@ -31,8 +31,8 @@ func (r *run) start(t *testing.T, args ...string) {
 	framework.EventuallyWithin(t, r.patience, "the manager is ready", r.manager.Ready)
 }
 
-// startUp measures how long the manager takes from its start to a correct status,
-// compared with a client that only lists the same objects.
+// startUp measures the time from the manager's start until the pool's status is correct, compared
+// with a client that only lists the same objects.
 func (r *run) startUp(t *testing.T) {
 	t.Helper()
 	var ours, bare []time.Duration
@@ -41,7 +41,7 @@ func (r *run) startUp(t *testing.T) {
 		if r.manager != nil && r.manager.Running() {
 			r.manager.Stop(t)
 		}
-		// One more pod, so that the stored status is wrong.
+		// An additional pod makes the stored status outdated.
 		r.addPod(t)
 		begin := time.Now()
 		r.manager = r.LaunchManager(t, "--log-level=info", "--pprof-bind-address="+r.pprof)
@@ -54,7 +54,8 @@ func (r *run) startUp(t *testing.T) {
 	})
 }
 
-// bareList lists, without pages, the objects that the manager watches.
+// bareList lists the objects that the manager watches, without pagination, and returns the
+// duration.
 func (r *run) bareList(t *testing.T) time.Duration {
 	t.Helper()
 	bare, err := client.New(r.ManagerConfig(t, "bare/1"), client.Options{Scheme: r.Scheme()})
@@ -63,18 +64,18 @@ func (r *run) bareList(t *testing.T) time.Duration {
 	}
 	begin := time.Now()
 	for _, list := range []client.ObjectList{&tidekeeperv1.NodePoolList{}, &corev1.NodeList{}, &corev1.PodList{}} {
-		// From the API server's watch cache, like an informer.
+		// Resource version 0 reads from the API server's watch cache, like an informer.
 		if err := bare.List(t.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	took := time.Since(begin)
-	// All of it is garbage now, and there may be several GiB.
+	// Return the memory of the lists, which may be several GiB, to the operating system.
 	debug.FreeOSMemory()
 	return took
 }
 
-// awaitLevel waits until the status counts all pods and what they request.
+// awaitLevel waits until the pool's status includes all pods and their requests.
 func (r *run) awaitLevel(t *testing.T) {
 	t.Helper()
 	pool := framework.Pool(poolName)
@@ -88,8 +89,8 @@ func (r *run) awaitLevel(t *testing.T) {
 	})
 }
 
-// atRestElected is atRest with leader election, like an installation: it costs one
-// write of the lease every 750 ms.
+// atRestElected is [run.atRest] with leader election and an installation's lease durations.
+// Renewing the lease costs one write every 750 ms.
 func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.manager.Stop(t)
@@ -109,30 +110,32 @@ func (r *run) atRestElected(t *testing.T, files map[string][]byte) {
 	})
 }
 
-// elect has the flags for leader election, with the durations of an installation.
+// elect lists the flags for leader election. The lease durations are the defaults, as in an
+// installation.
 var elect = []string{"--leader-elect", "--leader-elect-resource-namespace=tidekeeper-system"}
 
-// atRest watches the manager while there is nothing to do.
+// atRest counts the idle manager's requests and CPU time.
 func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	t.Helper()
 	r.awaitSilent(t)
 	r.awaitIdle(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	// As kubelets do when nothing has changed; the sandbox renews the leases. With few nodes the
-	// reports are more frequent, so that there are some while the manager is observed.
+	// Kubelets report their nodes' status at this rate when nothing has changed; the sandbox renews
+	// their leases. With few nodes the reports are more frequent, so that some occur while the
+	// manager is observed.
 	go r.reports(ctx, t, 1, min(5*time.Minute/time.Duration(r.nodes), r.rest/10))
 	defer cancel()
 	profile := r.profileCPU(r.rest)
 	audit := r.Audit(t, "tidekeeper/")
 	start, before := time.Now(), cpuTime(t, r.manager.Pid())
-	time.Sleep(r.rest) // sleep: the time in which an idle manager is observed
+	time.Sleep(r.rest) // sleep: the idle manager is observed during this time
 	used := (cpuTime(t, r.manager.Pid()) - before).Seconds() / time.Since(start).Seconds()
 	files[r.report.Scale+"-"+key+"-cpu.pprof"] = <-profile
 	var reads, writes float64
 	for _, request := range audit.Requests(t) {
 		switch {
 		case request.Verb == "watch":
-			// The API server ends a watch now and then, and the manager opens it again.
+			// The API server ends watches from time to time, and the manager reopens them.
 			continue
 		case request.Writes():
 			writes++
@@ -146,8 +149,8 @@ func (r *run) atRest(t *testing.T, key, what string, files map[string][]byte) {
 	r.report.add(figure{Key: key + "-cpu", What: "… CPU", Value: 100 * used, Unit: "% of a core", Most: new(0.5)})
 }
 
-// awaitSilent waits until the manager has not sent anything for a while: in the first seconds after
-// its start it does.
+// awaitSilent waits until the manager has sent no request for a while. It sends requests in the
+// first seconds after its start.
 func (r *run) awaitSilent(t *testing.T) {
 	t.Helper()
 	audit, since := r.Audit(t, "tidekeeper/"), time.Now()
@@ -164,8 +167,8 @@ func (r *run) awaitSilent(t *testing.T) {
 	})
 }
 
-// reports writes the status of one node after the other, as kubelets do, from the first one on and
-// at that interval, until the context ends.
+// reports writes the status of one node after the other, like kubelets, until the context ends. It
+// begins with the node numbered `first` and pauses for `every` between writes.
 func (r *run) reports(ctx context.Context, t *testing.T, first int, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -186,8 +189,8 @@ func (r *run) reports(ctx context.Context, t *testing.T, first int, every time.D
 	}
 }
 
-// furnish adds what kubelets report in addition to conditions: the list of images,
-// which is most of a node's size.
+// furnish adds image lists to the nodes' status, as kubelets report them. They are most of a node's
+// size.
 func (r *run) furnish(t *testing.T) {
 	t.Helper()
 	forEach(t, 16, r.nodes, func(i int) error {
@@ -203,8 +206,7 @@ func (r *run) furnish(t *testing.T) {
 	})
 }
 
-// awaitIdle waits until the manager and the control plane have next to nothing
-// to do.
+// awaitIdle waits until the manager and the control plane use almost no CPU time.
 func (r *run) awaitIdle(t *testing.T) {
 	t.Helper()
 	const window = 2 * time.Second
@@ -218,11 +220,11 @@ func (r *run) awaitIdle(t *testing.T) {
 		}
 		return all
 	}
-	// The leases of that many nodes cost this in any case.
+	// The nodes' lease renewals always cost some CPU time.
 	most := 0.3 + float64(r.nodes)/5_000
 	framework.EventuallyWithin(t, r.patience, "the control plane is idle", func() error {
 		before := used()
-		time.Sleep(window) // sleep: the time of which the CPU time is read
+		time.Sleep(window) // sleep: the CPU time is measured during this time
 		if cores := (used() - before).Seconds() / window.Seconds(); cores > most {
 			return fmt.Errorf("it uses %.1f cores", cores)
 		}
@@ -230,7 +232,8 @@ func (r *run) awaitIdle(t *testing.T) {
 	})
 }
 
-// processes returns the process IDs of the components.
+// processes returns the process IDs of the control plane's components, which are child processes of
+// the sandbox.
 func (r *run) processes(t *testing.T) []int {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(r.Dir, "lock"))
@@ -248,7 +251,7 @@ func (r *run) processes(t *testing.T) []int {
 		if err != nil {
 			continue
 		}
-		// A process that ends meanwhile is not one of them.
+		// Skip processes that exit meanwhile.
 		if stat, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat")); err == nil {
 			_, rest, _ := strings.Cut(string(stat), ") ")
 			if strings.Fields(rest)[1] == parent {

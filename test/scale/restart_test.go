@@ -21,16 +21,17 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// size is the size of a measurement.
+// size is the size of a restart benchmark.
 type size struct {
-	// schedules is the number of schedules, due how many of them are due at once.
+	// schedules is the number of ScheduledRestarts; due is the number that is due at the same time.
 	schedules, due int
-	// rounds is the number of measurements whose figures are combined.
+	// rounds is the number of measurements that are combined into a figure.
 	rounds int
-	// lead is how long in advance a tick is set, quiet how long nothing must happen before
-	// a measurement.
+	// lead is the minimum time between setting a tick and the tick itself; quiet is the required
+	// idle time before a measurement.
 	lead, quiet time.Duration
-	// ticks: also measure ticks of schedules, which takes up to two minutes.
+	// ticks is set if the schedules' ticks are measured as well as requests, which takes up to two
+	// minutes.
 	ticks bool
 }
 
@@ -40,7 +41,7 @@ var sizes = map[string]size{
 	"full":  {schedules: 1000, due: 100, rounds: 5, lead: 8 * time.Second, quiet: 3 * time.Second, ticks: true},
 }
 
-// bench is a run.
+// bench is one run of the restart benchmark.
 type bench struct {
 	*framework.Cluster
 	size
@@ -114,30 +115,31 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
-// startManager starts the manager with a budget for all restarts that are due at once, and
-// with the default log level.
+// startManager starts the manager with the default log level, and with a restart budget that is
+// large enough for all restarts that are due at the same time.
 func (b *bench) startManager(t *testing.T) {
 	t.Helper()
 	args := []string{fmt.Sprintf("--max-concurrent-restarts=%d", b.due), "--restart-namespace-share=100", "--restart-concurrency=64", "--log-level=info"}
 	b.manager = b.StartManager(t, slices.Concat(oneNamespace, args)...)
 }
 
-// oneNamespace gives the namespace that has all workloads of the benchmark the requests that an
-// administrator would divide among many.
+// oneNamespace lists flags that give a single namespace all requests that an administrator would
+// divide among many namespaces, because the benchmark's workloads are all in one namespace.
 var oneNamespace = []string{"--namespace-requests-per-second=10000", "--namespace-requests-burst=1000000"}
 
-// claimAhead is how long before they are due the first of a number of ticks are claimed, by
-// a manager that allows as many restarts at once, see docs/concepts/scheduled-restarts.md.
+// claimAhead returns the time between the first claim and the scheduled time of the given number of
+// ticks, for a manager that allows the same number of concurrent restarts; see
+// docs/concepts/scheduled-restarts.md.
 func claimAhead(due int) time.Duration {
 	return min(time.Second+time.Duration(due)*10*time.Millisecond, time.Minute)
 }
 
-// outcome has the clients' requests for ticks.
+// outcome summarizes the requests that clients sent for ticks.
 type outcome struct {
-	// late are the times from each tick to the receipt of its patch, claims those from the
-	// receipt of the status write that claims it to the tick.
+	// late lists the delay between each tick and the receipt of its patch. claims lists the time
+	// between the receipt of each tick's claiming status write and the tick.
 	late, claims []time.Duration
-	// writes are counted by tick and object, reads in total.
+	// writes counts the writes by tick and object; reads counts all reads.
 	writes map[string]int
 	reads  int
 }
@@ -152,8 +154,8 @@ func (o outcome) meanReads() float64 { return float64(o.reads) / float64(max(1, 
 
 func (o outcome) restarted(of int) string { return fmt.Sprintf("%d of %d restarted", len(o.late), of) }
 
-// percentile returns the smallest duration that the given percentage of values does not
-// exceed, and -1 if there are no values.
+// percentile returns the smallest duration that the given percentage of durations does not exceed,
+// or -1 if there are none.
 func percentile(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return -1
@@ -162,26 +164,27 @@ func percentile(all []time.Duration, percent int) time.Duration {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// request requests a restart of each workload that should be due, for the time that it
-// returns.
+// request requests a restart of each workload that should be due, and returns the requested time.
 //
-// A request is handled like a tick of the schedule: both set the alarm of the object,
-// and when it fires, the same decision claims and sends either. So it measures the
-// same, without a wait for the next full minute.
+// A request is handled like a tick of the schedule: both set the alarm of the object, and when it
+// fires, the same code claims and sends the restart. The measurement is therefore the same, but
+// does not have to wait for the next full minute.
 func (b *bench) request(t *testing.T) time.Time {
 	return b.arm(t, time.Second, func(at time.Time) string {
 		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, tidekeeperv1.RestartNowAnnotation, at.Format(time.RFC3339))
 	}, func(name string) client.Object { return restartOf(name) })
 }
 
-// reschedule sets the schedule of each ScheduledRestart that should be due to tick soon.
+// reschedule changes the schedule of each ScheduledRestart that should be due to the next possible
+// minute, and returns that minute.
 func (b *bench) reschedule(t *testing.T) time.Time {
 	return b.arm(t, time.Minute, func(at time.Time) string { return fmt.Sprintf(`{"spec":{"schedule":%q}}`, daily(at)) },
 		func(name string) client.Object { return restartOf(name) })
 }
 
-// arm patches one object for each restart that should be due, at a full second or minute that it
-// returns. It is done well before the first is claimed: if not, a later time is set.
+// arm patches one object for each restart that should be due, and returns the common due time, a
+// full second or minute. If the patches are not finished before the first claim, it repeats them
+// with a later time.
 func (b *bench) arm(t *testing.T, full time.Duration, patch func(at time.Time) string, object func(name string) client.Object) time.Time {
 	t.Helper()
 	for lead := b.lead; ; lead *= 2 {
@@ -198,15 +201,15 @@ func (b *bench) arm(t *testing.T, full time.Duration, patch func(at time.Time) s
 	}
 }
 
-// measure makes restarts due, all restarts of a round at once, and checks that each has
-// happened once and with no more writes than allowed.
+// measure runs rounds of restarts that are all due at the same time, and checks that each restart
+// happened once, with no more writes than allowed.
 func (b *bench) measure(t *testing.T, rounds int, arm func(*testing.T) time.Time) outcome {
 	t.Helper()
 	all := outcome{writes: map[string]int{}}
 	for range rounds {
 		b.awaitQuiet(t)
 		at := arm(t)
-		// The requests of arm do not count as part of the restarts.
+		// The audit begins after the requests of arm, which are not part of the restarts.
 		time.Sleep(time.Until(at.Add(-claimAhead(b.due) - 200*time.Millisecond))) // sleep: until just before the first claim
 		all.add(t, at, b.follow(t, at, b.Audit(t, "tidekeeper/"), b.due))
 	}
@@ -218,11 +221,11 @@ func (b *bench) measure(t *testing.T, rounds int, arm func(*testing.T) time.Time
 	return all
 }
 
-// follow reads the audit log from a tick on until that many restarts are recorded, and
-// checks that there is one patch of each Deployment.
+// follow reads the audit log from a tick on until `count` restarts are recorded, and checks that
+// each Deployment was patched once.
 func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count int) []framework.Request {
 	t.Helper()
-	time.Sleep(time.Until(at.Add(2 * time.Second))) // sleep: until the patches should be sent, as reading the log takes CPU time
+	time.Sleep(time.Until(at.Add(2 * time.Second))) // sleep: until the patches should have been sent, because reading the log takes CPU time
 	var requests []framework.Request
 	framework.EventuallyWithin(t, 10*time.Minute, "all restarts are recorded", func() error {
 		requests = append(requests, audit.Requests(t)...)
@@ -237,7 +240,7 @@ func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count
 		}
 		return nil
 	})
-	// Unexpected requests would come before all is quiet.
+	// Wait until the manager is idle, so that any unexpected requests are recorded too.
 	b.awaitQuiet(t)
 	requests = append(requests, audit.Requests(t)...)
 	patches := map[string]int{}
@@ -258,12 +261,12 @@ func (b *bench) follow(t *testing.T, at time.Time, audit *framework.Audit, count
 	return requests
 }
 
-// add counts the requests for the restarts of one tick.
+// add counts the requests for one tick's restarts.
 func (o *outcome) add(t *testing.T, at time.Time, requests []framework.Request) {
 	t.Helper()
 	claimed := map[string]bool{}
 	for _, r := range requests {
-		// An event is named after its object.
+		// An event's name begins with the name of its object.
 		name, _, _ := strings.Cut(r.Name, ".")
 		switch {
 		case r.Verb == "watch":
@@ -285,7 +288,7 @@ func (o *outcome) add(t *testing.T, at time.Time, requests []framework.Request) 
 	}
 }
 
-// crash makes restarts due while the manager is dead.
+// crash kills the manager, and starts it again after restarts have become due.
 func (b *bench) crash(t *testing.T) outcome {
 	t.Helper()
 	b.awaitQuiet(t)

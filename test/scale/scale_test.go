@@ -14,60 +14,61 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// extent is the size and the duration of the measurements.
+// extent is the size of a cluster and the durations of the measurements.
 type extent struct {
 	clusterSize
-	// rounds is the number of rounds of short measurements.
+	// rounds is the number of times that each short measurement is repeated.
 	rounds int
-	// silence is how long an idle manager has sent nothing before it is observed.
+	// silence is the time without requests that is required before the idle manager is observed.
 	silence time.Duration
-	// rest is how long the idle manager is observed, churn how long it is observed while
-	// pods are created and deleted.
+	// rest is the time for which the idle manager is observed; churn is the time for which it is
+	// observed while pods are created and deleted.
 	rest, churn time.Duration
-	// lead is how long the creation of the schedules may take.
+	// lead is the minimum time between requesting restarts and their tick (scheduled time).
 	lead time.Duration
-	// patience is the timeout of a wait.
+	// patience is the timeout for each wait in a cluster of this size.
 	patience time.Duration
-	// oneByOne is the number of nodes for a controller with client-go's limits.
+	// oneByOne is the number of nodes that the baseline updates with client-go's rate limits.
 	oneByOne int
-	// scarce: memory is scarce, as each component of the control plane that watches all
-	// pods keeps them in full size. Then the scheduler and the controller manager do not
-	// run: the pods are already bound and owned, and nothing is rolled out.
+	// scarce is set if the cluster is too large for the machine's memory, because each control
+	// plane component that watches pods caches them completely. The scheduler and the controller
+	// manager then do not run: the pods are created already bound and owned, and nothing is rolled
+	// out.
 	scarce bool
 }
 
 var extents = map[string]extent{
-	// tiny takes a minute: it shows that everything is measured, and that the
-	// manager does nothing without need.
+	// The size "tiny" takes a minute. It checks that everything can be measured, and that the
+	// manager does no unnecessary work.
 	"tiny":   {clusterSize: clusterSize{40, 1_200, 60}, rounds: 1, silence: 3 * time.Second, rest: 8 * time.Second, churn: 2 * time.Second, lead: 3 * time.Second, patience: 5 * time.Minute, oneByOne: 5},
 	"small":  {clusterSize: clusterSize{100, 3_000, 200}, rounds: 1, silence: 10 * time.Second, rest: 15 * time.Second, churn: 3 * time.Second, lead: 6 * time.Second, patience: 5 * time.Minute, oneByOne: 15},
 	"medium": {clusterSize: clusterSize{1_000, 30_000, 2_000}, rounds: 3, silence: 10 * time.Second, rest: 30 * time.Second, churn: 20 * time.Second, lead: 30 * time.Second, patience: 5 * time.Minute, oneByOne: 100},
 	"full":   {clusterSize: clusterSize{5_000, 150_000, 10_000}, rounds: 3, silence: 10 * time.Second, rest: time.Minute, churn: 30 * time.Second, lead: 2 * time.Minute, patience: 20 * time.Minute, oneByOne: 100, scarce: true},
 }
 
-// run is a run of the benchmark.
+// run is one run of the benchmark.
 type run struct {
 	*framework.Cluster
 	extent
 	report  *report
 	etcd    *seed.Etcd
 	manager *framework.Manager
-	// pprof is where the manager serves profiles.
+	// pprof is the address at which the manager serves profiles.
 	pprof string
-	// there are the numbers of the pods, requested is the CPU that they request,
+	// there is the set of existing pod numbers; requested is the sum of these pods' CPU requests,
 	// in thousandths of a core.
 	there     map[int]bool
 	requested int64
 }
 
-// nodesAtOnce is a number of nodes that the sandbox can add within its timeout, however
-// busy the machine is.
+// nodesAtOnce is the number of nodes that a single sandbox command can add within its timeout, even
+// on a busy machine.
 const nodesAtOnce = 500
 
-// TestScale measures and prints a table. It fails if the manager, however long it takes,
-// does more than necessary: a write or list when idle, or more than one write to a
-// node. Without TEST_ALL and SCALE it measures a part. With SCALE=full it takes a quarter of an
-// hour or more.
+// TestScale measures the manager and prints a table. It fails if the manager does unnecessary work:
+// a write or list when idle, or more than one write to a node. It never fails because of durations.
+// Without TEST_ALL and SCALE only a part is measured; SCALE=full takes a quarter of an hour or
+// more.
 func TestScale(t *testing.T) {
 	e, known := extents[scaleName()]
 	if !known {
@@ -83,7 +84,7 @@ func TestScale(t *testing.T) {
 	}
 	r := &run{Cluster: cluster, extent: e, report: report, etcd: seed.Open(t, cluster), pprof: framework.FreeAddress(t), there: map[int]bool{}}
 	files := map[string][]byte{}
-	// Even if a later row fails.
+	// Save the report even if a later measurement fails.
 	defer func() {
 		report.print(t)
 		report.save(t, files)
@@ -111,7 +112,7 @@ func TestScale(t *testing.T) {
 	r.memory(t, stored, files)
 	r.step(t, "at rest with leader election")
 	r.atRestElected(t, files)
-	if !r.scarce { // The pods as Go types take several GiB, in the commands and beside them.
+	if !r.scarce { // The commands and the typed list decode all pods, which takes several GiB.
 		r.step(t, "questions")
 		r.questions(t)
 	}
@@ -123,15 +124,16 @@ func TestScale(t *testing.T) {
 	r.schedulesDue(t, files)
 	r.step(t, "every trigger at rest")
 	r.triggersAtRest(t, files)
-	// As a test this would mostly compile; the pure floors have their own tests.
+	// For this size most of the time would be spent compiling the benchmarks, and the measured
+	// packages have their own tests.
 	if scaleName() != "tiny" {
 		r.step(t, "one event")
 		r.pure(t)
 	}
 }
 
-// startCluster starts a sandbox. If memory is scarce, its components run the garbage
-// collector more often; the measured processes do not.
+// startCluster starts a sandbox. If memory is scarce, its components collect garbage more often;
+// the measured processes do not.
 func startCluster(t *testing.T, scarce bool, args ...string) *framework.Cluster {
 	t.Helper()
 	if !scarce {
@@ -150,7 +152,7 @@ func (r *run) step(t *testing.T, what string) {
 	t.Logf("%s after %s", what, time.Since(r.report.start).Round(time.Second))
 }
 
-// whole reports whether all is measured, and not only what make test has time for.
+// whole reports whether everything is measured, instead of only the part that fits into make test.
 func whole() bool { return os.Getenv("SCALE") != "" || os.Getenv("TEST_ALL") != "" }
 
 func scaleName() string { return cmp.Or(os.Getenv("SCALE"), "tiny") }

@@ -10,13 +10,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// clusterSize is how many objects a cluster has.
+// clusterSize counts the objects in a cluster.
 type clusterSize struct {
 	nodes, pods, schedules int
 }
 
-// populate creates the pods and their owners. Meanwhile only the API server watches:
-// otherwise three more clients would follow each pod.
+// populate creates the pods and their owners. Meanwhile only the API server watches the pods,
+// because three more watching components would slow this down.
 func (r *run) populate(t *testing.T) (bytes int) {
 	t.Helper()
 	for _, component := range seed.Onlookers {

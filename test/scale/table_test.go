@@ -14,25 +14,24 @@ import (
 	"time"
 )
 
-// figure is one row of the table.
+// figure is one row of the benchmark's table.
 type figure struct {
-	// Key is the stable name of the row, so that runs can be compared.
+	// Key is the row's stable name, used to compare runs.
 	Key  string `json:"key"`
 	What string `json:"what"`
-	// Value is the figure, in Unit.
+	// Value is the measured value, in Unit.
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	// Allocations is how many allocations one event takes, if that is known.
+	// Allocations is the number of allocations per event, or 0 if it is unknown.
 	Allocations float64 `json:"allocations,omitempty"`
-	// Limit is a value that cannot be improved on, measured in the same run; LimitIs says
-	// how.
+	// Limit is a lower bound of the value, measured in the same run; LimitIs describes it.
 	Limit   float64 `json:"limit,omitempty"`
 	LimitIs string  `json:"limitIs,omitempty"`
-	// Within is the maximum of the value as a multiple of the limit, Most its absolute
-	// maximum. A row with neither is informational.
+	// Within is the maximum of Value as a multiple of Limit; Most is its absolute maximum. A row
+	// with neither is only informational.
 	Within float64  `json:"within,omitempty"`
 	Most   *float64 `json:"most,omitempty"`
-	// Beside is the value of an alternative that a user might choose.
+	// Beside is the value of an alternative that a user might choose; BesideIs describes it.
 	Beside   float64 `json:"beside,omitempty"`
 	BesideIs string  `json:"besideIs,omitempty"`
 }
@@ -69,7 +68,7 @@ func (f *figure) number(value float64, is string) string {
 	return fmt.Sprintf("%s (%s)", number(value, f.Unit), is)
 }
 
-// number formats a value with as many digits as are significant.
+// number formats a value with the number of digits that suits its size.
 func number(value float64, unit string) string {
 	digits := 0
 	switch {
@@ -84,13 +83,13 @@ func number(value float64, unit string) string {
 	return fmt.Sprintf("%.*f %s", digits, value, unit)
 }
 
-// report is a recorded run.
+// report is a recorded run of the benchmark.
 type report struct {
 	Scale     string `json:"scale"`
 	Nodes     int    `json:"nodes"`
 	Pods      int    `json:"pods"`
 	Schedules int    `json:"schedules"`
-	// The machine, for all processes of the run.
+	// Cores and Load describe the machine, which all processes of the run share.
 	Cores   int      `json:"cores"`
 	Load    string   `json:"load"`
 	Figures []figure `json:"figures"`
@@ -119,7 +118,7 @@ func (r *report) print(t *testing.T) {
 	}
 }
 
-// save writes the run and its other files to the directory that OUT names, if any.
+// save writes the report and the given files to the directory that OUT names, if OUT is set.
 func (r *report) save(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	dir := os.Getenv("OUT")

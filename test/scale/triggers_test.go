@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// variants is how many variants of ScheduledRestarts are created.
+	// variants is the number of different kinds of ScheduledRestarts that [variant] returns.
 	variants = 5
-	// sharing is how many workloads share a ConfigMap and a Secret.
+	// sharing is the number of workloads that share a ConfigMap and a Secret.
 	sharing = 10
 )
 
-// triggersAtRest watches a manager whose ScheduledRestarts have triggers and conditions of all
-// kinds, of which none is due. Those of [run.schedulesDue] are replaced.
+// triggersAtRest observes an idle manager whose ScheduledRestarts have triggers and conditions of
+// all kinds, none of which is due. They replace the ScheduledRestarts of [run.schedulesDue].
 func (r *run) triggersAtRest(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	r.deleteRestarts(t)
@@ -52,25 +52,25 @@ func (r *run) triggersAtRest(t *testing.T, files map[string][]byte) {
 
 func configName(i int) string { return fmt.Sprintf("config-%05d", i/sharing) }
 
-// variant returns the ith ScheduledRestart. Nothing of it is due within half a day: not the
-// schedule, and no pod is a year old.
+// variant returns the ith ScheduledRestart. None of its triggers is due within half a day: its
+// schedule ticks later, and no pod has reached its maximum age of a year.
 func variant(i int, statefulSets []string) *tidekeeperv1.ScheduledRestart {
 	s := restartOf(objectName(i))
 	later := s.Spec.Schedule
 	s.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: later, DurationSeconds: 3600}}
 	switch i % variants {
-	case 0: // A schedule in a window.
-	case 1: // The age of pods, which are evicted.
+	case 0: // A schedule with a window.
+	case 1: // A maximum age of pods, with evictions.
 		s.Spec.TargetRef = tidekeeperv1.TargetRef{Kind: "StatefulSet", Name: statefulSets[i/variants%len(statefulSets)]}
 		s.Spec.Method, s.Spec.Schedule, s.Spec.Windows = tidekeeperv1.MethodEvict, "", nil
 		s.Spec.MaxPodAgeSeconds = tidekeeperv1.MaxPodAgeSeconds
-	case 2: // A change.
+	case 2: // A change of configuration.
 		s.Spec.Schedule, s.Spec.Windows = "", nil
 		s.Spec.OnConfigChange = tidekeeperv1.ConfigMapsAndSecrets
-	case 3: // All triggers, in a window.
+	case 3: // All triggers, with a window and a predecessor.
 		s.Spec.MaxPodAgeSeconds, s.Spec.OnConfigChange = tidekeeperv1.MaxPodAgeSeconds, tidekeeperv1.ConfigMapsAndSecrets
 		s.Spec.After = []string{objectName(i - 1)}
-	case 4: // A schedule that comes after another, by eviction.
+	case 4: // A schedule with a window and a predecessor, with evictions.
 		s.Spec.Method, s.Spec.After = tidekeeperv1.MethodEvict, []string{objectName(i - 1)}
 	}
 	return s
@@ -94,8 +94,8 @@ func (r *run) deleteRestarts(t *testing.T) {
 	})
 }
 
-// awaitArmed waits until the status of each ScheduledRestart has what each of its triggers waits
-// for.
+// awaitArmed waits until the status of each ScheduledRestart has the next tick, the next time for
+// the pods' age and the content hash, as far as the ScheduledRestart has these triggers.
 func (r *run) awaitArmed(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, r.patience, "all triggers wait", func() error {
@@ -115,7 +115,7 @@ func (r *run) awaitArmed(t *testing.T) {
 				err = fmt.Errorf("its status is %+v", o.Status)
 			}
 			if err != nil {
-				time.Sleep(time.Second) // sleep: a list of many takes CPU time from the measured processes
+				time.Sleep(time.Second) // sleep: a list of many objects takes CPU time from the measured processes
 				return fmt.Errorf("%s does not: %w", o.Name, err)
 			}
 		}

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seed writes objects into a sandbox as they are in a cluster that has been running for a
-// long time: large ones, for measurements.
+// Package seed fills a sandbox with large numbers of objects for measurements. The objects look
+// like those in a cluster that has been running for a long time.
 package seed
 
 import (
@@ -26,10 +26,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// Etcd writes complete objects, status included, without the API server, as in a
-// cluster that has been running for a long time. Through the API server a running pod
-// takes a create and four updates of its status: at this size that would take a quarter
-// of an hour, without any measurement. Watchers see the same.
+// Etcd writes complete objects, including their status, directly to etcd. Through the API server a
+// running pod needs a create request and four status updates, which would take a quarter of an hour
+// for a large cluster before any measurement. Watchers see the same objects either way.
 type Etcd struct {
 	url    string
 	client *http.Client
@@ -38,7 +37,7 @@ type Etcd struct {
 // txnSize is the maximum number of writes in an etcd transaction.
 const txnSize = 128
 
-// Open connects to the etcd of a sandbox.
+// Open connects to the etcd of a running sandbox with etcd's client certificate.
 func Open(t *testing.T, c *framework.Cluster) *Etcd {
 	t.Helper()
 	var settings struct{ EtcdPort int }
@@ -66,13 +65,13 @@ func Open(t *testing.T, c *framework.Cluster) *Etcd {
 	}
 }
 
-// Operation is one write; without a value it is a deletion.
+// Operation is a write to a key in etcd, or the deletion of the key if the value is nil.
 type Operation struct {
 	Key   string
 	Value []byte
 }
 
-// Write writes all operations in one revision.
+// Write executes all operations in one revision of etcd.
 func (e *Etcd) Write(operations []Operation) error {
 	type request struct {
 		Put    map[string][]byte `json:"requestPut,omitempty"`
@@ -101,11 +100,11 @@ func (e *Etcd) Write(operations []Operation) error {
 	return nil
 }
 
-// Encode encodes an object the way the API server stores it.
+// Encode encodes an object in the API server's storage format.
 func Encode(o runtime.Object, version schema.GroupVersion) ([]byte, error) {
 	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	return runtime.Encode(scheme.Codecs.EncoderForVersion(serializer, version), o)
 }
 
-// PodKey is the key of a pod.
+// PodKey returns the etcd key of a pod.
 func PodKey(pod *corev1.Pod) string { return "/registry/pods/" + pod.Namespace + "/" + pod.Name }

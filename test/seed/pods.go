@@ -20,16 +20,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owner is an owner of pods, and the number of a pod among its pods.
+// owner describes the owner of consecutively numbered pods.
 type owner struct {
 	kind, name string
-	number     int // of all owners
-	first      int // pod of it
+	number     int // among all owners
+	first      int // index of the owner's first pod
 	pods       int
 }
 
-// StatefulSets returns the names of the StatefulSets that have all their pods in a cluster
-// with that many pods and nodes.
+// StatefulSets returns the names of the StatefulSets whose pods all exist in a cluster with the
+// given numbers of pods and nodes.
 func StatefulSets(pods, nodes int) []string {
 	var names []string
 	for i := range pods {
@@ -40,10 +40,10 @@ func StatefulSets(pods, nodes int) []string {
 	return names
 }
 
-// ownerOf returns the owner of the ith pod. A cluster has a DaemonSet, large and small
-// ReplicaSets, StatefulSets and Jobs: of thirty pods that are not in the DaemonSet, one
-// in five is in a ReplicaSet of one to three pods, one in ten in a StatefulSet of three
-// pods, one in ten in a Job of its own, and the others in one ReplicaSet.
+// ownerOf returns the owner of the ith pod. A cluster has a DaemonSet, large and small ReplicaSets,
+// StatefulSets and Jobs. Of the pods outside the DaemonSet, one in five is in a ReplicaSet of one
+// to three pods, one in ten is in a StatefulSet of three pods, one in ten is in a Job of its own,
+// and the others are in ReplicaSets of 30 pods.
 func ownerOf(i, nodes int) owner {
 	if i < nodes {
 		return owner{"DaemonSet", "node-agent", 0, 0, nodes}
@@ -51,11 +51,12 @@ func ownerOf(i, nodes int) owner {
 	const block = 30
 	b, in := (i-nodes)/block, (i-nodes)%block
 	first := nodes + b*block
-	// One number per pod is more than the number of owners.
+	// The names are distinct because a block of 30 pods has at most one large owner, and small
+	// owners get a suffix.
 	name := fmt.Sprintf("service-%05d", b)
 	switch b % 10 {
 	case 0, 1:
-		trio, place := in/6, in%6 // 1 + 2 + 3
+		trio, place := in/6, in%6 // Six pods make three ReplicaSets: 1 + 2 + 3.
 		size, start := 1, 0
 		switch {
 		case place >= 3:
@@ -77,7 +78,7 @@ func ownerOf(i, nodes int) owner {
 
 func (o owner) uid() types.UID { return uid(2, o.number) }
 
-// podName returns the name of the ith pod, like the controller of its owner.
+// podName returns the name of the ith pod, in the format that its owner's controller uses.
 func podName(i, nodes int) string {
 	o := ownerOf(i, nodes)
 	if o.kind == "StatefulSet" {
@@ -93,17 +94,17 @@ func uid(kind, i int) types.UID {
 	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", kind, i))
 }
 
-// What the containers of a pod request, in thousandths of a core.
+// appRequest returns the CPU request of the ith pod's first container, in thousandths of a core.
 func appRequest(i int) int64 { return int64(50 * (1 + i/30%7)) }
 
 const proxyRequest = 10
 
-// RequestOf returns what the containers of the ith pod request together, in thousandths of a
+// RequestOf returns the sum of the CPU requests of the ith pod's containers, in thousandths of a
 // core.
 func RequestOf(i int) int64 { return appRequest(i) + proxyRequest }
 
-// podTimes are the times of the ith pod's stages, and the number of restarts of its
-// first container: as varied as in a cluster, and the same in each run.
+// podTimes holds the times of a pod's start-up stages, and the restart count of its first
+// container. The values vary as in a real cluster, but are the same in each run.
 type podTimes struct {
 	created, scheduled, initialized, started, ready metav1.Time
 	restarts                                        int32
@@ -123,10 +124,10 @@ func podTimesOf(i int, now time.Time) podTimes {
 	return l
 }
 
-// account is where a container finds the token of its account.
+// account is the mount of a pod's service account token.
 var account = corev1.VolumeMount{Name: "kube-api-access-x7k2p", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}
 
-// containerOf returns a container that requests some thousandths of a core.
+// containerOf returns a container that requests the given CPU, in thousandths of a core.
 func containerOf(name string, cpu int64) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: "registry.example.com/shop/" + name + ":v1.27.3", ImagePullPolicy: corev1.PullIfNotPresent,
@@ -146,7 +147,7 @@ func containerOf(name string, cpu int64) corev1.Container {
 	}
 }
 
-// statusesOf returns the statuses of the containers of the ith pod, which run.
+// statusesOf returns the statuses of the ith pod's running containers.
 func statusesOf(i int, containers []corev1.Container, l podTimes) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, c := range containers {
@@ -174,9 +175,9 @@ func statusesOf(i int, containers []corev1.Container, l podTimes) []corev1.Conta
 	return statuses
 }
 
-// PodOf returns the ith pod as in a real cluster: two containers, bound, ready, with the
-// fields that admission, scheduler and kubelet set, and with managed fields. Its stored
-// size is about 6 KiB.
+// PodOf returns the ith pod as in a real cluster: with two containers, bound and ready, with the
+// fields that admission, scheduler and kubelet set, and with managedFields. Its stored size is
+// about 6 KiB.
 func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 	l, o := podTimesOf(i, now), ownerOf(i, nodes)
 	pod := &corev1.Pod{
@@ -213,7 +214,7 @@ func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 	case "Job":
 		pod.OwnerReferences[0].APIVersion = "batch/v1"
 		pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-		// Otherwise it would soon complete in the sandbox.
+		// Without this annotation, the pod would soon complete in the sandbox.
 		pod.Annotations = map[string]string{"sandbox.tidekeeper.dev/completed-after": "240h"}
 	case "StatefulSet":
 		pod.Labels["statefulset.kubernetes.io/pod-name"], pod.Labels["apps.kubernetes.io/pod-index"] = pod.Name, fmt.Sprint(i-o.first)
@@ -229,7 +230,7 @@ func PodOf(i, nodes int, now time.Time) *corev1.Pod {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition.kind, Status: corev1.ConditionTrue, ObservedGeneration: 1, LastTransitionTime: condition.at})
 	}
 	pod.Status.ContainerStatuses = statusesOf(i, pod.Spec.Containers, l)
-	// The set of fields is the same for all pods.
+	// All pods have the same set of fields, so they share the managedFields.
 	fieldsOnce.Do(func() {
 		fieldsOfPods = []metav1.ManagedFieldsEntry{
 			managed("kube-controller-manager", "", l.created, map[string]any{"metadata": pod.ObjectMeta, "spec": pod.Spec}),
@@ -245,7 +246,7 @@ var (
 	fieldsOfPods []metav1.ManagedFieldsEntry
 )
 
-// managed returns the entry for a field manager that has set all these fields.
+// managed returns a managedFields entry for a field manager that owns all of the given fields.
 func managed(manager, subresource string, at metav1.Time, fields map[string]any) metav1.ManagedFieldsEntry {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -264,7 +265,7 @@ func managed(manager, subresource string, at metav1.Time, fields map[string]any)
 	}
 }
 
-// fieldsOf names fields roughly like managed fields.
+// fieldsOf returns the field names of a value roughly in the FieldsV1 format of managedFields.
 func fieldsOf(value any) map[string]any {
 	fields := map[string]any{}
 	switch v := value.(type) {
@@ -290,8 +291,8 @@ func labelsOf(o owner) map[string]string {
 	return labels
 }
 
-// objectOf returns the owner of a pod, for the first of its pods, with its key in etcd.
-// Its controller has nothing to do: all pods exist, and none is replaced.
+// objectOf returns the API object of an owner, its key in etcd and its API version. The owner's
+// controller has nothing to do, because all of its pods exist and none has to be replaced.
 func objectOf(o owner, nodes int, now time.Time) (key string, object runtime.Object, version schema.GroupVersion) {
 	pod := PodOf(o.first, nodes, now)
 	labels := labelsOf(o)
@@ -323,7 +324,8 @@ func objectOf(o owner, nodes int, now time.Time) (key string, object runtime.Obj
 		}, appsv1.SchemeGroupVersion
 	case "Job":
 		return "/registry/jobs/default/" + o.name, &batchv1.Job{
-			// The Job controller would wait for its finalizer on each pod.
+			// ManagedBy disables the Job controller, which would otherwise add its finalizer to
+			// each pod.
 			ObjectMeta: meta, Spec: batchv1.JobSpec{
 				Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(6)), Selector: selector, Template: template,
 				Suspend: new(bool), CompletionMode: new(batchv1.NonIndexedCompletion), ManagedBy: new("scale.example.com/nobody"),

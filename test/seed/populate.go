@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Onlookers are the components that watch all pods: while many are written, they had better not
-// run, as each follows all of them.
+// Onlookers lists the components that watch all pods. Stop them while many pods are written,
+// because each of them would process all of the writes.
 var Onlookers = []string{"kube-controller-manager", "kube-scheduler", "kubelets"}
 
-// WriteAll writes operations, many in each transaction.
+// WriteAll executes the operations in large transactions.
 func (e *Etcd) WriteAll(t *testing.T, operations []Operation) {
 	t.Helper()
 	for some := range slices.Chunk(operations, txnSize) {
@@ -27,8 +27,8 @@ func (e *Etcd) WriteAll(t *testing.T, operations []Operation) {
 	}
 }
 
-// WritePods writes that many pods on that many nodes, as they are after some changes, and their owners. It
-// returns how many bytes these have.
+// WritePods writes the given number of pods on the given number of nodes, and the pods' owners. It
+// applies `changes` to each pod, and returns the total stored size in bytes.
 func (e *Etcd) WritePods(t *testing.T, pods, nodes int, now time.Time, changes ...func(*corev1.Pod)) (bytes int) {
 	t.Helper()
 	var pending []Operation
@@ -60,7 +60,7 @@ func (e *Etcd) WritePods(t *testing.T, pods, nodes int, now time.Time, changes .
 	return bytes
 }
 
-// WriteDeployments writes Deployments that are complete, with the fields that the API server sets.
+// WriteDeployments writes fully rolled out Deployments, with the fields that the API server sets.
 func (e *Etcd) WriteDeployments(t *testing.T, deployments []*appsv1.Deployment, now time.Time) {
 	t.Helper()
 	var pending []Operation

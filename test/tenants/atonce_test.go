@@ -25,17 +25,18 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// herdNode is the size of the nodes for the tenant's pods: with all tricks at once there are more pods
-// with a host port of one node than the default allows.
+// herdNode is the capacity of each node for the tenant's pods. When all tricks run at the same
+// time, a node gets more pods with host ports than the default maximum number of pods allows.
 const herdNode = "cpu=64,memory=256Gi,ephemeral-storage=400Gi,pods=1000"
 
-// aboutThePlugin are the tricks that a manager takes no part in.
+// aboutThePlugin lists the tricks that affect only the kubectl plugin, not the manager.
 var aboutThePlugin = []string{"a calendar of millions"}
 
-// Plays all tricks at the same time, round after round, in a cluster of a size, against a manager whose
-// memory is limited like that of a container. The manager must neither end nor be killed, and the
-// neighbour is served meanwhile, within the same numbers of turns and requests as beside each trick
-// alone. The rows of the log are the source of "Hostile tenants" in test/attacks.md.
+// TestTricksAtOnce runs all of the tenant's tricks at the same time, in several rounds, in a
+// cluster of the size SIZE. The manager's memory is limited like a container's. The manager must
+// neither exit nor be killed, and must serve the neighbouring tenant meanwhile, with the same
+// limits on turns and requests as during a single trick. The rows in the log are the source of
+// "Hostile tenants" in test/attacks.md.
 func TestTricksAtOnce(t *testing.T) {
 	if os.Getenv("DURATION") == "" {
 		t.Skip("a benchmark: make bench-tenants")
@@ -73,8 +74,9 @@ func TestTricksAtOnce(t *testing.T) {
 	t.Logf("played for %s", time.Since(begun).Round(time.Second))
 }
 
-// quietPage returns a page that always has a new forecast. The real page would take the processors and the API
-// server from the manager, and its memory is not limited here.
+// quietPage returns a fake dashboard page that always has a new forecast. The real dashboard would
+// take CPU time and API server capacity from the manager, and its memory is not limited in this
+// test.
 func quietPage(t *testing.T) *page {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,8 +88,8 @@ func quietPage(t *testing.T) *page {
 	return &page{base: server.URL}
 }
 
-// playAll plays all tricks at the same time. The objects of a trick stay until all others were played, and
-// the neighbour was served beside them.
+// playAll runs all tricks at the same time. The objects of each trick stay until all other tricks
+// have run and the neighbouring tenant has been served meanwhile.
 func (s *stage) playAll(t *testing.T) {
 	var playing sync.WaitGroup
 	played, over := make(chan struct{}), make(chan struct{})
@@ -121,7 +123,8 @@ func (s *stage) playAll(t *testing.T) {
 	})
 }
 
-// separately returns the tricks that concern the manager, each with what it remembers for itself.
+// separately returns the tricks that affect the manager. Each trick has its own copy of the stage,
+// so that concurrent tricks do not share the map stage.swollen.
 func (s *stage) separately() (all []trick) {
 	for i, of := range s.tricks() {
 		if slices.Contains(aboutThePlugin, of.name) {
@@ -134,7 +137,7 @@ func (s *stage) separately() (all []trick) {
 	return all
 }
 
-// sweep removes what tricks have left behind, so that they can be played again.
+// sweep removes the objects that the tricks have left behind, so that the tricks can run again.
 func (s *stage) sweep(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -170,7 +173,7 @@ func (s *stage) sweep(t *testing.T) {
 	}
 }
 
-// lenOf returns how many objects are in a list.
+// lenOf returns the number of objects in a list.
 func lenOf(list client.ObjectList) int {
 	switch l := list.(type) {
 	case *tidekeeperv1.ScheduledRestartList:
@@ -183,17 +186,17 @@ func lenOf(list client.ObjectList) int {
 	return 0
 }
 
-// measured is what is measured of the manager and of the neighbour.
+// measured measures the manager and the neighbouring tenant during a round of tricks.
 type measured struct {
 	*stage
 	limit limit
-	// since is when the round began.
+	// since is the start of the round.
 	since time.Time
-	// reconciled is how often the manager had reconciled an object by then.
+	// reconciled is the manager's reconcile count at the start of the round.
 	reconciled float64
 }
 
-// report logs a row of measurements since the last one.
+// report logs a row with the measurements since the last row. `of` describes the row.
 func (m *measured) report(t *testing.T, of string) {
 	t.Helper()
 	m.mu.Lock()
@@ -217,14 +220,14 @@ func (m *measured) report(t *testing.T, of string) {
 	}
 	t.Logf("%s, %s: resident %.0f MiB, at most %.0f MiB, charged at most %d MiB of %d; %.0f reconciles, of which %.0f were deferred in the last minutes; %d requests, of which %d for tenants; neighbour: %s",
 		of, time.Since(m.since).Round(time.Second), resident, most, m.limit.charged(t), m.limit.mib, reconciled-m.reconciled, deferred, all, ofTenants, m.neighbourWaited(t))
-	// The records of an hour would slow this process down.
+	// Old requests are dropped because keeping an hour of requests would slow this process down.
 	since := m.since.Add(-2 * time.Minute)
 	m.requests = slices.DeleteFunc(m.requests, func(q framework.Request) bool { return q.Received.Before(since) })
 	m.since, m.reconciled = time.Now(), reconciled
 }
 
-// neighbourWaited says how many restarts of the neighbour were started since the round began, and what
-// they have waited for at most.
+// neighbourWaited reports the number of the neighbour's restarts since the start of the round, and
+// the longest time that one of them had to wait.
 func (m *measured) neighbourWaited(t *testing.T) string {
 	t.Helper()
 	var most wait

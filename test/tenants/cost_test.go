@@ -19,25 +19,24 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// The maximum cost of the manager with all tricks, on 103 nodes with some hundreds of
-// pods.
+// Limits on the manager's cost while all tricks run, on 103 nodes with some hundreds of pods.
 const (
-	// mostMemory is the maximum of its peak memory, in MiB.
+	// mostMemory limits the manager's peak memory, in MiB.
 	mostMemory = 256
-	// moreSeries is the maximum number of additional metric series, for new outcomes and
+	// moreSeries limits the number of metric series that the tricks may add, for new outcomes and
 	// reasons.
 	moreSeries = 250
-	// mostWrites is the maximum number of writes for each minute that begins: about 330 schedules of
-	// the tenant are due then, with two status writes and an event each. When a busy machine gets
-	// around to them does not matter.
+	// mostWrites limits the manager's writes per started minute. About 330 of the tenant's
+	// schedules are due each minute, each with two status writes and an event. The time that a busy
+	// machine takes for them is not limited.
 	mostWrites = 1100
-	// longestLine is how long a line of the log may be.
+	// longestLine limits the length of a log line, in bytes.
 	longestLine = 8192
-	// mostOfPlugin is the maximum of the peak memory of a command of the plugin, in MiB.
+	// mostOfPlugin limits the peak memory of a plugin command, in MiB.
 	mostOfPlugin = 200
 )
 
-// memory returns the resident memory of the manager in MiB, and memoryAtMost its peak.
+// memory returns the manager's resident memory in MiB. memoryAtMost returns its peak.
 func memory(t *testing.T, manager *framework.Manager) int {
 	now, _ := framework.ResidentMiB(t, manager.Pid())
 	return int(now)
@@ -48,13 +47,13 @@ func memoryAtMost(t *testing.T, manager *framework.Manager) int {
 	return int(most)
 }
 
-// cost is the cost of the manager since the start, which was at rest then.
+// cost measures the manager's cost from a start time on, at which the manager was idle.
 type cost struct {
 	manager *framework.Manager
 	audit   *framework.Audit
 	since   time.Time
 	series  int
-	// memory is what it took at most until then, in MiB.
+	// memory is the peak memory before the start time, in MiB.
 	memory int
 }
 
@@ -100,11 +99,11 @@ func (c *cost) check(t *testing.T) {
 	}
 }
 
-// hugeAnnotations: a value that cannot be parsed is reported in a few words, and
-// annotations that do not concern the manager are not kept in memory.
+// hugeAnnotations sets huge annotations. The manager must report an invalid value in a few words,
+// and must not keep annotations in memory that it does not use.
 func (s *stage) hugeAnnotations(t *testing.T) {
 	before, log := memory(t, s.manager), len(s.manager.Log())
-	huge := strings.Repeat("<huge>", 40_000) // 240 kB of the 256 kB for all annotations.
+	huge := strings.Repeat("<huge>", 40_000) // 240 kB of the 256 kB that the annotations of an object may have in total.
 	var all []client.Object
 	for i := range 12 {
 		pod := bound(fmt.Sprint("huge-", i), fmt.Sprintf("herd-%d", i+1), 0)
@@ -140,7 +139,8 @@ func (s *stage) hugeAnnotations(t *testing.T) {
 	t.Logf("the manager uses %d MiB, before %d", memory(t, s.manager), before)
 }
 
-// manyEvents: there are not more events than edits.
+// manyEvents edits an object many times, and checks that the manager writes at most three times per
+// edit.
 func (s *stage) manyEvents(t *testing.T) {
 	audit := cluster.Audit(t, "tidekeeper/")
 	const edits = 150
@@ -171,8 +171,8 @@ func (s *stage) manyEvents(t *testing.T) {
 	t.Logf("%d writes for %d edits", about, edits)
 }
 
-// calendar: when a user with access to all namespaces runs the plugin, it does not keep
-// every minute of a month in memory for each of the tenant's schedules.
+// calendar runs the plugin's calendar of restarts as a user with access to all namespaces. The
+// plugin must not keep every minute of a month in memory for each of the tenant's schedules.
 func (s *stage) calendar(t *testing.T) {
 	path, err := framework.Binary("TIDE_BIN", "kubectl-tide")
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *stage) calendar(t *testing.T) {
 	if _, err := io.CopyN(out, pipe, 1); err != nil {
 		t.Fatal(err)
 	}
-	// Its output is larger than a pipe, so it is still there. What the system says of a process that has
-	// ended includes what its parent used when it was started.
+	// The command is still running, because its output is larger than a pipe's buffer. Once it has
+	// exited, its reported peak memory would include its parent's memory at the time of the fork.
 	_, most := framework.ResidentMiB(t, command.Process.Pid)
 	_, err = io.Copy(out, pipe)
 	if err := errors.Join(err, command.Wait()); err != nil {

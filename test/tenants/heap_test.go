@@ -18,9 +18,10 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// readsLarge has the manager read a large Deployment and a large ScheduledRestart before its memory at
-// rest is measured: what reads a watch keeps a buffer as large as the largest object that it has read,
-// until the watch ends. There is one for each kind, however many objects are large.
+// readsLarge lets the manager read a large Deployment and a large ScheduledRestart before its
+// memory at rest is measured. A watch's reader keeps a buffer as large as the largest object that
+// it has read, until the watch ends. There is one buffer per kind, regardless of the number of
+// large objects.
 func (s *stage) readsLarge(t *testing.T) {
 	t.Helper()
 	d := workload(quiet, "large", 0, nil)
@@ -52,18 +53,19 @@ func (s *stage) readsLarge(t *testing.T) {
 	}
 }
 
-// heap is what the manager has in use, without garbage.
+// heap measures the manager's live heap, without garbage.
 type heap struct {
 	manager *framework.Manager
-	// pprof is where the manager serves its profiles.
+	// pprof is the address at which the manager serves profiles.
 	pprof string
-	// rest is what it was before any trick, in bytes.
+	// rest is the live heap before the first trick, in bytes.
 	rest float64
 }
 
-// read returns what a collection of garbage has found in use that began after the call, by the metrics
-// of the Go runtime. A profile of the heap lets the manager collect its garbage: to wait for garbage to
-// gather takes up to two minutes. The first collection leaves what pools of the runtime keep for reuse.
+// read returns the live heap after a garbage collection that begins after the call, from the Go
+// runtime's metrics. Requesting a heap profile triggers the collection, which could otherwise take
+// up to two minutes. A second collection is needed because the first one keeps the contents of
+// sync.Pools.
 func (h *heap) read(t *testing.T) float64 {
 	t.Helper()
 	for range 2 {
@@ -83,7 +85,7 @@ func (h *heap) read(t *testing.T) float64 {
 	return live
 }
 
-// check fails if twice as much is in use as at rest, or more.
+// check fails the test if the live heap is at least twice as large as before the first trick.
 func (h *heap) check(t *testing.T) {
 	t.Helper()
 	const mib = 1 << 20

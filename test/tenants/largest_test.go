@@ -23,26 +23,26 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// minimal are the specs of each kind from which the largest objects are made.
+// minimal maps each kind to a small valid spec, from which the largest objects are made.
 var minimal = map[string]map[string]any{
 	"ScheduledRestart": {"targetRef": map[string]any{"kind": "Deployment", "name": attacked}},
 }
 
-// attacked is the name of the workload that the largest objects have as their target.
+// attacked is the name of the workload that the largest objects target.
 const attacked = "attacked"
 
-// largest is an object with a field, or all of them, at an extreme.
+// largest is an object in which one field, or as many fields as possible, have an extreme value.
 type largest struct {
 	of     string
 	object *unstructured.Unstructured
 }
 
-// maker makes the largest objects that the API server accepts of a tenant.
+// maker makes the largest objects of a kind that the API server accepts from a tenant.
 type maker struct {
 	kind
-	// minimal is a small spec.
+	// minimal is a small valid spec of the kind.
 	minimal map[string]any
-	// accepts asks the API server, and changes nothing.
+	// accepts reports whether the API server would accept an object, without creating it.
 	accepts func(*unstructured.Unstructured) bool
 }
 
@@ -54,8 +54,8 @@ func (m *maker) new(spec map[string]any) *unstructured.Unstructured {
 	return o.DeepCopy()
 }
 
-// bases returns specs that are small: the minimal one, and it with each value of each field that is one
-// of several words, as others may be allowed beside it only.
+// bases returns small objects: one with the minimal spec, and one for each value of each enum
+// field, because other fields may be valid only in combination with that value.
 func (m *maker) bases() (bases []*unstructured.Unstructured) {
 	bases = append(bases, m.new(m.minimal))
 	for _, f := range fieldsOf(m.spec, "spec") {
@@ -71,7 +71,8 @@ func (m *maker) bases() (bases []*unstructured.Unstructured) {
 	return bases
 }
 
-// first returns the first of some objects that is accepted with the field at one of its values.
+// first sets field f of each base to each of the alternatives, and returns the first object that is
+// accepted, or nil.
 func (m *maker) first(bases []*unstructured.Unstructured, f field, alternatives []any) *unstructured.Unstructured {
 	for _, value := range alternatives {
 		for _, base := range bases {
@@ -84,8 +85,8 @@ func (m *maker) first(bases []*unstructured.Unstructured, f field, alternatives 
 	return nil
 }
 
-// make returns an object for each extreme of each field, and those that have as many fields at an
-// extreme as go together. It also returns the fields for which there is none.
+// make returns an object for each extreme value of each field, and objects with as many fields at
+// an extreme as are valid together. It also returns the extremes that are never accepted.
 func (m *maker) make() (all []largest, lacking []string) {
 	bases := m.bases()
 	for _, f := range fieldsOf(m.spec, "spec") {
@@ -100,7 +101,7 @@ func (m *maker) make() (all []largest, lacking []string) {
 	for i, base := range bases {
 		for _, f := range fieldsOf(m.spec, "spec") {
 			if _, begun, _ := unstructured.NestedFieldNoCopy(base.Object, f.path...); begun && len(f.schema.Enum) > 0 {
-				continue // With this word the base was made.
+				continue // The base already has a value of this enum.
 			}
 			if o := m.first([]*unstructured.Unstructured{base}, f, extremes(f.schema, 0)[0]); o != nil {
 				base = o
@@ -111,7 +112,8 @@ func (m *maker) make() (all []largest, lacking []string) {
 	return all, lacking
 }
 
-// longestMetadata fill a field of the metadata with as many bytes.
+// longestMetadata maps each metadata field that users can set to a function that fills it with
+// about the given number of bytes.
 var longestMetadata = map[string]func(o *unstructured.Unstructured, bytes int){
 	"name":   func(o *unstructured.Unstructured, _ int) { o.SetName(strings.Repeat("x", 253)) },
 	"labels": func(o *unstructured.Unstructured, bytes int) { o.SetLabels(manyKeys(bytes)) },
@@ -142,12 +144,13 @@ var longestMetadata = map[string]func(o *unstructured.Unstructured, bytes int){
 	},
 }
 
-// ownMetadata are the fields that users do not decide, or that are the same as others.
+// ownMetadata lists the metadata fields that users cannot set, or that another field's test covers.
 var ownMetadata = []string{
 	"generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
-// manyKeys returns as many bytes of keys with values as labels have.
+// manyKeys returns keys and values with about the given total number of bytes. The values are valid
+// label values.
 func manyKeys(bytes int) map[string]string {
 	all := map[string]string{}
 	for n := range bytes / 400 {
@@ -156,7 +159,8 @@ func manyKeys(bytes int) map[string]string {
 	return all
 }
 
-// Each field of the metadata is one that users do not decide, or is filled by a trick.
+// TestEachFieldOfTheMetadataHasATrick checks that a trick fills each metadata field, unless users
+// cannot set it.
 func TestEachFieldOfTheMetadataHasATrick(t *testing.T) {
 	meta := reflect.TypeFor[metav1.ObjectMeta]()
 	for i := range meta.NumField() {
@@ -167,7 +171,8 @@ func TestEachFieldOfTheMetadataHasATrick(t *testing.T) {
 	}
 }
 
-// accepts asks the API server whether the tenant may create an object.
+// accepts returns a function that reports, by means of a dry run, whether the tenant may create an
+// object.
 func (s *stage) accepts(t *testing.T) func(*unstructured.Unstructured) bool {
 	return func(o *unstructured.Unstructured) bool {
 		err := s.mallory.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
@@ -178,8 +183,8 @@ func (s *stage) accepts(t *testing.T) func(*unstructured.Unstructured) bool {
 	}
 }
 
-// largestObjects returns the largest objects of each kind, and fails for each field without one. They are
-// found once, by asking the API server about many large objects.
+// largestObjects returns the largest objects of each kind, and fails the test for each field
+// without such an object. They are found once, by many dry runs with large objects.
 func (s *stage) largestObjects(t *testing.T) (all []largest) {
 	t.Helper()
 	if s.largest == nil {
@@ -211,7 +216,8 @@ func (s *stage) findLargest(t *testing.T) (all []largest) {
 	return all
 }
 
-// swell fills the metadata of an object, if it is to be that, as far as the API server stores it.
+// swell writes an object. If the object stands for a metadata field, swell fills the field with as
+// many bytes as the API server stores.
 func (s *stage) swell(t *testing.T, l largest, write func(*unstructured.Unstructured) error) {
 	t.Helper()
 	name, isMetadata := strings.CutPrefix(l.of, "metadata.")
@@ -232,8 +238,8 @@ func (s *stage) swell(t *testing.T, l largest, write func(*unstructured.Unstruct
 	t.Errorf("%s: %v", l.of, err)
 }
 
-// largestFields: each field of an object of ours, as large as the API server accepts it, is restarted
-// at once.
+// largestFields creates the largest objects of each kind, one for each field, and requests
+// immediate restarts.
 func (s *stage) largestFields(t *testing.T) {
 	for _, namespace := range evil {
 		s.makes(t, workload(namespace, attacked, 1, nil))
@@ -252,7 +258,8 @@ func (s *stage) largestFields(t *testing.T) {
 	}
 }
 
-// largestDuring: the same while a restart without an end is in progress.
+// largestDuring makes objects as large as those of [stage.largestFields] while their endless
+// restarts are in progress.
 func (s *stage) largestDuring(t *testing.T) {
 	all := s.largestObjects(t)
 	var restarts []*tidekeeperv1.ScheduledRestart

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// things is the schema of a kind with a field of each type.
+// things is the schema of a test kind that has a field of each type.
 const things = `
 properties:
   flag: {type: boolean}
@@ -24,7 +24,8 @@ properties:
   parts: {type: array, maxItems: 2, items: {properties: {a: {type: string, maxLength: 3}, b: {type: boolean}}}}
 `
 
-// thingsBut makes the largest things of an API server that accepts all but some.
+// thingsBut makes the largest objects of the test kind, for a fake API server that accepts all
+// specs except those for which `refused` returns true.
 func thingsBut(t *testing.T, refused func(spec map[string]any) bool) (made map[string]any, lacking []string) {
 	t.Helper()
 	schema := &apiextensionsv1.JSONSchemaProps{}
@@ -42,10 +43,11 @@ func thingsBut(t *testing.T, refused func(spec map[string]any) bool) (made map[s
 	return made, lacking
 }
 
-// There is an object for each extreme of each field, and one with all; a field that lets no shape
-// through is found.
+// TestMaker checks that the maker returns an object for each extreme of each field and an object
+// with all fields, and reports a field for which no shape is accepted.
 func TestMaker(t *testing.T) {
-	// The number is allowed beside the mode Slow only, and a word must not begin with an X.
+	// The field "number" is valid only with the mode "Slow", and "word" must begin with a
+	// lower-case x.
 	made, lacking := thingsBut(t, func(spec map[string]any) bool {
 		word, _ := spec["word"].(string)
 		return spec["number"] != nil && spec["mode"] != "Slow" || word != "" && word[0] != 'x'

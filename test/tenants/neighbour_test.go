@@ -19,44 +19,47 @@ import (
 )
 
 const (
-	// quiet is the name of the neighbour's pool and namespace, and the others are more namespaces,
-	// after those of tenants by name. In none of them two restarts are due at once: of a
-	// namespace with a slot, the second restart comes after those of namespaces without.
+	// quiet is the name of the neighbour's pool and of its first namespace. The others are the
+	// neighbour's other namespaces, which sort after the hostile tenant's. No two restarts in the
+	// same namespace are due at the same time, because a restart in a namespace that holds a slot
+	// comes after the restarts in namespaces without a slot.
 	quiet, still, steady, tranquil = "quiet", "still", "steady", "tranquil"
-	// quietNodes is the number of nodes in the pool.
+	// quietNodes is the number of nodes in the neighbour's pool.
 	quietNodes = 3
-	// patience is how long the neighbour is waited for: so long that no machine is too busy. Whether
-	// a tenant is in its way is not measured in seconds but in turns.
+	// patience is the timeout for waits for the neighbour, long enough for any machine.
+	// Interference by the hostile tenant is measured in turns, not in seconds.
 	patience = 5 * time.Minute
-	// turns is how many restarts of tenants may be sent from when the manager knows that one of the
-	// neighbour's is due until its turn has come: those that have a slot, one of each namespace
-	// without a slot, and as many in the slots beside it while its turn is written.
+	// turns is the maximum number of the hostile tenant's restarts that may be sent between the
+	// time at which the manager notices that a restart of the neighbour is due and that restart's
+	// turn. It allows for the restarts that hold a slot, one restart for each namespace without a
+	// slot, and as many in the other slots while the turn is written.
 	turns = 4 * slots
-	// mostRequests is how many requests the manager may send on behalf of tenants from when
-	// the neighbour asks for something until the manager begins with it.
+	// mostRequests is the maximum number of requests that the manager may send on behalf of the
+	// hostile tenant between the neighbour's request and the manager's first write for it.
 	mostRequests = 1500
-	// deadline is the deadline of the ticks that cannot start.
+	// deadline is the starting deadline, in seconds, of the restarts that cannot start.
 	deadline = 20
 )
 
-// neighbours are the namespaces of the neighbour.
+// neighbours lists the neighbour's namespaces.
 var neighbours = []string{quiet, still, steady, tranquil}
 
-// neighbour is a well-behaved tenant with a pool and five schedules.
+// neighbour is a well-behaved tenant with a pool and five ScheduledRestarts. The tests check that
+// hostile tenants do not disturb it.
 type neighbour struct {
 	pool *tidekeeperv1.NodePool
-	// web is restarted every minute, and api on request. held is paused, so its ticks are
-	// Missed at their deadline. aged is restarted for the age of its pods, and conf when its
+	// web is restarted every minute, and api on request. held is a paused workload, so its ticks
+	// are Missed at their deadline. aged is restarted for the age of its pods, and conf when its
 	// ConfigMap changes.
 	web, api, held, aged, conf *tidekeeperv1.ScheduledRestart
 	config                     *corev1.ConfigMap
 	page                       *page
-	// mu lets several tricks have the neighbour served.
+	// mu serializes the checks of the neighbour, because concurrent tricks make them.
 	mu      sync.Mutex
 	changes int
 	since   time.Time
-	// audit follows the manager, and requests are all that it has sent so far, as the API server
-	// has received them.
+	// audit follows the manager; requests lists all of the manager's requests so far, ordered by
+	// their receipt.
 	audit    *framework.Audit
 	requests []framework.Request
 }
@@ -96,8 +99,8 @@ func newNeighbour(t *testing.T) *neighbour {
 	return n
 }
 
-// awaitTick waits until the latest tick on record has an outcome, and returns the records, the earliest
-// first.
+// awaitTick waits until the latest recorded tick of a ScheduledRestart has the given outcome, and
+// returns all of its ticks' records, the oldest first.
 func awaitTick(t *testing.T, r *tidekeeperv1.ScheduledRestart, outcome tidekeeperv1.Outcome) []tidekeeperv1.RestartRecord {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, fmt.Sprintf("the latest tick of %s is %s", r.Name, outcome), func() error {
@@ -111,9 +114,9 @@ func awaitTick(t *testing.T, r *tidekeeperv1.ScheduledRestart, outcome tidekeepe
 	return records
 }
 
-// ticks checks that each tick of the neighbour's schedule was a restart, when it was its turn. On a
-// machine that is so busy that the restart of a tick takes longer than a minute, later ones are one
-// restart together.
+// ticks checks that each tick of the neighbour's schedule resulted in a restart when it was its
+// turn. If a restart takes longer than a minute on a busy machine, several ticks share the next
+// restart.
 func (n *neighbour) ticks(t *testing.T) {
 	records := awaitTick(t, n.web, tidekeeperv1.OutcomeSucceeded)
 	next := n.since.Truncate(time.Minute).Add(time.Minute)
@@ -129,7 +132,7 @@ func (n *neighbour) ticks(t *testing.T) {
 		}
 		switch {
 		case record.Outcome == tidekeeperv1.OutcomeMissed && (record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonBudgetExhausted):
-			// The turns of the tick that was sent count from when this one was due.
+			// The shared restart's turns count from its first tick's due time.
 			t.Logf("the tick of %s was one with the next: %s", tick.Format(time.TimeOnly), record.Message)
 		case record.Outcome != tidekeeperv1.OutcomeSucceeded:
 			t.Errorf("the tick of %s: %+v", tick.Format(time.TimeOnly), record)
@@ -145,8 +148,8 @@ func (n *neighbour) ticks(t *testing.T) {
 	}
 }
 
-// deadlines checks that each tick that could not start is Missed after its deadline, with the gate
-// as its reason: if it came as late as the next tick, it would have another.
+// deadlines checks that each tick that could not start was recorded as Missed after its deadline,
+// because of its gate. A tick that is recorded only at the next tick has another reason.
 func (n *neighbour) deadlines(t *testing.T) {
 	for _, record := range awaitTick(t, n.held, tidekeeperv1.OutcomeMissed) {
 		tick := record.ScheduledTime.Format(time.TimeOnly)

@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// suspendedOptIn creates an opt-in of the neighbour's that was suspended by hand, and a
-// user who may write ScheduledRestarts but no Deployments in its namespace.
+// suspendedOptIn creates a workload of the neighbour whose opt-in was suspended by hand, and a user
+// who may write ScheduledRestarts but not Deployments in the neighbour's namespace.
 func (s *stage) suspendedOptIn(t *testing.T, name string) (*appsv1.Deployment, *tidekeeperv1.ScheduledRestart, client.Client) {
 	t.Helper()
 	d := workload(quiet, name, 0, nil).(*appsv1.Deployment)
@@ -37,8 +37,8 @@ func (s *stage) suspendedOptIn(t *testing.T, name string) (*appsv1.Deployment, *
 	return d, r, alice
 }
 
-// staysSuspended checks that the user's request was refused or had no effect: the
-// ScheduledRestart was created again, and is suspended as before.
+// staysSuspended checks that the user's request was rejected or had no effect: the ScheduledRestart
+// was created again, and is suspended as before.
 func staysSuspended(t *testing.T, err error, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {

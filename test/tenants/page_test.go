@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// page is kubectl tide dashboard, run by a person who may see all namespaces.
+// page is a running kubectl tide dashboard for a user who may read all namespaces.
 type page struct{ base, token string }
 
 func startPage(t *testing.T) *page {
@@ -37,7 +37,7 @@ func startPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(process); err != nil { // It ends with these tests, also if they are killed.
+	if err := child.Start(process); err != nil { // The process ends with this test process, even if that is killed.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -55,7 +55,7 @@ func startPage(t *testing.T) *page {
 	return p
 }
 
-// read returns the data of a page.
+// read returns the dashboard's response for the given path.
 func (p *page) read(t *testing.T, path string) (string, error) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+path, http.NoBody)
 	if err != nil {
@@ -74,11 +74,13 @@ func (p *page) read(t *testing.T, path string) (string, error) {
 	return string(body), err
 }
 
-// pageInterval is the time between two looks at the page, which is long and takes the machine a while.
+// pageInterval is the time between two reads of the page of restarts, which is long and expensive
+// to render.
 const pageInterval = 250 * time.Millisecond
 
-// follow reads the page of restarts, as a person does who has it open, until it has a forecast that was
-// made since a time, and returns a channel for why there is none.
+// follow reads the page of restarts again and again, like an open browser tab, until the page's
+// forecast is newer than `since`. The returned channel yields nil, or an error if the forecast
+// stays older.
 func (p *page) follow(t *testing.T, since time.Time) <-chan error {
 	t.Helper()
 	followed := make(chan error, 1)
@@ -96,7 +98,7 @@ func (p *page) follow(t *testing.T, since time.Time) <-chan error {
 	return followed
 }
 
-// isSince returns why the page has no forecast that was made since a time.
+// isSince returns nil if the page's forecast was made after `since`.
 func (p *page) isSince(t *testing.T, since time.Time) error {
 	body, err := p.read(t, "/restarts.json")
 	if err != nil {

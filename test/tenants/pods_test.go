@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// bound returns a pod whose spec names its node, without the scheduler, with limits of
-// resources that no node offers.
+// bound returns a pod that is assigned to a node without the scheduler. It has limits for the given
+// number of resources that no node offers.
 func bound(name, node string, resources int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: evil[0]}, Spec: *framework.App.DeepCopy()}
 	pod.Spec.NodeName = node
@@ -32,20 +32,21 @@ func bound(name, node string, resources int) *corev1.Pod {
 	return pod
 }
 
-// resourceSeries counts the series of the metric with one series per resource.
+// resourceSeries returns the number of series of the metric that has one series per pool and
+// resource.
 func (s *stage) resourceSeries(t *testing.T) int {
 	t.Helper()
 	return len(s.manager.ReadMetrics(t)["tidekeeper_nodepool_resource"].GetMetric())
 }
 
-// inventedResources: the neighbour's pool does not show resources that exist only in a
-// tenant's requests, and its status can always be written.
+// inventedResources creates pods that request invented resources. The neighbour's pool must not
+// show resources that exist only in another tenant's requests, and writes of its status must not be
+// rejected.
 func (s *stage) inventedResources(t *testing.T) {
 	before := s.resourceSeries(t)
 	pods := []client.Object{bound("a", quiet+"-1", 4000), bound("b", quiet+"-1", 4000), bound("c", quiet+"-2", 4000), bound("d", quiet+"-3", 4000)}
 	s.makes(t, pods...)
-	// The status follows the known pods, so the manager knows all pods when the status has
-	// the cores of this last one.
+	// Once the status includes this last pod's CPU, the manager has seen all pods.
 	last := bound("e", quiet+"-3", 0)
 	last.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("123m")}
 	s.makes(t, last)
@@ -67,7 +68,8 @@ func (s *stage) inventedResources(t *testing.T) {
 	}
 }
 
-// freshNames: resource names that are no longer in use are forgotten.
+// freshNames requests resources with new names all the time, and checks that the manager forgets
+// names that are no longer in use.
 func (s *stage) freshNames(t *testing.T) {
 	before := memory(t, s.manager)
 	for round := range 6 {
@@ -75,7 +77,7 @@ func (s *stage) freshNames(t *testing.T) {
 		s.makes(t, pod)
 		s.removes(t, pod)
 	}
-	// On each node one of the last names.
+	// Each node gets a pod with one of the last resource names.
 	var pods []client.Object
 	for node := range 100 {
 		pods = append(pods, bound(fmt.Sprint("herd-", node+1), fmt.Sprintf("herd-%d", node+1), 1))
@@ -85,8 +87,8 @@ func (s *stage) freshNames(t *testing.T) {
 	t.Logf("the manager uses %d MiB, before %d", memory(t, s.manager), before)
 }
 
-// longTolerations: a tenant's pods that tolerate the neighbour's taint for years do not
-// delay it.
+// longTolerations creates pods that tolerate the neighbour's taint for years. They must not delay
+// the taint.
 func (s *stage) longTolerations(t *testing.T) {
 	for i := range quietNodes {
 		pod := bound(fmt.Sprint("stays-", i), fmt.Sprintf("%s-%d", quiet, i+1), 0)
@@ -96,7 +98,8 @@ func (s *stage) longTolerations(t *testing.T) {
 	s.taintQuiet(t)
 }
 
-// stuckPods: nor do pods with a remaining finalizer.
+// stuckPods creates pods with a finalizer that is never removed. They must not delay the
+// neighbour's taint either.
 func (s *stage) stuckPods(t *testing.T) {
 	for i := range quietNodes {
 		pod := bound(fmt.Sprint("hangs-", i), fmt.Sprintf("%s-%d", quiet, i+1), 0)

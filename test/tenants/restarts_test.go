@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// ask adds a request for a restart at a time, given as text.
+// ask adds a request for a restart at the given time, and returns r.
 func ask(r *tidekeeperv1.ScheduledRestart, when string) *tidekeeperv1.ScheduledRestart {
 	metav1.SetMetaDataAnnotation(&r.ObjectMeta, tidekeeperv1.RestartNowAnnotation, when)
 	return r
@@ -27,9 +27,9 @@ func ask(r *tidekeeperv1.ScheduledRestart, when string) *tidekeeperv1.ScheduledR
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// absurdTimes: a request whose time cannot be stored is reported as invalid. It must not
-// cause a status that is always refused, and a slot that is never released. These
-// continue every minute.
+// absurdTimes requests restarts for times that cannot be stored. The manager must report them as
+// invalid. They must not result in status writes that are always rejected, or in a slot that is
+// never released. These schedules continue every minute.
 func (s *stage) absurdTimes(t *testing.T) {
 	var all []*tidekeeperv1.ScheduledRestart
 	for _, namespace := range evil {
@@ -59,8 +59,8 @@ func (s *stage) absurdTimes(t *testing.T) {
 	}
 }
 
-// paddedObject: an object that has become too large for a status write does not keep a
-// slot permanently. It continues every minute.
+// paddedObject makes a ScheduledRestart too large for a status write. It must not keep its slot
+// forever. Its schedule continues every minute.
 func (s *stage) paddedObject(t *testing.T) {
 	most := 0
 	for _, namespace := range evil {
@@ -74,7 +74,7 @@ func (s *stage) paddedObject(t *testing.T) {
 			framework.Eventually(t, "it is as large as possible", func() error {
 				err := s.pad(t, r, most)
 				if err != nil {
-					// By now its status may have grown.
+					// The object's status may have grown meanwhile, so fewer finalizers fit.
 					most = s.mostFinalizers(t, r)
 				}
 				return err
@@ -83,7 +83,7 @@ func (s *stage) paddedObject(t *testing.T) {
 	}
 }
 
-// pad sets finalizers of an object, whose number is not limited.
+// pad sets the given number of finalizers on an object. The API server does not limit their number.
 func (s *stage) pad(t *testing.T, r *tidekeeperv1.ScheduledRestart, finalizers int) error {
 	t.Helper()
 	latest := &tidekeeperv1.ScheduledRestart{}
@@ -98,7 +98,7 @@ func (s *stage) pad(t *testing.T, r *tidekeeperv1.ScheduledRestart, finalizers i
 	return s.mallory.Patch(t.Context(), latest, before)
 }
 
-// mostFinalizers finds out how many finalizers an object can have.
+// mostFinalizers finds the largest number of finalizers that the API server accepts on an object.
 func (s *stage) mostFinalizers(t *testing.T, r *tidekeeperv1.ScheduledRestart) int {
 	t.Helper()
 	least, most := 0, 16000
@@ -116,14 +116,14 @@ func (s *stage) mostFinalizers(t *testing.T, r *tidekeeperv1.ScheduledRestart) i
 	return least
 }
 
-// hogs: restarts that take longer than the time to the next one do not keep their slots
-// forever. They continue.
+// hogs creates schedules whose restarts take longer than the interval between ticks. The restarts
+// must not keep their slots forever. These schedules continue until the end of the tests.
 func (s *stage) hogs(t *testing.T) {
 	for _, namespace := range evil {
 		for i := range slots / 2 {
 			name := fmt.Sprint("hog-", i)
 			d := workload(namespace, name, 1, func(template *corev1.PodTemplateSpec) {
-				// The new pod is created when the old one is gone, after more than a minute.
+				// The new pod is created when the old pod has terminated, after more than a minute.
 				template.Annotations = map[string]string{"sandbox.tidekeeper.dev/terminated-after": "65s"}
 				template.Spec.TerminationGracePeriodSeconds = new(int64(70))
 			}).(*appsv1.Deployment)
@@ -133,8 +133,8 @@ func (s *stage) hogs(t *testing.T) {
 	}
 }
 
-// neverEnding returns a healthy Deployment whose restarts never complete: the new pod
-// needs the port of the old one, which stays until the new one is ready.
+// neverEnding returns a healthy Deployment whose restarts never complete: the new pod needs the old
+// pod's host port, but the old pod stays until the new pod is ready.
 func neverEnding(namespace, name string, port int32) *appsv1.Deployment {
 	d := workload(namespace, name, 1, func(template *corev1.PodTemplateSpec) {
 		template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "herd-1"}
@@ -145,8 +145,9 @@ func neverEnding(namespace, name string, port int32) *appsv1.Deployment {
 	return d
 }
 
-// neverReady: restarts that never complete release their slots after the time that the
-// cluster's administrator has configured, whatever the tenant sets. They continue.
+// neverReady creates restarts that never complete. They must release their slots after the time
+// that the cluster's administrator has configured, regardless of the tenant's settings. These
+// schedules continue until the end of the tests.
 func (s *stage) neverReady(t *testing.T) {
 	for n, namespace := range evil {
 		for i := range slots / 2 {
@@ -159,10 +160,11 @@ func (s *stage) neverReady(t *testing.T) {
 	}
 }
 
-// backDated: a request for yesterday is not served before one that has waited longer.
+// backDated requests restarts for yesterday. They must not start before a restart that has waited
+// longer.
 func (s *stage) backDated(t *testing.T) {
 	for n, namespace := range evil {
-		// More than may have their turn before the neighbour.
+		// Request more restarts than the number that may be sent before the neighbour's restart.
 		for i := range turns * 5 / 4 {
 			name := fmt.Sprint("yesterday-", i)
 			s.keeps(t, neverEnding(namespace, name, int32(21000+100*n+i)), ask(restart(namespace, name, func(r *tidekeeperv1.ScheduledRestart) {
@@ -174,7 +176,8 @@ func (s *stage) backDated(t *testing.T) {
 	}
 }
 
-// neverStart: ticks that are missed every minute cost little. These continue.
+// neverStart creates schedules whose ticks are missed every minute, which must cost little. These
+// schedules continue until the end of the tests.
 func (s *stage) neverStart(t *testing.T) {
 	for i := range 300 {
 		s.keeps(t, restart(evil[0], fmt.Sprint("absent-", i), func(r *tidekeeperv1.ScheduledRestart) { r.Spec.StartingDeadlineSeconds = 1 }))

@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// kind is a kind of ours whose objects are in namespaces, so that tenants write them.
+// kind is a namespaced kind of Tidekeeper. Tenants may write its objects.
 type kind struct {
 	apiVersion, name string
 	spec             *apiextensionsv1.JSONSchemaProps
 }
 
-// namespacedKinds returns these kinds, from the CRDs.
+// namespacedKinds returns the namespaced kinds that Tidekeeper's CRDs define.
 func namespacedKinds(t *testing.T) (kinds []kind) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(framework.Root(), "config", "crd", "bases", "*.yaml"))
@@ -59,7 +59,7 @@ func namespacedKinds(t *testing.T) (kinds []kind) {
 	return kinds
 }
 
-// field is a field of a kind: a single value, a list or a map.
+// field is a leaf of a kind's schema: a single value, a list or a map.
 type field struct {
 	path   []string
 	schema *apiextensionsv1.JSONSchemaProps
@@ -67,7 +67,7 @@ type field struct {
 
 func (f field) String() string { return strings.Join(f.path, ".") }
 
-// fieldsOf returns the fields below a path.
+// fieldsOf returns all fields of a schema at the given path.
 func fieldsOf(schema *apiextensionsv1.JSONSchemaProps, path ...string) (fields []field) {
 	if len(schema.Properties) == 0 {
 		return []field{{path, schema}}
@@ -79,7 +79,8 @@ func fieldsOf(schema *apiextensionsv1.JSONSchemaProps, path ...string) (fields [
 	return fields
 }
 
-// unbounded returns what is not bounded in a value with a schema, "" for nothing.
+// unbounded describes the parts of a schema whose size is not limited, or returns "" if all parts
+// are limited.
 func unbounded(schema *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
@@ -118,7 +119,7 @@ func unbounded(schema *apiextensionsv1.JSONSchemaProps) string {
 	}
 }
 
-// Each field that a tenant may write has a bound in the CRD.
+// TestEachFieldHasABound checks that the CRD limits the size of each field that a tenant may write.
 func TestEachFieldHasABound(t *testing.T) {
 	for _, k := range namespacedKinds(t) {
 		fields := fieldsOf(k.spec, "spec")
@@ -133,7 +134,7 @@ func TestEachFieldHasABound(t *testing.T) {
 	}
 }
 
-// The check of bounds finds what has none.
+// TestUnbounded checks that unbounded reports schemas without a size limit.
 func TestUnbounded(t *testing.T) {
 	for text, want := range map[string]string{
 		`{type: string}`: "its length", `{type: string, maxLength: 3}`: "", `{type: string, enum: ["a"]}`: "",
@@ -160,17 +161,18 @@ func TestUnbounded(t *testing.T) {
 	}
 }
 
-// shapes are texts of at most a length that a rule of a CRD may ask for; n makes them different from
-// each other. A field whose rule takes none of them needs a shape of its own.
+// shapes lists generators of strings that the CRDs' validation rules may require. A string has at
+// most the given length, and `n` makes strings distinct. If a field's rule accepts none of these
+// shapes, another shape must be added.
 var shapes = []func(length, n int) string{
 	func(length, n int) string { return fill(fmt.Sprintf("x%02d", n), "x", length) },
 	func(length, n int) string { return fill(fmt.Sprintf("X%02d", n), "x", length) },
-	// A group and version.
+	// The shape of an API version: a group, a slash and a version.
 	func(length, n int) string {
 		group := fill(fmt.Sprintf("x%02d", n), "x", min(length*4/5, 253))
 		return group + "/" + fill("v1", "x", min(length-len(group)-1, 63))
 	},
-	// Minutes of cron.
+	// A cron expression with a long list of minutes.
 	func(length, _ int) string {
 		const others = " * * * *"
 		return fill(fill("*", ",*", length-len(others))+others, " ", length)
@@ -179,12 +181,12 @@ var shapes = []func(length, n int) string{
 	func(int, int) string { return "100%" },
 }
 
-// fill appends to a text as often as it may.
+// fill appends the string `with` to `text` as often as the length allows.
 func fill(text, with string, length int) string {
 	return text + strings.Repeat(with, max(0, length-len(text))/len(with))
 }
 
-// texts returns those of the shapes that are not too long, the longest first.
+// texts returns a string of each shape that fits the length, the longest first.
 func texts(length, n int) (all []any) {
 	for _, shape := range shapes {
 		if text := shape(length, n); len(text) <= length {
@@ -195,8 +197,8 @@ func texts(length, n int) (all []any) {
 	return all
 }
 
-// extremes returns the values that a field should have in turn: of each of them alternatives, of which
-// the first that is accepted counts. n makes elements of a list different from each other.
+// extremes returns the extreme values to test a field with. Each extreme is a list of alternatives,
+// of which the first accepted one is used. `n` makes list elements distinct.
 func extremes(schema *apiextensionsv1.JSONSchemaProps, n int) (extremes [][]any) {
 	switch {
 	case schema.Type == "boolean":
@@ -228,7 +230,7 @@ func decoded(raw []byte) (value any) {
 	return value
 }
 
-// lists returns lists with all elements that may be in them, of each extreme.
+// lists returns lists with the maximum number of elements, one for each extreme of the elements.
 func lists(schema *apiextensionsv1.JSONSchemaProps) (all [][]any) {
 	for e, alternatives := range extremes(schema.Items.Schema, 0) {
 		var some []any
@@ -244,7 +246,7 @@ func lists(schema *apiextensionsv1.JSONSchemaProps) (all [][]any) {
 	return all
 }
 
-// fullMaps returns maps with all keys that may be in them, of each extreme.
+// fullMaps returns maps with the maximum number of keys, one for each extreme of the values.
 func fullMaps(schema *apiextensionsv1.JSONSchemaProps) (all [][]any) {
 	for e, alternatives := range extremes(schema.AdditionalProperties.Schema, 0) {
 		var some []any
@@ -260,7 +262,7 @@ func fullMaps(schema *apiextensionsv1.JSONSchemaProps) (all [][]any) {
 	return all
 }
 
-// objects returns objects of which each field has its first extreme, with all combinations of the
+// objects returns objects in which all fields have their first extreme, in all combinations of the
 // alternatives.
 func objects(schema *apiextensionsv1.JSONSchemaProps, n int) [][]any {
 	combined := []any{map[string]any{}}

@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// served checks that the manager serves the neighbour, and that the page shows what will be restarted from
-// now on. The page makes forecasts for a tenth of the time, so it is followed meanwhile.
+// served checks that the manager serves the neighbour, and that the dashboard shows a new forecast
+// of restarts. The dashboard is read in parallel, because it spends only a tenth of the time on
+// forecasts.
 func (n *neighbour) served(t *testing.T) {
 	t.Helper()
 	followed := n.page.follow(t, time.Now())
@@ -27,9 +28,10 @@ func (n *neighbour) served(t *testing.T) {
 	}
 }
 
-// servedByManager checks that the neighbour's pool applies a change; and that a restart which it requests, one
-// for the age of its pods and one for a change of its ConfigMap run when it is their turn. Tricks call it that
-// look at what the manager did meanwhile, and leave the rest as it is: the page is followed after each trick.
+// servedByManager checks that the manager applies a change of the neighbour's pool, and that three
+// of the neighbour's restarts start when it is their turn: a requested restart, a restart for the
+// age of pods, and a restart for a change of the ConfigMap. Tricks that examine the manager's
+// requests meanwhile call it directly, without the dashboard, which is checked after each trick.
 func (n *neighbour) servedByManager(t *testing.T) {
 	t.Helper()
 	n.mu.Lock()
@@ -60,7 +62,8 @@ func (n *neighbour) servedByManager(t *testing.T) {
 		}
 		w := n.waited(t, r, asked)
 		if r == n.conf {
-			// It begins when its ConfigMap has not changed for some time.
+			// The restart begins only when its ConfigMap has not changed for some time, so the
+			// tenant's requests before that do not count.
 			w.requests = 0
 		}
 		w.check(t, "the restart of "+r.Name)
@@ -68,8 +71,8 @@ func (n *neighbour) servedByManager(t *testing.T) {
 	}
 }
 
-// laterSecond waits until the second of the neighbour's last restarts is over: the times of records are in
-// whole seconds, and tell a restart from an earlier one only then.
+// laterSecond waits for the second after the neighbour's last restarts. Times in records are in
+// whole seconds, so restarts in the same second could not be distinguished.
 func (n *neighbour) laterSecond(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, "the second of the last restarts is over", func() error {
@@ -82,7 +85,8 @@ func (n *neighbour) laterSecond(t *testing.T) {
 	})
 }
 
-// completed waits until a restart is complete that was asked for at a time, and returns its record.
+// completed waits until a restart that was requested at or after the time `asked` is complete, and
+// returns its record.
 func (n *neighbour) completed(t *testing.T, r *tidekeeperv1.ScheduledRestart, asked time.Time) (record tidekeeperv1.RestartRecord) {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, "the restart of "+r.Name+" is complete", func() error {
@@ -97,8 +101,9 @@ func (n *neighbour) completed(t *testing.T, r *tidekeeperv1.ScheduledRestart, as
 	return record
 }
 
-// youngFrom limits the age of pods to nearly a day, with a window of an hour that has just opened: to
-// last until it opens again, pods have to be created from the given time on.
+// youngFrom limits the age of pods to nearly a day, within a daily window of one hour that has just
+// opened. Pods created before `at` are due for a restart, because they would become too old before
+// the window opens again.
 func youngFrom(r *tidekeeperv1.ScheduledRestart, at time.Time) {
 	at = at.UTC().Truncate(time.Second)
 	opened := at.Add(-time.Minute).Truncate(time.Minute)

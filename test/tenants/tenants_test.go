@@ -28,33 +28,35 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=0", "--audit", "--pod-events=false"))
 }
 
-// slots is how many restarts may run at once, half of them in one namespace. slotAge is
-// how long a restart may keep its slot.
+// slots is the number of restarts that may run at the same time; a namespace may use half of them.
+// slotAge is the maximum time for which a restart keeps its slot.
 const (
 	slots   = 4
 	slotAge = 3 * time.Second
 )
 
-// evil are the tenant's namespaces: with half of the slots in each, it can use all of
-// them.
+// evil lists the hostile tenant's namespaces. Each may use half of the slots, so together they can
+// use all slots.
 var evil = []string{"evil-1", "evil-2"}
 
-// stage is the state that the tricks share.
+// stage is the state that the tricks share: the neighbour, the manager and the hostile tenant's
+// client.
 type stage struct {
 	*neighbour
 	manager *framework.Manager
 	heap    *heap
-	// mallory is the tenant, with the role edit in each of its namespaces.
+	// mallory is the client of the hostile tenant, who has the role edit in each of the tenant's
+	// namespaces.
 	mallory client.Client
-	// largest are the largest objects that the API server accepts, once they are found, and swollen is
-	// the size of metadata that it has stored last, in bytes, by field.
+	// largest caches the largest objects that the API server accepts. swollen maps each metadata
+	// field to the largest size that the API server has stored, in bytes.
 	largest []largest
 	swollen map[string]int
 }
 
-// Plays each trick, and checks the neighbour after it.
+// TestTenants runs each trick of the hostile tenant, and checks the neighbour after it.
 func TestTenants(t *testing.T) {
-	// Nodes in no pool, on which the tenant's pods run.
+	// The hostile tenant's pods run on these nodes, which belong to no pool.
 	cluster.AddNodes(t, "herd", 100)
 	s := setStage(t)
 	if !t.Run("the neighbour is served when all is quiet", func(t *testing.T) { s.served(t) }) {
@@ -76,7 +78,7 @@ func TestTenants(t *testing.T) {
 	t.Run("what the manager has cost", func(t *testing.T) { cost.check(t) })
 }
 
-// setStage starts a manager, with a neighbour and a tenant.
+// setStage starts a manager, and creates a neighbour and a hostile tenant.
 func setStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{neighbour: newNeighbour(t), swollen: map[string]int{}}
@@ -103,13 +105,13 @@ func setStage(t *testing.T) *stage {
 	return s
 }
 
-// trick is what a tenant tries.
+// trick is an attempt of the hostile tenant to disturb its neighbour or the cluster.
 type trick struct {
 	name string
 	play func(*testing.T)
 }
 
-// tricks returns all of them.
+// tricks returns all tricks in the order in which they run.
 func (s *stage) tricks() []trick {
 	return []trick{
 		{"pods with invented resources", s.inventedResources},
@@ -139,7 +141,7 @@ func (s *stage) tricks() []trick {
 	}
 }
 
-// as returns a client of another user.
+// as returns a client that impersonates a user.
 func as(t *testing.T, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
@@ -152,7 +154,7 @@ func as(t *testing.T, user string) client.Client {
 	return c
 }
 
-// grant gives a user a ClusterRole in a namespace.
+// grant binds a ClusterRole to a user in a namespace.
 func grant(t *testing.T, namespace, user, role string) {
 	t.Helper()
 	cluster.Apply(t, &rbacv1.RoleBinding{
@@ -162,8 +164,8 @@ func grant(t *testing.T, namespace, user, role string) {
 	})
 }
 
-// eventuallyMay waits until a user may write ScheduledRestarts: roles are aggregated
-// some time after their creation.
+// eventuallyMay waits until a user may write ScheduledRestarts, because roles are aggregated some
+// time after their creation.
 func eventuallyMay(t *testing.T, user client.Client, namespace string) {
 	t.Helper()
 	framework.Eventually(t, "it may write ScheduledRestarts", func() error {
@@ -171,8 +173,8 @@ func eventuallyMay(t *testing.T, user client.Client, namespace string) {
 	})
 }
 
-// makes creates objects as the tenant, which must succeed. They are deleted when the
-// test ends.
+// makes creates objects as the hostile tenant and deletes them when the test ends. It fails the
+// test if they cannot be created.
 func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -183,7 +185,7 @@ func (s *stage) makes(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// keeps is makes for objects that stay until the sandbox is removed.
+// keeps is [stage.makes] for objects that stay until the end of all tests.
 func (s *stage) keeps(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -193,7 +195,7 @@ func (s *stage) keeps(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// removes deletes an object, with its finalizers.
+// removes deletes an object after it has removed the object's finalizers.
 func (s *stage) removes(t *testing.T, o client.Object) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -207,7 +209,7 @@ func (s *stage) removes(t *testing.T, o client.Object) {
 	}
 }
 
-// workload returns a Deployment in a namespace.
+// workload returns a Deployment. If `change` is not nil, it edits the pod template.
 func workload(namespace, name string, replicas int32, change func(*corev1.PodTemplateSpec)) client.Object {
 	d := framework.Deployment(name, replicas, *framework.App.DeepCopy())
 	d.Namespace = namespace
@@ -217,7 +219,8 @@ func workload(namespace, name string, replicas int32, change func(*corev1.PodTem
 	return d
 }
 
-// restart returns a ScheduledRestart for the Deployment with that name, every minute.
+// restart returns a ScheduledRestart that restarts the Deployment with the same name every minute.
+// If `change` is not nil, it edits the ScheduledRestart.
 func restart(namespace, name string, change func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
 	r := framework.ScheduledRestart(name)
 	r.Namespace = namespace

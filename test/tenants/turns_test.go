@@ -13,10 +13,12 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// wait is what a restart of the neighbour has waited for.
+// wait counts the hostile tenant's restarts and requests that came before a restart of the
+// neighbour.
 type wait struct {
-	// turns are the restarts of tenants that were sent before it, and requests all that the manager
-	// has asked for on behalf of tenants before its first answer about it.
+	// turns is the number of the hostile tenant's restarts that were sent before the neighbour's
+	// restart. requests is the number of requests that the manager sent on behalf of the hostile
+	// tenant before its first write for the neighbour's restart.
 	turns, requests int
 }
 
@@ -34,11 +36,10 @@ func (w wait) check(t *testing.T, of string) {
 	}
 }
 
-// waited returns what a restart of the neighbour that was due at a time has waited for. Turns count
-// from the first status that the manager has written about it since, from which on it has its
-// place in the queue, to the last one before it was sent: that says that its turn has come.
-// One whose turn came before it was due has waited for none. How long a busy machine takes for
-// any of that does not count.
+// waited returns the wait of a restart of the neighbour that was due at the given time. Turns count
+// from the manager's first status write for the restart, which puts it into the queue, to the last
+// status write before it was sent, which records that its turn has come. A restart whose turn came
+// before it was due has waited for no turns. The speed of the machine does not matter.
 func (n *neighbour) waited(t *testing.T, r *tidekeeperv1.ScheduledRestart, due time.Time) (w wait) {
 	t.Helper()
 	n.requests = append(n.requests, n.audit.Requests(t)...)

@@ -24,21 +24,22 @@ import (
 	"tidekeeper.dev/tidekeeper/test/seed"
 )
 
-// world is what is in the cluster beside the tenants: the nodes of a pool, their pods, and schedules
-// that tick once a day.
+// world is the number of objects in the cluster that do not belong to tenants: a pool's nodes,
+// their pods, and schedules that tick once a day.
 type world struct{ nodes, pods, schedules int }
 
-// worlds are the sizes of clusters; full is the largest that Kubernetes supports.
+// worlds maps the values of SIZE to cluster sizes; "full" is the largest size that Kubernetes
+// supports.
 var worlds = map[string]world{
 	"small":  {nodes: 100, pods: 3_000, schedules: 200},
 	"medium": {nodes: 1_000, pods: 30_000, schedules: 2_000},
 	"full":   {nodes: 5_000, pods: 150_000, schedules: 10_000},
 }
 
-// worldPool is the pool of the world's nodes.
+// worldPool is the name of the pool that contains the nodes of a [world].
 const worldPool = "worker"
 
-// build makes the world. It is there before the manager starts.
+// build creates the cluster's nodes, pods and schedules before the manager starts.
 func (w world) build(t *testing.T) {
 	t.Helper()
 	const atOnce = 500
@@ -71,15 +72,15 @@ func (w world) build(t *testing.T) {
 
 func (w world) scheduleName(i int) string { return fmt.Sprintf("daily-%05d", i) }
 
-// schedulesOfNamespace is the number of schedules in a namespace. The Deployment controller reads all pods and
-// ReplicaSets of a Deployment's namespace each time that it looks at it.
+// schedulesOfNamespace is the number of schedules per namespace. It is low because each sync of the
+// Deployment controller reads all pods and ReplicaSets in the Deployment's namespace.
 const schedulesOfNamespace = 200
 
 func (w world) scheduleNamespace(i int) string {
 	return fmt.Sprintf("world-%02d", i/schedulesOfNamespace)
 }
 
-// schedule creates the schedules.
+// schedule creates ScheduledRestarts that tick once a day.
 func (w world) schedule(t *testing.T) {
 	t.Helper()
 	tick := time.Now().Add(12 * time.Hour).UTC()
@@ -104,7 +105,7 @@ func (w world) schedule(t *testing.T) {
 	workers.Wait()
 }
 
-// settle waits until the manager has seen all of the world.
+// settle waits until the manager has seen all objects of the cluster.
 func (w world) settle(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, 4*patience, "the nodes of the world have their label", func() error {
@@ -122,8 +123,8 @@ func (w world) settle(t *testing.T) {
 	})
 }
 
-// awaitPods waits until the pods of a restart are older than a second: what is asked for in the second of
-// their creation is not about them.
+// awaitPods waits until a restart's pods are older than a second, because a request in the second
+// of their creation does not apply to them.
 func awaitPods(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	t.Helper()
 	framework.EventuallyWithin(t, patience, "there are pods of "+r.Name, func() error {
@@ -138,8 +139,8 @@ func awaitPods(t *testing.T, r *tidekeeperv1.ScheduledRestart) {
 	})
 }
 
-// thin takes from a pod what the manager does not keep of any pod, so that the control plane beside the
-// manager fits into the same machine.
+// thin removes fields from a pod that the manager does not keep, so that the control plane fits
+// into the machine's memory next to the manager.
 func thin(pod *corev1.Pod) {
 	pod.ManagedFields, pod.Spec.Volumes = nil, nil
 	for i := range pod.Spec.Containers {
@@ -152,18 +153,21 @@ func thin(pod *corev1.Pod) {
 	}
 }
 
-// memoryControl is where Linux limits the memory of groups of processes, by the first version of cgroups.
+// memoryControl is the mount point of the cgroup v1 memory controller, which limits the memory of
+// groups of processes.
 const memoryControl = "/sys/fs/cgroup/memory"
 
-// limit is the memory that the manager may use.
+// limit is the memory limit of a manager.
 type limit struct {
 	mib int
-	// group is the control group of the manager, and command starts the manager in it.
+	// group is the path of the manager's cgroup; command is the path of a script that starts the
+	// manager in this cgroup.
 	group, command string
 }
 
-// limitMemory makes a command that starts a manager whose memory is limited to LIMIT MiB, as a container's is:
-// what its files take in the kernel counts, too, and if that is not enough the kernel kills it.
+// limitMemory returns a script that starts a manager whose memory is limited to LIMIT MiB, like a
+// container's. The limit includes the page cache of the manager's files, and the kernel kills the
+// manager if it exceeds the limit.
 func limitMemory(t *testing.T) limit {
 	t.Helper()
 	l := limit{mib: 512, group: filepath.Join(memoryControl, fmt.Sprint("tidekeeper-bench-", os.Getpid())), command: filepath.Join(t.TempDir(), "manager")}
@@ -177,7 +181,7 @@ func limitMemory(t *testing.T) limit {
 		t.Fatalf("a manager whose memory is limited needs root, and the first version of cgroups: %v", err)
 	}
 	t.Cleanup(func() {
-		// The kernel needs a moment after the end of the last process.
+		// The kernel needs a short time to release the cgroup after its last process has exited.
 		framework.Eventually(t, "the control group is gone", func() error { return os.Remove(l.group) })
 	})
 	if err := os.WriteFile(filepath.Join(l.group, "memory.limit_in_bytes"), []byte(strconv.Itoa(l.mib<<20)), 0o600); err != nil {
@@ -187,7 +191,8 @@ func limitMemory(t *testing.T) limit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The other processes collect their garbage more often than the manager does.
+	// This process's GOGC makes the other processes collect garbage more often; the manager must
+	// run without it.
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs || exit 1\nunset GOGC\nexec %s \"$@\"\n", l.group, binary)
 	if err := os.WriteFile(l.command, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -195,7 +200,7 @@ func limitMemory(t *testing.T) limit {
 	return l
 }
 
-// charged returns the most memory that was charged to the group, in MiB.
+// charged returns the peak memory charged to the cgroup, in MiB.
 func (l limit) charged(t *testing.T) int {
 	t.Helper()
 	bytes, err := strconv.Atoi(strings.TrimSpace(l.read(t, "memory.max_usage_in_bytes")))
@@ -205,7 +210,7 @@ func (l limit) charged(t *testing.T) int {
 	return bytes >> 20
 }
 
-// kills returns how many processes the kernel has killed for want of memory.
+// kills returns the number of processes that the kernel has killed because of the memory limit.
 func (l limit) kills(t *testing.T) int {
 	t.Helper()
 	for line := range strings.Lines(l.read(t, "memory.oom_control")) {

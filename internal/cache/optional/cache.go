@@ -23,41 +23,42 @@ import (
 )
 
 const (
-	// retryInterval is the time until the next discovery request after the API server did not
-	// answer.
+	// retryInterval is the interval of discovery requests while the API server does not respond.
 	retryInterval = 10 * time.Second
-	// pollInterval is the interval of discovery requests if CRDs are not watched.
+	// pollInterval is the interval of discovery requests if the CRDs of optional kinds are not
+	// watched.
 	pollInterval = 30 * time.Second
 	// checkTimeout is the timeout of a discovery request.
 	checkTimeout = 10 * time.Second
 )
 
-// Kind is an optional kind, with its cache options.
+// Kind configures one of the optional kinds of a [Cache].
 type Kind struct {
-	// Object is an empty object of the kind.
+	// Object is an empty object whose Go type selects the kind.
 	Object client.Object
-	// Config is as in [cache.Options.ByObject].
+	// Config holds the kind's cache options, as in [cache.Options.ByObject].
 	Config cache.ByObject
 }
 
-// Cache is a cache with some optional kinds. All other kinds are in an inner cache.
+// Cache serves a set of optional kinds from caches of its own, and delegates all other kinds to an
+// inner cache.
 type Cache struct {
 	cache.Cache
 	scheme *runtime.Scheme
 	server discovery.ServerResourcesInterface
-	// crds is nil if CRDs are not watched.
+	// crds watches the CRDs of the optional kinds. It is nil if CRDs are not watched.
 	crds  *crds
 	kinds map[schema.GroupVersionKind]*kind
-	// wake has an element if a kind may have changed since the last discovery request.
+	// wake holds an element if an optional kind may have been installed or removed since the last
+	// discovery request.
 	wake chan struct{}
-	// checked is closed after the first successful discovery of all kinds.
+	// checked is closed after discovery has succeeded for all optional kinds for the first time.
 	checked chan struct{}
 }
 
-// NewCache returns a function that creates a cache with these optional kinds, for the options
-// of a manager. If watchCRDs is set, the cache watches the CRDs of the kinds, which requires
-// the right to watch them; otherwise it polls discovery twice a minute, which requires no
-// rights.
+// NewCache returns a constructor for manager.Options.NewCache. The constructed cache has the given
+// optional kinds. If watchCRDs is set, the cache watches the CRDs of these kinds, which requires
+// the right to watch them. Otherwise it polls discovery twice a minute, which requires no rights.
 func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	return func(cfg *rest.Config, options cache.Options) (cache.Cache, error) {
 		inner, err := cache.New(cfg, options)
@@ -98,8 +99,8 @@ func NewCache(kinds []Kind, watchCRDs bool) cache.NewCacheFunc {
 	}
 }
 
-// watchFailed logs the error of a watch of an optional kind, unless the reason is that the kind
-// is not served any more.
+// watchFailed logs the watch error of an optional kind. If the error shows that the cluster no
+// longer serves the kind, it also triggers a discovery request.
 func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
 	if !apierrors.IsNotFound(err) {
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -109,7 +110,7 @@ func (c *Cache) watchFailed(ctx context.Context, r *toolscache.Reflector, err er
 	c.changed()
 }
 
-// changed triggers a discovery request.
+// changed wakes up follow, which then sends discovery requests for all optional kinds.
 func (c *Cache) changed() {
 	select {
 	case c.wake <- struct{}{}:
@@ -129,7 +130,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	return err
 }
 
-// follow watches each kind while the cluster serves it.
+// follow watches each optional kind while the cluster serves it.
 func (c *Cache) follow(ctx context.Context) {
 	if len(c.kinds) == 0 {
 		close(c.checked)
@@ -155,8 +156,8 @@ func (c *Cache) follow(ctx context.Context) {
 	}
 }
 
-// check asks the cluster which of the kinds it serves, and starts or stops their watches. It
-// reports whether the cluster answered for all kinds; a kind without an answer keeps its state.
+// check sends discovery requests for the optional kinds, and starts or stops their watches. It
+// reports whether every request was answered. A kind whose request failed keeps its state.
 func (c *Cache) check(ctx context.Context) bool {
 	log := ctrl.LoggerFrom(ctx).WithName("optional-kinds")
 	answered := true
@@ -230,8 +231,8 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return reader.List(ctx, list, opts...)
 }
 
-// readerOf returns the cache of an object's kind. For a list, suffix is removed from the kind
-// first.
+// readerOf returns the cache of an object's kind. For a list, suffix is the ending of the list
+// kind, such as List, which is removed first.
 func (c *Cache) readerOf(object runtime.Object, suffix string) (client.Reader, error) {
 	gvk, err := apiutil.GVKForObject(object, c.scheme)
 	if err != nil {

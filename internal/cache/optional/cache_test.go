@@ -34,7 +34,7 @@ func gadget() *unstructured.Unstructured {
 	return u
 }
 
-// startCache starts a cache that follows the server.
+// startCache starts a cache in which the test server's kind Gadget is optional.
 func startCache(t *testing.T, s *server, changes ...func(*Cache)) *Cache {
 	t.Helper()
 	http := httptest.NewServer(s)
@@ -55,7 +55,7 @@ func startCache(t *testing.T, s *server, changes ...func(*Cache)) *Cache {
 	stopped := make(chan error, 1)
 	go func() { stopped <- made.Start(ctx) }()
 	t.Cleanup(func() {
-		// The watch is open for as long as the server holds it.
+		// The server keeps a watch open until the kind is removed.
 		s.set(func() { s.served = false })
 		cancel()
 		if err := <-stopped; err != nil {
@@ -75,8 +75,9 @@ func eventually(t *testing.T, what string, check func() bool) {
 	})
 }
 
-// A kind that is not served is no reason to wait. It can be read and watched when its CRD
-// comes, also if the API server serves it only later; is gone when it goes, and comes again.
+// TestKindComesAndGoes checks that the cache does not wait for an optional kind that is not
+// installed. Once the CRD is installed, the kind can be read and watched, even if it appears in
+// discovery later. The kind can then be removed and installed again.
 func TestKindComesAndGoes(t *testing.T) {
 	s := &server{}
 	c := startCache(t, s)
@@ -91,7 +92,7 @@ func TestKindComesAndGoes(t *testing.T) {
 	seen := make(chan string, 10)
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		name := o.(client.Object).GetName()
-		// What a handler sees can be read.
+		// An object must be readable once a handler has received it.
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "shop", Name: name}, gadget()); err != nil {
 			t.Errorf("a handler sees %s, which cannot be read: %v", name, err)
 		}
@@ -141,7 +142,7 @@ func TestKindComesAndGoes(t *testing.T) {
 			t.Errorf("round %d: listed %d, error %v", round, len(list.Items), err)
 		}
 
-		// A server that does not answer tells nothing of its kinds.
+		// A failed discovery request must not change whether the kind counts as served.
 		s.set(func() { s.broken = true })
 		if c.check(ctx) || !c.kinds[gadgets].isRunning() {
 			t.Errorf("round %d: a failure is taken for an answer", round)
@@ -154,8 +155,8 @@ func TestKindComesAndGoes(t *testing.T) {
 	}
 }
 
-// A kind whose handlers have seen its objects has synced, also before its patience is known to be
-// over.
+// TestKindHasSyncedWithItsHandlers checks that HasSynced returns true once the kind's cache is
+// complete, even if the channel settled is still open.
 func TestKindHasSyncedWithItsHandlers(t *testing.T) {
 	checked := make(chan struct{})
 	close(checked)
@@ -170,7 +171,8 @@ func TestKindHasSyncedWithItsHandlers(t *testing.T) {
 	}
 }
 
-// A cache that is started while the kind is served has it when it says that it has synced.
+// TestKindIsThere checks that an optional kind that the cluster serves from the start can be read
+// as soon as the cache has synced.
 func TestKindIsThere(t *testing.T) {
 	s := &server{}
 	s.set(func() { s.served, s.names = true, []string{"a"} })
@@ -183,8 +185,8 @@ func TestKindIsThere(t *testing.T) {
 	}
 }
 
-// A kind that is served and cannot be listed holds up nobody: it is as one that is not served, and
-// there once it can be listed.
+// TestKindThatCannotBeListed checks that a kind whose list requests fail does not delay the sync of
+// the other kinds. The kind counts as not served until a list request succeeds.
 func TestKindThatCannotBeListed(t *testing.T) {
 	s := &server{unlistable: true}
 	s.set(func() { s.served, s.names = true, []string{"a"} })
@@ -216,7 +218,8 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	eventually(t, "the handler has synced", registration.HasSynced)
 }
 
-// A manager that may not watch the CRD finds the kind all the same.
+// TestWatchOfTheCRDIsRefused checks that a manager that has no right to watch the CRD still detects
+// its kind.
 func TestWatchOfTheCRDIsRefused(t *testing.T) {
 	s := &server{forbid: true}
 	c := startCache(t, s)
@@ -232,7 +235,8 @@ func TestWatchOfTheCRDIsRefused(t *testing.T) {
 	}
 }
 
-// With nothing changing, the cluster is asked once.
+// TestAskedOnlyAfterChanges checks that discovery requests are sent at the start, and later only
+// after a CRD has changed or a request has failed.
 func TestAskedOnlyAfterChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -264,7 +268,7 @@ func TestAskedOnlyAfterChanges(t *testing.T) {
 	})
 }
 
-// Without a watch of the CRDs, the cluster is asked again and again.
+// TestAskedAtAnInterval checks that discovery is polled at pollInterval if CRDs are not watched.
 func TestAskedAtAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

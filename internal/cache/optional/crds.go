@@ -21,17 +21,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// CustomResourceDefinitions is the resource that is watched to detect when an optional kind is
-// installed or removed.
+// CustomResourceDefinitions is the resource of CRDs, which are watched to detect that an optional
+// kind was installed or removed.
 var CustomResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// CRDName returns the name of the CRD of a kind.
+// CRDName returns the name of the CRD that defines a kind, such as gadgets.example.com.
 func CRDName(gvk schema.GroupVersionKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return plural.GroupResource().String()
 }
 
-// crds watches the metadata of CRDs by name.
+// crds watches the metadata of the named CRDs.
 type crds struct {
 	client metadata.Interface
 	names  []string
@@ -45,9 +45,9 @@ func newCRDs(cfg *rest.Config, names []string) (*crds, error) {
 	return &crds{client: client, names: names}, nil
 }
 
-// watch calls changed after each change of a CRD, until the context ends. If the watch is
-// forbidden, it calls changed at each attempt; after the first few, attempts are at least half
-// a minute apart.
+// watch calls changed after each change of a CRD, until the context ends. It also calls changed
+// after each failed attempt to watch, so that kinds are detected without the right to watch CRDs;
+// after the first few failures, the attempts are at least half a minute apart.
 func (c *crds) watch(ctx context.Context, changed func()) {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
@@ -59,7 +59,7 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 		informer := metadatainformer.NewFilteredMetadataInformer(c.client, CustomResourceDefinitions, metav1.NamespaceAll, 0, nil, func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}).Informer()
-		// These calls fail only for a running informer.
+		// Neither call can fail, because the informer is not running yet.
 		_, _ = informer.AddEventHandler(handler)
 		_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) {
@@ -74,13 +74,13 @@ func (c *crds) watch(ctx context.Context, changed func()) {
 	watches.Wait()
 }
 
-// rechecks are the waiting times between repeated discovery requests after a CRD has changed,
-// because the API server serves a new kind a little later.
+// rechecks lists the delays between repeated discovery requests after a CRD has changed. The
+// requests are repeated because the API server does not serve a new kind immediately.
 var rechecks = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 
-// follow calls check at once, after each wake-up and again at the times of rechecks, and every
-// retryInterval while check fails, until the context ends. An interval other than 0 makes it
-// also call check at that interval, for callers without wake-ups.
+// follow calls check until the context ends: immediately, after each wake-up, and then after each
+// delay in rechecks. While check fails, it is retried every retryInterval. If the given interval is
+// not 0, follow also calls check at that interval, for callers without wake-ups.
 func follow(ctx context.Context, wake <-chan struct{}, interval time.Duration, check func(context.Context) bool) {
 	var pending []time.Duration
 	for {

@@ -12,24 +12,24 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// registration is a handler of the events of a kind. It survives the removal and return of the
-// kind.
+// registration is an event handler for an optional kind. It stays registered while the kind is
+// removed and installed again.
 type registration struct {
 	kind    *kind
 	handler toolscache.ResourceEventHandler
 	options toolscache.HandlerOptions
 
 	mu sync.Mutex
-	// current is the registration with the running informer; nil while the cluster does not
-	// serve the kind.
+	// current is the handler's registration with the running informer. It is nil while the cluster
+	// does not serve the kind.
 	current toolscache.ResourceEventHandlerRegistration
 }
 
-// attach registers the handler with an informer.
+// attach adds the handler to the informer of a running kind.
 func (r *registration) attach(now *running) {
 	current, err := now.informer.AddEventHandlerWithOptions(r.handler, r.options)
 	if err != nil {
-		// Only a stopped informer refuses a handler.
+		// AddEventHandlerWithOptions fails only if the informer has stopped.
 		return
 	}
 	r.mu.Lock()
@@ -65,7 +65,7 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return &checker{name: r.kind.gvk.String(), hasSynced: r.HasSynced}
 }
 
-// checker waits until hasSynced returns true.
+// checker is a [toolscache.DoneChecker] that polls hasSynced until it returns true.
 type checker struct {
 	name      string
 	hasSynced func() bool
@@ -138,8 +138,8 @@ func (k *kind) AddIndexers(toolscache.Indexers) error {
 // HasSynced implements [cache.Informer].
 func (k *kind) HasSynced() bool {
 	r := k.current()
-	// settled is closed shortly after synced, when handlers may have received the objects
-	// already.
+	// The channel synced is checked as well: settled is closed shortly after synced, and handlers
+	// may already have received the objects by then.
 	return isClosed(k.checked) && (r == nil || isClosed(r.synced) || isClosed(r.settled))
 }
 

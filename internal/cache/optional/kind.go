@@ -16,39 +16,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is an optional kind. While the cluster serves it, it has a cache of its own.
+// kind is an optional kind. While the cluster serves it, its objects are read from a separate
+// cache.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	object client.Object
-	// newCache creates the cache of the kind.
+	// newCache creates a cache of the kind. It is called each time the cluster starts to serve the
+	// kind.
 	newCache func() (cache.Cache, error)
-	// checked is closed once it is known whether the cluster serves the kind.
+	// checked is closed after the first discovery, once it is known whether the cluster serves the
+	// kind.
 	checked <-chan struct{}
-	// patience is the maximum time to wait for the first list of the kind.
+	// patience is the maximum time to wait for the kind's first list.
 	patience time.Duration
 
 	mu            sync.Mutex
 	registrations []*registration
 	onChange      []func()
-	// running is nil while the cluster does not serve the kind.
+	// running is the kind's current cache. It is nil while the cluster does not serve the kind.
 	running *running
 }
 
-// running is the cache of a kind that the cluster serves.
+// running is the cache of an optional kind while the cluster serves the kind.
 type running struct {
 	cache    cache.Cache
 	informer cache.Informer
 	cancel   context.CancelFunc
 	stopped  chan struct{}
-	// synced is closed when the cache is complete. Before that, the cache is not read.
+	// synced is closed when the cache is complete. No reads are served from the cache until then.
 	synced chan struct{}
-	// settled is closed when the cache is complete or the wait for it has ended: a kind that
-	// cannot be listed, because of missing rights or a broken conversion webhook, counts as not
-	// served until its list succeeds, so that it holds up no other kind.
+	// settled is closed when the cache is complete, or when the kind's first list took longer than
+	// patience. A kind that cannot be listed, because of missing rights or a broken conversion
+	// webhook, counts as not served until a list succeeds, so that it does not delay other kinds.
 	settled chan struct{}
 }
 
-// listPatience is the maximum time to wait for the first list of an optional kind.
+// listPatience is the maximum time to wait for an optional kind's first list.
 const listPatience = 10 * time.Second
 
 func newKind(gvk schema.GroupVersionKind, object client.Object, checked <-chan struct{}, newCache func() (cache.Cache, error)) *kind {
@@ -63,7 +66,7 @@ func (k *kind) current() *running {
 	return k.running
 }
 
-// start watches the kind until stop is called or the context ends.
+// start starts the kind's watch, which runs until stop is called or the context ends.
 func (k *kind) start(ctx context.Context) error {
 	store, err := k.newCache()
 	if err != nil {
@@ -93,8 +96,7 @@ func (k *kind) start(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the cache is complete, the kind is stopped, or the time patience has
-// elapsed.
+// settle closes r.settled once the cache is complete, the kind is stopped, or patience has elapsed.
 func (k *kind) settle(ctx context.Context, r *running) {
 	defer close(r.settled)
 	patience := time.NewTimer(k.patience)
@@ -108,8 +110,8 @@ func (k *kind) settle(ctx context.Context, r *running) {
 	}
 }
 
-// completed registers the handlers, now that the cache can be read: a handler that received an
-// object earlier would not find it in the cache.
+// completed marks the cache as readable, then attaches the event handlers. In the opposite order, a
+// handler could receive an object that it does not find in the cache.
 func (k *kind) completed(r *running) {
 	k.mu.Lock()
 	if k.running != r {
@@ -127,8 +129,8 @@ func (k *kind) completed(r *running) {
 	}
 }
 
-// stop ends the watch. Handlers receive no deletions of the cached objects: a controller that
-// has to act uses [Changes].
+// stop ends the kind's watch. Event handlers are not called with deletions of the cached objects: a
+// controller that must react to the removal of the kind uses [Changes].
 func (k *kind) stop() {
 	k.mu.Lock()
 	r := k.running
@@ -149,7 +151,7 @@ func (k *kind) stop() {
 	}
 }
 
-// reader returns the cache to read the kind from.
+// reader returns the kind's cache, or a NoKindMatchError if the kind cannot be read.
 func (k *kind) reader() (client.Reader, error) {
 	if r := k.current(); r != nil && isClosed(r.synced) {
 		return r.cache, nil
@@ -157,8 +159,8 @@ func (k *kind) reader() (client.Reader, error) {
 	return nil, &meta.NoKindMatchError{GroupKind: k.gvk.GroupKind(), SearchedVersions: []string{k.gvk.Version}}
 }
 
-// waitForSync waits until the cache of the kind is complete, if the cluster serves the kind and
-// the kind can be listed.
+// waitForSync waits until the kind's cache is complete. It does not wait for a kind that the
+// cluster does not serve or that cannot be listed.
 func (k *kind) waitForSync(ctx context.Context) bool {
 	r := k.current()
 	if r == nil {

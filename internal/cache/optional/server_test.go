@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// server is an API server that serves one kind, or does not.
+// server is an API server that serves the optional kind Gadget while the field served is true.
 type server struct {
 	mu     sync.Mutex
 	served bool
 	names  []string
-	// gone is closed when the kind is removed, which ends its watches.
+	// gone is closed when the kind is removed, which ends the kind's watches.
 	gone chan struct{}
-	// broken has discovery fail, and unlistable the lists of the kind.
+	// broken makes discovery requests fail. unlistable makes list requests for the kind fail.
 	broken, unlistable bool
-	// late has discovery know the kind a little later than there is its CRD.
+	// late is the delay from the creation of the CRD until discovery responses contain the kind.
 	late time.Duration
-	// since is when the kind was installed.
+	// since is the time at which the kind was last installed.
 	since time.Time
-	// refused is how often the watch of the CRD was refused; forbid has that happen.
+	// forbid makes the server reject watches of the CRD. refused counts the rejected requests.
 	forbid  bool
 	refused int
-	// crdChanged is closed when the CRD comes or goes.
+	// crdChanged is closed when the CRD is created or deleted.
 	crdChanged chan struct{}
 }
 
@@ -71,7 +71,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case unlistable:
 		http.Error(w, "the conversion webhook does not answer", http.StatusInternalServerError)
 	case r.URL.Query().Get("sendInitialEvents") != "":
-		// It does not stream its lists.
+		// The server does not support streaming lists.
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
@@ -92,7 +92,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveCRD lists and watches the CRD of the kind.
+// serveCRD responds to list and watch requests for the kind's CRD.
 func (s *server) serveCRD(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.forbid {
@@ -105,7 +105,8 @@ func (s *server) serveCRD(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
 	}
-	// The version says whether there is the CRD, so that a watch knows what its client has.
+	// The resourceVersion encodes whether the CRD exists. The server can therefore tell from a
+	// watch request which state the client has seen.
 	versions := map[bool]string{false: "10", true: "11"}
 	crd := func(served bool) map[string]any {
 		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// convertedWatch is a watch of Pods that client-go decodes, whose events have records instead.
+// convertedWatch wraps a watch whose Pods were decoded by client-go. It replaces the Pod of each
+// event with a record.
 type convertedWatch struct {
 	pods    watch.Interface
 	convert func(runtime.Object) (runtime.Object, error)

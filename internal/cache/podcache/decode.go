@@ -18,31 +18,31 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// KeptPodFields declares the fields that the transform of pods reads, so that no other field is
-// decoded.
+// KeptPodFields declares the fields that the transform of pods reads. No other field is decoded.
 type KeptPodFields struct {
-	// Fields are the paths of all fields that the transform reads, such as
-	// spec.containers.name. A path to a map may end with a key in brackets.
+	// Fields lists the paths of all fields that the transform reads, such as spec.containers.name.
+	// A path to a map may end with a key in brackets, such as metadata.labels[app].
 	Fields []string
-	// Summary returns the condition that the transform appends to the kept conditions; nil for
-	// none. Summary may read only the pod's creation and deletion times, annotations, node,
-	// phase and start time, the names of its containers, the type, status and time of its
-	// conditions, and the names, restart counts and states of its container statuses.
-	// Annotations, times, conditions, restart counts and states are read by Summary alone, and
-	// by no other part of the transform.
+	// Summary returns the condition that the transform appends to the kept conditions, or nil to
+	// append none. Of a pod, Summary may read only the creation and deletion times, annotations,
+	// node, phase, start time and container names; of each condition, only the type, status and
+	// time; of each container status, only the name, restart count and states. Annotations, times,
+	// conditions, restart counts and states are read only by Summary; the rest of the transform
+	// must not read them.
 	Summary func(*corev1.Pod) *corev1.PodCondition
-	// Conditions are the types of conditions of which the transform reads further fields.
+	// Conditions lists the types of the conditions of which the transform also reads fields other
+	// than type, status and time.
 	Conditions []corev1.PodConditionType
 }
 
-// recordMaker builds records from the protobuf of pods.
+// recordMaker builds records from the protobuf encoding of pods.
 type recordMaker struct {
 	*encoder
 	KeptPodFields
-	// kept is the mask of Fields, and key the mask of the fields in the shared part of a
-	// record.
+	// kept is the mask of the fields in KeptPodFields. key is the mask of the fields that belong to
+	// the shared part of a record.
 	kept, key *wire.Mask
-	// toRecord returns the record of a pod.
+	// toRecord applies the transform to a decoded pod and returns its record.
 	toRecord func(runtime.Object) (runtime.Object, error)
 }
 
@@ -61,18 +61,19 @@ func newRecordMaker(e *encoder, content KeptPodFields) (*recordMaker, error) {
 	return &recordMaker{encoder: e, KeptPodFields: content, kept: kept, key: key}, err
 }
 
-// podDecoder builds records for a stream of pods, and reuses its buffers.
+// podDecoder builds records for a stream of pods. It reuses its buffers.
 type podDecoder struct {
 	*recordMaker
 	scan           scan
 	digested, text []byte
 }
 
-// record returns the record of a pod, and overwrites the pod's bytes. If they are not a pod, it
-// returns wire.ErrNotUnderstood.
+// record returns the record of an encoded pod, and overwrites the given bytes. It returns
+// wire.ErrNotUnderstood for bytes that are not an encoded pod.
 //
-// Nearly every pod equals a previously decoded pod except for a few fields. So only these
-// fields are read, and the rest is recognized by a hash of its bytes.
+// Nearly every pod differs in only a few fields from a pod that was decoded before. Therefore only
+// these few fields are read. The other fields are recognized by a hash of their bytes, so that they
+// need not be decoded again.
 func (d *podDecoder) record(pod []byte) (*record, error) {
 	pod, err := d.kept.Prune(pod)
 	if err != nil {
@@ -109,9 +110,8 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	return r, nil
 }
 
-// isUnusual reports whether the scan does not suffice for the pod's conditions: because the
-// transform reads a condition beyond the summary, or because several conditions have the same
-// type.
+// isUnusual reports whether the conditions that the scan has read do not suffice: because the
+// transform reads further fields of a condition, or because several conditions have the same type.
 func (d *podDecoder) isUnusual() bool {
 	conditions := d.scan.pod.Status.Conditions
 	for i := range conditions {
@@ -127,7 +127,8 @@ func (d *podDecoder) isUnusual() bool {
 	return false
 }
 
-// decode returns the record of any pod by decoding all kept fields.
+// decode decodes all kept fields of a pod and returns its record. Unlike the scan, it works for
+// every pod.
 func (d *podDecoder) decode(raw []byte) (*record, error) {
 	pod := &corev1.Pod{}
 	if err := pod.Unmarshal(raw); err != nil {
@@ -152,8 +153,8 @@ func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 	return bookmarkOf(pod), nil
 }
 
-// bookmarkOf returns a record with the resourceVersion and annotations of a bookmark. It is
-// never stored.
+// bookmarkOf returns a record with a bookmark's resourceVersion and annotations. The informer never
+// stores it.
 func bookmarkOf(pod *corev1.Pod) *record {
 	return &record{
 		resourceVersion: pod.ResourceVersion,
@@ -161,7 +162,7 @@ func bookmarkOf(pod *corev1.Pod) *record {
 	}
 }
 
-// nodeDecoder decodes the kept fields of Nodes.
+// nodeDecoder decodes the kept fields of Nodes from protobuf.
 type nodeDecoder struct{ kept *wire.Mask }
 
 func newNodeDecoder(fields []string) (nodeDecoder, error) {

@@ -23,7 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// testContent is what slim reads. The fields of the manager have a test of their own there.
+// testContent returns the fields that the transform slim reads. The fields that the manager itself
+// keeps are tested in its package.
 func testContent() KeptPodFields {
 	return KeptPodFields{
 		Fields: []string{
@@ -37,7 +38,7 @@ func testContent() KeptPodFields {
 	}
 }
 
-// slim is a transform.
+// slim is a pod transform that keeps the fields listed in testContent.
 func slim(object any) (any, error) {
 	pod := object.(*corev1.Pod)
 	kept := &corev1.Pod{
@@ -65,8 +66,8 @@ func slim(object any) (any, error) {
 	return kept, nil
 }
 
-// newTestDecoder returns a decoder of records of what slim leaves. Its count is of the pods that
-// had to be decoded.
+// newTestDecoder returns a decoder of pods transformed by slim. It also returns a counter of the
+// pods that were decoded completely.
 func newTestDecoder(t testing.TB) (d *podDecoder, count *int) {
 	t.Helper()
 	w, err := newRecordMaker(&encoder{}, testContent())
@@ -94,7 +95,8 @@ func marshal(t testing.TB, object interface{ Marshal() ([]byte, error) }) []byte
 	return raw
 }
 
-// typicalPod returns one of many pods of a workload as an API server sends it, of 6 KiB.
+// typicalPod returns the i-th pod of a workload. It has all fields that an API server sends, about
+// 6 KiB.
 func typicalPod(i int) *corev1.Pod {
 	pod := workloadPod(i)
 	pod.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-06-10T03:00:00Z"}
@@ -119,8 +121,8 @@ func typicalPod(i int) *corev1.Pod {
 	return pod
 }
 
-// A record that is made from the bytes of a pod is that of the decoded pod, and the next pod that
-// has the same in common is not decoded.
+// TestRecordOfBytes checks that the record built from a pod's bytes equals the record built from
+// the decoded pod. The next pod with the same shared part must not be decoded.
 func TestRecordOfBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, decoded := newTestDecoder(&testing.T{})
@@ -167,7 +169,8 @@ func TestRecordOfBytes(t *testing.T) {
 	})
 }
 
-// A usual pod costs few allocations, and none for what is not kept.
+// TestAllocationsOfAUsualPod checks that building the record of a usual pod takes few allocations,
+// because dropped fields are not decoded.
 func TestAllocationsOfAUsualPod(t *testing.T) {
 	d, decoded := newTestDecoder(t)
 	raw := marshal(t, typicalPod(1))
@@ -192,7 +195,7 @@ func TestAllocationsOfAUsualPod(t *testing.T) {
 	}
 }
 
-// podPage returns a page of a list, as it is sent.
+// podPage returns a page of a pod list in the API server's wire format.
 func podPage(t testing.TB, about metav1.ListMeta, pods ...*corev1.Pod) []byte {
 	t.Helper()
 	list := &corev1.PodList{ListMeta: about}
@@ -202,7 +205,8 @@ func podPage(t testing.TB, about metav1.ListMeta, pods ...*corev1.Pod) []byte {
 	return inEnvelope("PodList", marshal(t, list))
 }
 
-// inEnvelope returns an object as it is sent.
+// inEnvelope wraps a marshaled object in an Unknown message with a prefix, the API server's wire
+// format.
 func inEnvelope(kind string, raw []byte) []byte {
 	unknown := kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 	message, err := unknown.Marshal()
@@ -212,7 +216,7 @@ func inEnvelope(kind string, raw []byte) []byte {
 	return append(bytes.Clone(wire.Prefix), message...)
 }
 
-// typicalPage returns a page of 500 pods.
+// typicalPage returns a page of 500 typical pods in the API server's wire format.
 func typicalPage(t testing.TB) []byte {
 	var pods []*corev1.Pod
 	for i := range pageSize {
@@ -221,7 +225,7 @@ func typicalPage(t testing.TB) []byte {
 	return podPage(t, metav1.ListMeta{ResourceVersion: "7"}, pods...)
 }
 
-// recordsOf reads a page into records.
+// recordsOf decodes a page of pods into records.
 func recordsOf(t testing.TB, d *podDecoder, page []byte) []*record {
 	var records []*record
 	err := wire.ReadPage(bytes.NewReader(page), "PodList", func(*metav1.ListMeta) {}, func(raw []byte) error {
@@ -235,7 +239,7 @@ func recordsOf(t testing.TB, d *podDecoder, page []byte) []*record {
 	return records
 }
 
-// typedList decodes a page as client-go does.
+// typedList decodes a page of pods into Go types, as client-go does.
 func typedList(t testing.TB, page []byte) {
 	list, err := kruntime.Decode(scheme.Codecs.UniversalDeserializer(), page)
 	if err != nil {
@@ -246,7 +250,8 @@ func typedList(t testing.TB, page []byte) {
 	}
 }
 
-// A page takes at most a tenth of the memory of the same page as Go types.
+// TestMemoryOfAPage checks that the records of a page take at most a tenth of the memory of its
+// pods decoded into Go types.
 func TestMemoryOfAPage(t *testing.T) {
 	page := typicalPage(t)
 	allocated := func(f func()) uint64 {
@@ -290,7 +295,8 @@ func BenchmarkPage(b *testing.B) {
 	})
 }
 
-// Fields of a later API version are passed over, whatever their wire type.
+// TestUnknownFields checks that fields from a later API version are skipped, regardless of their
+// wire type.
 func TestUnknownFields(t *testing.T) {
 	d, _ := newTestDecoder(t)
 	pod := typicalPod(1)

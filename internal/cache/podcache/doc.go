@@ -1,34 +1,34 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podcache stores pods in little memory and decodes them at little cost. It extends
-// client-go's informer, with its reflector and indexes, by a store of records instead of Pods:
-// a record has the few fields in which the pods of a workload differ, and pointers to the other
-// fields, which the pods share.
+// Package podcache decodes and stores pods with little memory and CPU time. It uses client-go's
+// informer, including its reflector and indexes, but the informer's store holds records instead of
+// Pods. A record holds the few fields in which the pods of a workload differ, and pointers to all
+// other kept fields, which it shares with other records.
 //
-// A Pod as a Go type takes more than 1 KiB even with every field empty, and the manager caches
-// every pod of the cluster. Readers, indexes and event handlers receive Pods, restored from the
-// records when needed. Like all objects from a cache, these Pods must not be modified: they
-// share memory with the records.
+// A Pod as a Go type takes more than 1 KiB even if every field is empty, and the manager caches
+// every pod of the cluster. Readers, indexes and event handlers receive Pods, which are restored
+// from the records when needed. As with any cache, callers must not modify these Pods: they share
+// memory with the records.
 //
-// Most bytes of a pod belong to fields that the cache does not keep. So this package, and not
-// client-go, reads lists and watches: it removes the dropped fields from the protobuf of a pod,
-// and compares the shared part of the rest with previous pods. Only the first pod with a new
-// shared part is decoded, transformed and made into a record; for all others, only their own
-// few fields are read. Answers in any other encoding than the API server's protobuf are left to
-// client-go. Nodes are read in the same way, but stored as Nodes.
+// Most of a pod's bytes belong to fields that the cache does not keep. Therefore this package reads
+// lists and watches itself instead of leaving that to client-go. It removes the dropped fields from
+// a pod's protobuf, and compares the remaining shared part with the shared parts of earlier pods.
+// Only the first pod with a new shared part is decoded and transformed; for all later pods, only
+// the fields in which they differ are read. If a response does not have the API server's usual
+// protobuf encoding, client-go decodes it. Nodes are read in the same way, but are stored as Nodes.
 //
 //	informer.go   an informer that stores records
-//	record.go     a pod as a record, and back
+//	record.go     the record of a pod, and the conversion in both directions
 //	intern.go     interning of equal values
-//	restore.go    Pods from records, with a cache of recent Pods
-//	workloads.go queries of the pods of a workload, without building Pods
-//	list.go       the initial list, page by page, and the watch
-//	convert.go    records from the events that client-go decodes
+//	restore.go    restores Pods from records, with a cache of recent Pods
+//	workloads.go  queries of a workload's pods, without building Pods
+//	list.go       the lister: the initial list, page by page, and the watch
+//	convert.go    converts events decoded by client-go to records
 //	source.go     requests for pages and watches, and the fallback to client-go
-//	stream.go     a watch
-//	scan.go       the fields that differ between pods, read from the protobuf
-//	decode.go     a record from the protobuf of a pod
-//	verify.go     the comparison with what client-go decodes
+//	stream.go     a watch that decodes its events from a response body
+//	scan.go       reads the fields in which a workload's pods differ from protobuf
+//	decode.go     builds a record from a pod's protobuf
+//	verify.go     the comparison with objects decoded by client-go
 //	metrics.go    the metrics
 package podcache

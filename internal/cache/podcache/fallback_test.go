@@ -20,7 +20,8 @@ import (
 
 var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable}}
 
-// What is not the expected protobuf is left to client-go, from then on.
+// TestFallback checks that client-go decodes a list that does not have the expected protobuf
+// encoding, and all later responses.
 func TestFallback(t *testing.T) {
 	jsonList := []byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	compressed := kruntime.Unknown{TypeMeta: kruntime.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Raw: []byte{}, ContentEncoding: "gzip"}
@@ -48,7 +49,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// So is a watch, which ends then.
+// TestFallbackOfAWatch checks that a watch ends if an event does not have the expected protobuf
+// encoding, and that client-go then continues.
 func TestFallbackOfAWatch(t *testing.T) {
 	jsonEvent := []byte(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`)
 	asJSON := marshal(t, &metav1.WatchEvent{Type: "ADDED", Object: kruntime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)}})
@@ -88,7 +90,7 @@ func TestFallbackOfAWatch(t *testing.T) {
 	})
 }
 
-// damaged is an object whose bytes are no message.
+// damaged is an object that marshals to invalid protobuf.
 type damaged struct{}
 
 func (damaged) Marshal() ([]byte, error) { return []byte{0xff}, nil }

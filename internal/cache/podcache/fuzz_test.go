@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Whatever bytes are taken for a pod, there is a record or an error. If a decoder accepts them all,
-// and writes them the same, there is the record of the decoded pod.
+// FuzzRecord checks that arbitrary bytes result in a record or an error. If the bytes are an
+// encoded pod in canonical form, the Pod restored from the record must equal the decoded pod after
+// the transform.
 func FuzzRecord(f *testing.F) {
 	f.Add(marshal(f, typicalPod(1)))
 	f.Add(marshal(f, podNamed("a", "b")))

@@ -14,12 +14,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// NewInformerFunc is the type of the field NewInformer of the options of controller-runtime's
-// cache.
+// NewInformerFunc is the type of the field NewInformer in controller-runtime's cache options.
 type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// NewInformer returns an informer that stores pods as records, and client-go's own informer for
-// any other kind. It is a [NewInformerFunc].
+// NewInformer returns an informer that stores pods as records. For any other kind it returns
+// client-go's informer. It is a [NewInformerFunc].
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	if _, ok := object.(*corev1.Pod); !ok {
 		return cache.NewSharedIndexInformer(lw, object, resync, indexers)
@@ -27,21 +26,22 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 	return newPodInformer(lw, resync, indexers, &encoder{}, nil, nil)
 }
 
-// Content declares the fields that a cache keeps.
+// Content declares the fields of pods and nodes that a cache keeps, and how they are decoded.
 type Content struct {
 	Pods KeptPodFields
-	// Nodes are the paths of all fields that the transform of nodes reads.
+	// Nodes lists the paths of all fields that the transform of nodes reads.
 	Nodes []string
-	// Listing, if not nil, is called with the number of pods at the start of each list of pods.
+	// Listing, if not nil, is called at the start of each pod list that has several pages, with the
+	// total number of pods.
 	Listing func(pods int64)
-	// Verify, if not nil, makes client-go decode every object, too: differences are counted, logged at a
-	// rate limited by this clock, and client-go's object is cached. It takes several times the CPU, and
-	// the memory of a page of whole objects.
+	// Verify, if not nil, makes client-go decode every object as well. Differences are counted and
+	// logged, and client-go's object is cached. Verify is also the clock for the log's rate limit.
+	// Verification multiplies the CPU time, and takes memory for a page of fully decoded objects.
 	Verify clock.PassiveClock
 }
 
-// New returns a function like [NewInformer] that decodes only the kept fields of pods and
-// nodes. The cache must cover all namespaces. New registers its metrics.
+// New returns a function that works like [NewInformer], but decodes only the kept fields of pods
+// and nodes. The cache must cover all namespaces. New also registers this package's metrics.
 func New(to Connection, content Content, registry prometheus.Registerer) (NewInformerFunc, error) {
 	m := newMetrics()
 	if err := m.register(registry); err != nil {
@@ -90,7 +90,7 @@ func New(to Connection, content Content, registry prometheus.Registerer) (NewInf
 func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache.Indexers, e *encoder, decoding *recordMaker, w *source) cache.SharedIndexInformer {
 	list := &pagedLister{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), source: w, resource: "pods", sizeFactor: 1}
 	i := &informer{
-		// The list and the watch already contain records.
+		// The lister and its watch return records already, so no further conversion is needed.
 		SharedIndexInformer: cache.NewSharedIndexInformerWithOptions(list, &record{}, cache.SharedIndexInformerOptions{
 			ResyncPeriod: resync, Indexers: indexers, ObjectDescription: "*v1.Pod",
 		}),
@@ -100,7 +100,7 @@ func newPodInformer(lw cache.ListerWatcher, resync time.Duration, indexers cache
 	return i
 }
 
-// informer stores records and hands out Pods.
+// informer is an informer that stores records and returns Pods.
 type informer struct {
 	cache.SharedIndexInformer
 	*restorer
@@ -109,10 +109,11 @@ type informer struct {
 	list     *pagedLister
 }
 
-// SetTransform sets the function that is applied to each pod before it is stored. It must be
-// called before the informer runs.
+// SetTransform sets the function that transforms each pod before it is stored. It must be called
+// before the informer runs.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	// This call fails if the informer is running.
+	// client-go's informer gets a transform without effect, only to return its error if the
+	// informer is already running.
 	if err := i.SharedIndexInformer.SetTransform(func(object any) (any, error) { return object, nil }); err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (i *informer) GetIndexer() cache.Indexer {
 	return indexer{i.SharedIndexInformer.GetIndexer(), i.restorer}
 }
 
-// handler restores Pods from records, then calls the wrapped handler.
+// handler restores Pods from records, then calls the wrapped event handler.
 type handler struct {
 	cache.ResourceEventHandler
 	*restorer
@@ -181,7 +182,7 @@ func (h handler) OnUpdate(old, object any) {
 
 func (h handler) OnDelete(object any) { h.ResourceEventHandler.OnDelete(h.object(object)) }
 
-// indexer reads Pods from a store of records.
+// indexer restores Pods from a store that holds records.
 type indexer struct {
 	cache.Indexer
 	*restorer

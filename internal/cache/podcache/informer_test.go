@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// withoutLabels is a transform.
+// withoutLabels is a transform that removes the labels of pods.
 func withoutLabels(object any) (any, error) {
 	pod := object.(*corev1.Pod).DeepCopy()
 	pod.Labels = nil
@@ -42,7 +42,8 @@ func podNamed(name, node string) *corev1.Pod {
 	}
 }
 
-// Handlers and readers of the informer get pods, as the transform left them.
+// TestInformerHandsOutPods checks that event handlers and readers of the informer receive
+// transformed Pods.
 func TestInformerHandsOutPods(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	source.Add(podNamed("first", "a"))
@@ -134,7 +135,8 @@ func names(pods []any) []string {
 	return all
 }
 
-// The tombstone of a missed deletion has the last known state, as a Pod.
+// TestMissedDeletion checks that the tombstone for a missed deletion contains the pod's last known
+// state as a Pod.
 func TestMissedDeletion(t *testing.T) {
 	r, err := (&encoder{}).record(podNamed("first", "a"))
 	if err != nil {
@@ -146,7 +148,8 @@ func TestMissedDeletion(t *testing.T) {
 	}
 }
 
-// The indexes and all handlers get the same pod for one event, restored only once.
+// TestOneEventRestoresOnePod checks that the Pod of an event is restored only once, so that the
+// indexes and all event handlers receive the same Pod.
 func TestOneEventRestoresOnePod(t *testing.T) {
 	source := cachetesting.NewFakeControllerSource()
 	pods := NewInformer(source, &corev1.Pod{}, 0, cache.Indexers{})

@@ -9,15 +9,15 @@ import (
 	"weak"
 )
 
-// internTable keeps a single copy of the value of each key, as long as it is referenced. Its
-// zero value is empty and ready to use.
+// internTable interns values by key: it keeps a single copy of each value for as long as the value
+// is referenced. Its zero value is empty and ready to use.
 type internTable[K comparable, V any] struct {
 	mu     sync.Mutex
 	values map[K]weak.Pointer[V]
 }
 
-// intern returns the value of the key, and builds the value if none is referenced. The value
-// must not be modified.
+// intern returns the value of the given key. It calls build if no value is referenced. Callers must
+// not modify the value.
 func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,14 +33,14 @@ func (t *internTable[K, V]) intern(key K, build func() *V) *V {
 	return value
 }
 
-// get returns the value of the key; nil if none is referenced.
+// get returns the value of the given key, or nil if no value is referenced.
 func (t *internTable[K, V]) get(key K) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.values[key].Value()
 }
 
-// forget drops the key of a value that was garbage-collected, unless the key has a new value.
+// forget drops a key after its value has been garbage-collected, unless the key has a new value.
 func (t *internTable[K, V]) forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,36 +21,38 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// pagedLister lists objects page by page, and keeps only their stored form: in a large cluster
-// a list in a single response takes several GiB, and a list streamed as watch events takes
-// longer, see test/scale/performance.md.
+// pagedLister lists objects page by page, and converts each page to the form that the informer
+// stores. In a large cluster, a list in a single response takes several GiB, and a list that is
+// streamed as watch events takes longer: see test/scale/performance.md.
 type pagedLister struct {
-	// ListerWatcherWithContext is client-go's, which decodes objects into Go types.
+	// ListerWatcherWithContext is client-go's lister, which decodes objects into Go types.
 	cache.ListerWatcherWithContext
-	// convert returns the stored form of a decoded object; nil if objects are stored unchanged.
+	// convert returns a decoded object in the form that the informer stores. It is nil if objects
+	// are stored unchanged.
 	convert func(runtime.Object) (runtime.Object, error)
-	// source replaces ListerWatcherWithContext as long as it understands the API server. It may
-	// be nil.
+	// source is used instead of ListerWatcherWithContext as long as the API server responds in the
+	// expected protobuf encoding. It may be nil.
 	source *source
-	// resource is the name of the resource, such as pods.
+	// resource is the plural name of the kind, such as pods.
 	resource string
-	// sizeFactor multiplies the size of the pages. Only the reflector calls the lister, for a
-	// single list at a time.
+	// sizeFactor multiplies the page size. It needs no lock, because only the reflector calls the
+	// lister, for one list at a time.
 	sizeFactor int64
 }
 
-// A page of pods takes some MiB as Go types. The next page is read while a page is converted.
+// Parameters of paged lists. A page of pods takes some MiB as Go types. While a page is converted,
+// the next page is read.
 const (
 	pageSize      = 500
 	pagesInFlight = 1
 )
 
-// ListWithContext returns a list of the current objects in their stored form, which is never
-// older than the version that the reflector asks for.
+// ListWithContext returns a list of the current objects in the form that the informer stores. The
+// list is never older than the version that the reflector requests.
 //
-// A slow API server may need longer for all pages than it keeps their version. Starting over
-// with the first page would fail the same way, so the list is then streamed, which does not
-// depend on an old version.
+// If the API server is slow, the version of the list may expire before all pages have been read.
+// Starting over with the first page would fail in the same way. The list is then streamed, which
+// does not depend on an old version.
 func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = l.size(), "", ""
 	list, err := l.inPages(ctx, options)
@@ -60,20 +62,20 @@ func (l *pagedLister) ListWithContext(ctx context.Context, options metav1.ListOp
 	klog.FromContext(ctx).Info("Listing took longer than the API server keeps the version of the list; streaming it instead", "resource", l.resource, "pageSize", l.size())
 	list, err = l.streamed(ctx, options)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		// The API server does not stream lists. The next attempt uses larger pages, and the
-		// last a single page with all objects, at any cost in memory.
+		// The API server does not support streaming lists. The next attempt uses larger pages,
+		// until a single page contains all objects, regardless of the memory that it takes.
 		l.sizeFactor *= growth
 		return nil, fmt.Errorf("list %s in pages: their version has expired, and the API server does not stream lists: %w", l.resource, err)
 	}
 	return list, err
 }
 
-// growth is the factor by which pages grow if they cannot be read in time.
+// growth is the factor by which the page size grows after a list whose version expired.
 const growth = 8
 
 func (l *pagedLister) size() int64 { return pageSize * l.sizeFactor }
 
-// inPages lists all objects page by page.
+// inPages lists all objects page by page, with source if possible.
 func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if l.source != nil && l.source.understands(ctx, nil) {
 		list, err := l.source.inPages(ctx, options)
@@ -84,7 +86,7 @@ func (l *pagedLister) inPages(ctx context.Context, options metav1.ListOptions) (
 	return l.decodedInPages(ctx, options)
 }
 
-// decodedInPages lists all objects page by page, decoded by client-go.
+// decodedInPages lists all objects page by page, with client-go as the decoder.
 func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := &internalversion.List{}
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -96,7 +98,7 @@ func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOpt
 		if err != nil {
 			return nil, fmt.Errorf("a page of %s: %w", l.resource, err)
 		}
-		// All pages have the same version.
+		// The resourceVersion is the same for all pages.
 		list.ResourceVersion = about.GetResourceVersion()
 		return page, nil
 	})
@@ -118,7 +120,8 @@ func (l *pagedLister) decodedInPages(ctx context.Context, options metav1.ListOpt
 	return list, nil
 }
 
-// WatchWithContext returns a watch of the objects in their stored form.
+// WatchWithContext returns a watch whose events contain objects in the form that the informer
+// stores.
 func (l *pagedLister) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if l.source != nil && l.source.understands(ctx, nil) {
 		events, err := l.source.watch(ctx, options)
@@ -133,7 +136,7 @@ func (l *pagedLister) WatchWithContext(ctx context.Context, options metav1.ListO
 	return convertEvents(ctx, events, l.convert), nil
 }
 
-// streamed lists all objects from the initial events of a watch.
+// streamed lists all objects from the initial events of a watch instead of from pages.
 func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.SendInitialEvents, options.AllowWatchBookmarks = new(true), true
 	options.ResourceVersion, options.ResourceVersionMatch = "", metav1.ResourceVersionMatchNotOlderThan
@@ -143,8 +146,8 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 		return nil, err
 	}
 	defer events.Stop()
-	// at is the index of each object in the list. A later event of the same object replaces it: objects
-	// can change while the list is streamed.
+	// at maps each object's UID to its index in the list. An object can change while the list is
+	// streamed; the later event then replaces the earlier event.
 	at := map[types.UID]int{}
 	list := &internalversion.List{}
 	for {
@@ -186,7 +189,7 @@ func (l *pagedLister) streamed(ctx context.Context, options metav1.ListOptions) 
 	}
 }
 
-// List and Watch implement [cache.ListerWatcher], which has no contexts.
+// List and Watch implement [cache.ListerWatcher], whose methods take no contexts.
 func (l *pagedLister) List(options metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), options)
 }
@@ -195,5 +198,6 @@ func (l *pagedLister) Watch(options metav1.ListOptions) (watch.Interface, error)
 	return l.WatchWithContext(context.Background(), options)
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector ask for a list.
+// IsWatchListSemanticsUnSupported makes the reflector call ListWithContext instead of streaming the
+// list itself.
 func (l *pagedLister) IsWatchListSemanticsUnSupported() bool { return true }

@@ -23,12 +23,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// book is a list of pods that is served in pages.
+// book is a lister that serves a list of pods in pages.
 type book struct {
 	pods int
-	// expire is how often the version of the list is gone before its last page.
+	// expire is the number of lists whose version expires before their last page.
 	expire int
-	// asked are the pages that were asked for.
+	// asked records the options of each list request.
 	asked []metav1.ListOptions
 }
 
@@ -60,8 +60,8 @@ func (b *book) source() cache.ListerWatcher {
 	}
 }
 
-// The first list comes in consistent pages, whose pods are stored as records. It starts
-// over when its version has expired.
+// TestListInPages checks the first list of pods: it is read in consistent pages, its pods are
+// stored as records, and it is repeated from the start if its version has expired.
 func TestListInPages(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -96,13 +96,13 @@ func TestListInPages(t *testing.T) {
 	}
 }
 
-// slow is an API server that needs longer for a page than it keeps the version of a list:
-// a second page has always expired.
+// slow is an API server whose lists expire before their second page, because a page takes longer
+// than the server keeps the version of a list.
 type slow struct {
 	pods int
-	// streams: it streams lists.
+	// streams reports whether the server supports streaming lists.
 	streams bool
-	// lists and watches are those that were asked for.
+	// lists and watches record the options of the requests.
 	lists, watches []metav1.ListOptions
 }
 
@@ -139,7 +139,7 @@ func (s *slow) source() cache.ListerWatcher {
 			for i := range s.pods {
 				events.Add(pod(i))
 			}
-			// Pods change meanwhile.
+			// Some pods change while the list is streamed.
 			events.Add(pod(s.pods))
 			events.Modify(pod(0))
 			events.Delete(pod(s.pods))
@@ -152,12 +152,14 @@ func (s *slow) source() cache.ListerWatcher {
 	}
 }
 
-// An API server that is too slow for pages is not asked for the same pages forever.
+// TestListOfASlowServer checks that a list whose pages expire is streamed, or is read in larger
+// pages if the server does not support streaming.
 func TestListOfASlowServer(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		streams bool
-		// version is from which the pods are watched, limits are those of the pages.
+		// version is the resourceVersion at which the watch starts. limits lists the page sizes of
+		// the list requests.
 		version string
 		limits  []int64
 	}{

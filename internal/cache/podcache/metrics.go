@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the metrics of this package, each by kind.
+// metrics holds this package's metrics, each of which has the label "kind".
 type metrics struct{ fallbacks, verified, differences *prometheus.CounterVec }
 
 func newMetrics() *metrics {
@@ -30,5 +30,6 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 	return errors.Join(registry.Register(m.fallbacks), registry.Register(m.verified), registry.Register(m.differences))
 }
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers this package's metrics without values. It is used to generate
+// docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error { return newMetrics().register(registry) }

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is a pod in the store: the fields in which the pods of a workload differ, and pointers
-// to the parts that they share. A record never changes, so the record itself serves wherever
-// client-go makes a copy.
+// record is the stored form of a pod: the fields in which the pods of a workload differ, and
+// pointers to the parts that these pods share. A record is immutable, so that client-go can use the
+// record itself instead of a copy.
 type record struct {
 	namespace, node unique.Handle[string]
 	name            string
@@ -26,25 +26,25 @@ type record struct {
 	resourceVersion string
 	created         seconds
 	deleted         *metav1.Time
-	// lastCondition is the last condition without its time and message; nil if the pod has no
-	// condition. The message describes the startup of the pod, and is rarely the same for two
-	// pods.
+	// lastCondition is the pod's last condition without its time and message; nil if the pod has no
+	// conditions. The message is stored separately because it describes the pod's startup and is
+	// rarely the same for two pods.
 	lastCondition *corev1.PodCondition
 	since         seconds
 	message       string
 	*common
 }
 
-// common is the part that the pods of an owner share.
+// common is the part of a pod that it shares with other pods of the same owner.
 type common struct {
-	// owners is the list of owners if there is exactly one owner, else nil.
+	// owners holds the owner reference if the pod has exactly one. It is nil otherwise.
 	owners *[1]metav1.OwnerReference
-	// shared is the pod without the fields of its record and without these owners. An empty
-	// field may be nil in shared, and the other way round.
+	// shared is the pod without the fields stored in record and without the owner reference in
+	// owners. An empty field of the pod may be nil in shared, and vice versa.
 	shared *corev1.Pod
 }
 
-// seconds is a time with the resolution of the API. It takes a third of the memory of a
+// seconds is a Unix time, which has the resolution of the API. It takes a third of the memory of a
 // [metav1.Time].
 type seconds int64
 
@@ -53,32 +53,32 @@ func secondsOf(t metav1.Time) seconds { return seconds(t.Unix()) }
 func (s seconds) time() metav1.Time {
 	t := metav1.Unix(int64(s), 0)
 	if t.IsZero() {
-		return metav1.Time{} // The zero time has no time zone.
+		return metav1.Time{} // A zero time has no time zone.
 	}
 	return t
 }
 
-// encoder turns Pods into records, and interns their shared parts.
+// encoder converts Pods to records, and interns the shared parts of the records.
 type encoder struct {
 	shared  internTable[digest, corev1.Pod]
 	owners  internTable[ownerKey, [1]metav1.OwnerReference]
 	commons internTable[common, common]
-	// byBytes interns the shared part of records built from protobuf, keyed by a hash of their
+	// byBytes interns the shared parts of records built from protobuf, keyed by a hash of the
 	// masked bytes.
 	byBytes    internTable[digest, common]
 	conditions internTable[corev1.PodCondition, corev1.PodCondition]
 }
 
-// digest is a hash that represents bytes which may be long.
+// digest is the SHA-256 hash of a byte string.
 type digest [sha256.Size]byte
 
-// ownerKey is a comparable owner reference.
+// ownerKey is an owner reference in a comparable form.
 type ownerKey struct {
 	metav1.OwnerReference
 	controller, blocks optional
 }
 
-// optional is the value of a pointer to a bool.
+// optional is the value of a *bool in a comparable form.
 type optional struct{ set, value bool }
 
 func optionalOf(b *bool) optional {
@@ -116,7 +116,7 @@ func (e *encoder) record(pod *corev1.Pod) (*record, error) {
 	return r, nil
 }
 
-// setLast sets the last condition of a record.
+// setLast sets a record's last condition, including the condition's time and message.
 func (e *encoder) setLast(r *record, last corev1.PodCondition) {
 	r.since, last.LastTransitionTime = secondsOf(last.LastTransitionTime), metav1.Time{}
 	r.message, last.Message = last.Message, ""
@@ -131,7 +131,7 @@ func (e *encoder) ownersOf(reference metav1.OwnerReference) *[1]metav1.OwnerRefe
 	})
 }
 
-// pod restores the Pod. It must not be modified.
+// pod restores the Pod from its record. Callers must not modify the Pod.
 func (r *record) pod() *corev1.Pod {
 	pod := *r.shared
 	pod.Namespace, pod.Spec.NodeName, pod.Name, pod.UID, pod.ResourceVersion = r.namespace.Value(), r.node.Value(), r.name, r.uid, r.resourceVersion
@@ -147,18 +147,18 @@ func (r *record) pod() *corev1.Pod {
 	return &pod
 }
 
-// GetObjectKind implements [runtime.Object], for lists of records.
+// GetObjectKind implements [runtime.Object], so that a list can contain records.
 func (r *record) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements [runtime.Object]. A record never changes, so it can be its own
-// copy.
+// DeepCopyObject implements [runtime.Object]. It returns the record itself, because records are
+// immutable.
 func (r *record) DeepCopyObject() runtime.Object { return r }
 
-// GetObjectMeta implements [metav1.ObjectMetaAccessor]: client-go reads the name and the
-// resourceVersion.
+// GetObjectMeta implements [metav1.ObjectMetaAccessor]. The result contains only the metadata that
+// client-go reads: the name, namespace, UID, resourceVersion and annotations.
 func (r *record) GetObjectMeta() metav1.Object {
 	about := &metav1.ObjectMeta{Name: r.name, UID: r.uid, ResourceVersion: r.resourceVersion}
-	if r.namespace != (unique.Handle[string]{}) { // A bookmark has no namespace.
+	if r.namespace != (unique.Handle[string]{}) { // The record of a bookmark has no namespace.
 		about.Namespace = r.namespace.Value()
 	}
 	if r.common != nil {

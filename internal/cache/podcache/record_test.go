@@ -19,7 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// anyPod draws a pod with fields that a record keeps apart, and some that it shares.
+// anyPod draws a random pod whose fields are stored partly in the record and partly in its shared
+// part.
 func anyPod(t *rapid.T) *corev1.Pod {
 	word := rapid.StringMatching(`[a-c]{0,2}`)
 	flag := func(name string) *bool {
@@ -64,7 +65,8 @@ func anyPod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// A record restores the pod that it was made from, whatever else is stored.
+// TestRecordIsThePod checks that a pod can be restored from its record, regardless of the other
+// stored records.
 func TestRecordIsThePod(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := &encoder{}
@@ -93,7 +95,7 @@ func TestRecordIsThePod(t *testing.T) {
 	})
 }
 
-// workloadPod returns one of many pods of a workload, as the manager caches them.
+// workloadPod returns the i-th pod of a workload, with only the fields that the manager caches.
 func workloadPod(i int) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	return &corev1.Pod{
@@ -122,7 +124,7 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// A record takes a fraction of the memory of a pod.
+// TestRecordIsSmall checks that a record takes at most a fifth of the memory of its Pod.
 func TestRecordIsSmall(t *testing.T) {
 	const count = 3_000
 	before := live()
@@ -152,7 +154,7 @@ func TestRecordIsSmall(t *testing.T) {
 	}
 }
 
-// A value that is no longer referenced is not kept.
+// TestInternTableForgets checks that an internTable drops values that are no longer referenced.
 func TestInternTableForgets(t *testing.T) {
 	var table internTable[string, string]
 	a := table.intern("key", func() *string { return new("value") })

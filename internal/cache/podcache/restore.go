@@ -9,13 +9,12 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// restorer turns records back into Pods. It caches the most recent Pods, because every index
-// and every handler receives the Pod of an event, and the next event of the pod passes it again
-// as the old object.
+// restorer restores Pods from records. It caches the most recent Pods: every index and event
+// handler receives the Pod of an event, and the pod's next event passes it again as the old object.
 type restorer struct{ recent *lru.Cache }
 
-// recentPods is the number of Pods that a restorer caches: enough for handlers that are some
-// events behind, and few enough for their 2 KiB each not to matter.
+// recentPods is the number of Pods that a restorer caches. It is large enough for event handlers
+// that are some events behind. At 2 KiB for each Pod, the cache takes little memory.
 const recentPods = 256
 
 func newRestorer() *restorer { return &restorer{lru.New(recentPods)} }
@@ -41,8 +40,8 @@ func (r *restorer) pod(from *record) *corev1.Pod {
 	return pod
 }
 
-// objects returns the Pods of records. They are not cached, since they may be all pods of the
-// cluster.
+// objects returns the Pods of the given records. It does not cache the Pods, because records may
+// hold every pod of the cluster.
 func (r *restorer) objects(records []any) []any {
 	pods := make([]any, len(records))
 	for i, object := range records {
@@ -54,7 +53,7 @@ func (r *restorer) objects(records []any) []any {
 	return pods
 }
 
-// indexers returns indexers of records that call the given indexers with Pods.
+// indexers converts indexers of Pods to indexers of records.
 func (r *restorer) indexers(ofPods cache.Indexers) cache.Indexers {
 	ofRecords := cache.Indexers{}
 	for name, index := range ofPods {

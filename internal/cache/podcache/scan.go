@@ -15,30 +15,31 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// scan has the fields of a pod that differ between the pods of a workload, and the fields that
-// the summary of its startup is computed from, read from the protobuf of the pod. It is reused
-// for each pod: only its strings remain valid after the next pod is read.
+// scan reads two groups of fields from a pod's protobuf: the fields in which the pods of a workload
+// differ, and the fields from which the startup summary is computed. A scan is reused for
+// successive pods; only its strings remain valid after the next pod is read.
 type scan struct {
-	// name, uid and version are slices of the bytes that were read.
+	// name, uid and version refer to the encoded pod.
 	name, uid, version []byte
 	namespace          string
 	created            metav1.Time
 	deleted            *metav1.Time
-	// pod has only the fields that the summary reads.
+	// pod contains only the fields that the function Summary reads.
 	pod corev1.Pod
-	// Values that pod points to.
+	// The fields below hold values to which pod points.
 	started     metav1.Time
 	running     []corev1.ContainerStateRunning
 	terminated  []corev1.ContainerStateTerminated
 	annotations map[string]string
 	// state is the container state that is being read.
 	state *corev1.ContainerState
-	// strings interns strings that many pods have in common.
+	// strings interns strings that occur in many pods, such as namespaces.
 	strings map[string]string
 }
 
-// ownFields are the fields that a scan reads and that are not in the shared part of a record.
-// The fields of the metadata and the node are in the record itself, the others in the summary.
+// ownFields lists the fields that a scan reads and that are not part of a record's shared part. The
+// metadata and node fields are stored in the record itself; the summary is computed from the other
+// fields.
 var ownFields = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 	"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations", "spec.nodeName",
@@ -46,10 +47,10 @@ var ownFields = []string{
 	"status.containerStatuses.restartCount", "status.containerStatuses.state", "status.containerStatuses.lastState",
 }
 
-// errUnusual is the error for a pod that a scan would read differently from a decoder.
+// errUnusual is the error for a pod for which a scan and a decoder would give different results.
 var errUnusual = errors.New("not a usual pod")
 
-// of reads a pod. An error means that the pod has to be decoded.
+// of reads an encoded pod. After an error, the pod must be decoded instead.
 func (s *scan) of(pod []byte) error {
 	*s = scan{
 		running: s.running[:0], terminated: s.terminated[:0], annotations: s.annotations, strings: s.strings,
@@ -67,15 +68,15 @@ func (s *scan) of(pod []byte) error {
 	return nil
 }
 
-// A scan interns up to maxKnown strings of up to longestKnown bytes. Most clusters have far
+// A scan interns up to maxKnown strings of up to longestKnown bytes each. Most clusters have far
 // fewer namespaces, nodes, container names and condition types.
 const (
 	maxKnown     = 16384
 	longestKnown = 128
 )
 
-// known returns the bytes as an interned string, unless there are too many or the string is too
-// long.
+// known converts b to a string. A string of up to longestKnown bytes is interned. After maxKnown
+// strings, the table of interned strings is emptied.
 func (s *scan) known(b []byte) string {
 	if text, ok := s.strings[string(b)]; ok {
 		return text
@@ -91,10 +92,11 @@ func (s *scan) known(b []byte) string {
 	return text
 }
 
-// setter reads the value of a field into the scan.
+// setter stores the value of an encoded field in the scan.
 type setter func(s *scan, value []byte) error
 
-// message returns a setter that reads the named fields of a message of that Go type.
+// message returns a setter for a message of the Go type T. The setter reads only the named fields
+// of the message.
 func message[T any](fields map[string]setter) setter {
 	type field struct {
 		set  setter
@@ -128,7 +130,7 @@ func message[T any](fields map[string]setter) setter {
 	}
 }
 
-// raw returns a setter that keeps the bytes of the value.
+// raw returns a setter that stores the value's bytes without a copy.
 func raw(of func(*scan) *[]byte) setter {
 	return func(s *scan, value []byte) error {
 		*of(s) = value
@@ -136,7 +138,7 @@ func raw(of func(*scan) *[]byte) setter {
 	}
 }
 
-// text returns a setter of an interned string.
+// text returns a setter that stores the value as an interned string.
 func text[T ~string](of func(*scan) *T) setter {
 	return func(s *scan, value []byte) error {
 		*of(s) = T(s.known(value))
@@ -144,12 +146,12 @@ func text[T ~string](of func(*scan) *T) setter {
 	}
 }
 
-// moment returns a setter of a time.
+// moment returns a setter for a field of type metav1.Time.
 func moment(of func(*scan) *metav1.Time) setter {
 	return func(s *scan, value []byte) error { return of(s).Unmarshal(value) }
 }
 
-// first returns a setter that calls do before set.
+// first returns a setter that calls do, then set.
 func first(do func(*scan) error, set setter) setter {
 	return func(s *scan, value []byte) error {
 		if err := do(s); err != nil {
@@ -159,8 +161,9 @@ func first(do func(*scan) error, set setter) setter {
 	}
 }
 
-// pointer returns a setter of a message behind a pointer, which is allocated in a list. It
-// fails if the message occurs twice, since a decoder would merge both.
+// pointer returns a setter for a message behind a pointer. The message is allocated in the given
+// list. The setter fails if the message occurs twice, because a decoder would merge both
+// occurrences.
 func pointer[T any](to func(*scan) **T, list func(*scan) *[]T, fields map[string]setter) setter {
 	return first(func(s *scan) error {
 		if *to(s) != nil {
@@ -244,7 +247,7 @@ var scanState = message[corev1.ContainerState](map[string]setter{
 		map[string]setter{"startedAt": moment(func(s *scan) *metav1.Time { return &s.state.Terminated.StartedAt })}),
 })
 
-// scanAnnotation reads a map entry, which has a key and a value.
+// scanAnnotation reads a map entry with an annotation's key and value.
 func scanAnnotation(s *scan, entry []byte) error {
 	var key, value []byte
 	err := wire.EachField(entry, func(f wire.Field, of []byte) error {

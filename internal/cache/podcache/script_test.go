@@ -30,17 +30,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// handle answers a request whose parameters are query.
+// handle responds to a request with the given query parameters.
 type handle func(w http.ResponseWriter, query url.Values)
 
-// script is an API server that answers each list and each watch by the next handle, and the last
-// one again and again. A watch that has answered stays open.
+// script is an API server with prepared responses. It responds to each list or watch request with
+// the next element of lists or watches, and repeats the last element. A watch stays open after its
+// response, unless the response has the header Ends.
 type script struct {
 	lists, watches []handle
 
 	mu sync.Mutex
-	// asked are the requests in short: list with the token and with an unusual limit, and watch
-	// with the version.
+	// asked records each request. A list request is recorded as its continue token and, if it is
+	// not pageSize, its limit; a watch request is recorded as its resourceVersion.
 	asked []string
 }
 
@@ -84,15 +85,16 @@ func (s *script) requests() []string {
 	return slices.Clone(s.asked)
 }
 
-// body answers with bytes.
+// body returns a handle that responds with the given bytes.
 func body(raw ...[]byte) handle {
 	return func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write(slices.Concat(raw...)) }
 }
 
-// ends is the header of a watch that ends with its answer.
+// ends is the response header by which a handle requests that the watch end after the response.
 const ends = "Ends"
 
-// ended answers a watch with bytes, and ends it.
+// ended returns a handle that responds to a watch request with the given bytes, then ends the
+// watch.
 func ended(raw ...[]byte) handle {
 	return func(w http.ResponseWriter, query url.Values) {
 		w.Header().Set(ends, "true")
@@ -100,7 +102,7 @@ func ended(raw ...[]byte) handle {
 	}
 }
 
-// cut answers with bytes, and closes the connection.
+// cut returns a handle that sends the given bytes, then aborts the connection.
 func cut(raw ...[]byte) handle {
 	return func(w http.ResponseWriter, query url.Values) {
 		body(raw...)(w, query)
@@ -109,7 +111,7 @@ func cut(raw ...[]byte) handle {
 	}
 }
 
-// refuse answers with an error of the API server.
+// refuse returns a handle that responds with the given API error.
 func refuse(err *apierrors.StatusError) handle {
 	return func(w http.ResponseWriter, _ url.Values) {
 		w.Header().Set("Content-Type", "application/json")
@@ -121,7 +123,7 @@ func refuse(err *apierrors.StatusError) handle {
 	}
 }
 
-// frame returns an event as it is sent.
+// frame returns a watch event in the API server's wire format.
 func frame(t testing.TB, what watch.EventType, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	event := &metav1.WatchEvent{Type: string(what), Object: kruntime.RawExtension{Raw: inEnvelope(kind, marshal(t, object))}}
@@ -129,14 +131,15 @@ func frame(t testing.TB, what watch.EventType, kind string, object interface{ Ma
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
 }
 
-// versioned returns a pod of a version.
+// versioned returns a pod with the given name and resourceVersion.
 func versioned(name, version string) *corev1.Pod {
 	pod := podNamed(name, "a")
 	pod.ResourceVersion = version
 	return pod
 }
 
-// scripted is an informer of pods behind a script, with what is read if it falls back.
+// scripted is an informer that reads from a script. typedAsks receives the requests that
+// client-go's lister serves after a fallback.
 type scripted struct {
 	*script
 	pods      cache.SharedIndexInformer
@@ -145,8 +148,8 @@ type scripted struct {
 	typedAsks chan string
 }
 
-// run starts an informer of pods, or of nodes, that asks the script. What client-go would decode
-// is one pod named typed.
+// run starts an informer of Pods or Nodes that reads from a script. After a fallback, client-go's
+// lister returns a single pod named "typed".
 func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 	t.Helper()
 	content := Content{Pods: testContent(), Nodes: []string{"metadata.name", "metadata.resourceVersion", "metadata.labels"}}
@@ -156,7 +159,7 @@ func run(t *testing.T, s *script, object kruntime.Object) *scripted {
 	return runContent(t, s, object, content, func(object any) (any, error) { return object, nil })
 }
 
-// runContent is run with a content and a transform.
+// runContent starts an informer in the same way as run, but with the given content and transform.
 func runContent(t *testing.T, s *script, object kruntime.Object, content Content, transform cache.TransformFunc) *scripted {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -188,7 +191,7 @@ func runContent(t *testing.T, s *script, object kruntime.Object, content Content
 	return out
 }
 
-// newTestSource returns a source of pods that asks the script.
+// newTestSource returns a source of pods that reads from a script.
 func newTestSource(t *testing.T, s *script) *source {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -204,7 +207,8 @@ func newTestSource(t *testing.T, s *script) *source {
 	return w
 }
 
-// expect waits until the informer has these objects, by name and version.
+// expect waits until the informer's store contains exactly the given objects, each written as its
+// name and resourceVersion.
 func (s *scripted) expect(t *testing.T, want ...string) {
 	t.Helper()
 	waitfor.Nil(t, fmt.Sprintf("the store has %q", want), func() error {
@@ -221,7 +225,7 @@ func (s *scripted) expect(t *testing.T, want ...string) {
 	})
 }
 
-// expectVersion waits until the informer continues from a version.
+// expectVersion waits until the informer has received the given resourceVersion.
 func (s *scripted) expectVersion(t *testing.T, want string) {
 	t.Helper()
 	waitfor.Nil(t, "the informer is at "+want, func() error {
@@ -232,13 +236,13 @@ func (s *scripted) expectVersion(t *testing.T, want string) {
 	})
 }
 
-// expectFallbacks expects the metric to say how often client-go had to decode pods.
+// expectFallbacks checks the value that the metric of fallbacks to client-go has for pods.
 func (s *scripted) expectFallbacks(t *testing.T, want float64) {
 	t.Helper()
 	s.expectMetrics(t, map[string]float64{"tidekeeper_cache_fallbacks_total of Node": 0, "tidekeeper_cache_fallbacks_total of Pod": want})
 }
 
-// expectMetrics expects these metrics and no others.
+// expectMetrics checks that the registry contains exactly the given metrics.
 func (s *scripted) expectMetrics(t *testing.T, want map[string]float64) {
 	t.Helper()
 	families, err := s.registry.Gather()

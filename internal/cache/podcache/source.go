@@ -26,16 +26,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// Connection is the connection to the API server, with the fields of the options of
-// controller-runtime's cache.
+// Connection describes the connection to the API server. Its fields have the same names as in
+// controller-runtime's cache options.
 type Connection struct {
 	Config *rest.Config
 	Client *http.Client
 	Scheme *runtime.Scheme
 }
 
-// source lists and watches the objects of a kind of the API version v1, which it decodes itself
-// from the API server's protobuf.
+// source lists and watches the objects of a kind in API version v1. It decodes the API server's
+// protobuf without client-go.
 type source struct {
 	client     rest.Interface
 	parameters runtime.ParameterCodec
@@ -43,27 +43,32 @@ type source struct {
 	resource, kind string
 	// newDecoder returns a decoder for a stream of objects.
 	newDecoder func() decoder
-	// listing is called with the number of objects at the start of a list of several pages.
+	// listing is called at the start of a list that has several pages, with the total number of
+	// objects.
 	listing func(objects int64)
-	// verifier compares the objects with client-go's; nil for none.
+	// verifier compares each object with the object that client-go decodes. If it is nil, nothing
+	// is compared.
 	verifier *verifier
-	// gaveUp is true once the API server has sent an answer in another encoding.
+	// gaveUp is true after the API server has responded in another encoding. client-go then handles
+	// all later requests.
 	gaveUp    atomic.Bool
 	fallbacks prometheus.Counter
 }
 
-// decoder decodes objects from their bytes, which it may overwrite. For bytes that are not such
-// an object, its methods return wire.ErrNotUnderstood.
+// decoder decodes objects, and may overwrite the encoded bytes. Its methods return
+// wire.ErrNotUnderstood for bytes that are not an object of the decoder's kind.
 type decoder interface {
 	object(raw []byte) (runtime.Object, error)
-	// bookmark returns an object with the version and the annotations of a bookmark.
+	// bookmark returns an object with a bookmark's resourceVersion and annotations.
 	bookmark(raw []byte) (runtime.Object, error)
 }
 
-// newSource returns a source of a kind. The caller sets newDecoder, and listing and verifier if needed.
+// newSource returns a source of the given kind. The caller must set newDecoder, and may set listing
+// and verifier.
 func newSource(to Connection, resource, kind string, m *metrics) (*source, error) {
 	cfg := rest.CopyConfig(to.Config)
-	// Protobuf alone: an API server without protobuf must answer with an error.
+	// The client accepts only protobuf. An API server without protobuf then responds with an error
+	// instead of another encoding.
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: kind}
 	client, err := apiutil.RESTClientForGVK(gvk, false, false, cfg, serializer.NewCodecFactory(to.Scheme), to.Client)
@@ -76,8 +81,9 @@ func newSource(to Connection, resource, kind string, m *metrics) (*source, error
 	}, nil
 }
 
-// understands reports whether source can talk to the API server. It gives up for good if err
-// shows that the API server uses another encoding, so that client-go must be used instead.
+// understands reports whether the source can read the API server's responses. If err is the error
+// for a response in another encoding, the source gives up permanently, and client-go must be used
+// instead.
 func (s *source) understands(ctx context.Context, err error) bool {
 	if errors.Is(err, wire.ErrNotUnderstood) || apierrors.IsNotAcceptable(err) {
 		s.giveUp(ctx, err)
@@ -85,7 +91,7 @@ func (s *source) understands(ctx context.Context, err error) bool {
 	return !s.gaveUp.Load()
 }
 
-// giveUp makes client-go decode all answers from now on.
+// giveUp makes client-go decode all further responses, and counts and logs the fallback.
 func (s *source) giveUp(ctx context.Context, err error) {
 	if s.gaveUp.CompareAndSwap(false, true) {
 		s.fallbacks.Inc()
@@ -97,13 +103,13 @@ func (s *source) request(options *metav1.ListOptions) *rest.Request {
 	return s.client.Get().Resource(s.resource).VersionedParams(options, s.parameters)
 }
 
-// answer is the response to a request for a page.
+// answer is the response to a page request, or the request's error.
 type answer struct {
 	body io.ReadCloser
 	err  error
 }
 
-// ask requests a page.
+// ask sends a page request, and returns a channel that receives the response.
 func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answer {
 	answers := make(chan answer, 1)
 	go func() {
@@ -113,22 +119,23 @@ func (s *source) ask(ctx context.Context, options metav1.ListOptions) chan answe
 	return answers
 }
 
-// mostPages is the number of pages of a large list, and largestPage the maximum number of
-// objects of a page. For each page an API server iterates over all objects, so that many small
-// pages of a large list cost more than the objects themselves. A large page costs the client no
-// memory, since it is read as a stream.
+// mostPages is the number of pages into which a large list is divided. largestPage is the maximum
+// number of objects in a page. An API server iterates over all objects for each page, which makes
+// many small pages of a large list more expensive than the objects themselves. A large page costs
+// the client no additional memory, because the page is read as a stream.
 const (
 	mostPages   = 50
 	largestPage = 5000
 )
 
-// pageOf returns the page size for a list of that many objects.
+// pageOf returns the page size for a list with the given number of objects.
 func pageOf(objects int64) int64 { return min(max(pageSize, objects/mostPages), largestPage) }
 
-// inPages lists all objects, first in a page of options.Limit, then in pages of the size of
-// [pageOf]. The next page is requested as soon as the list metadata with the continue token,
-// which comes first, has been read. It returns an error of the API server as a
-// [apierrors.StatusError], and wire.ErrNotUnderstood.
+// inPages lists all objects. The first page has options.Limit objects, and later pages have the
+// size that [pageOf] returns. The next page is requested as soon as the current page's metadata has
+// been read, which comes first and contains the continue token. inPages returns an API server's
+// error as an [apierrors.StatusError], and wire.ErrNotUnderstood for a response in another
+// encoding.
 func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*internalversion.List, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	objects := s.newDecoder()
@@ -148,7 +155,7 @@ func (s *source) inPages(ctx context.Context, options metav1.ListOptions) (*inte
 			s.listing(objects)
 			options.Limit = max(options.Limit, pageOf(objects))
 		}
-		// All pages have the same version.
+		// The resourceVersion is the same for all pages.
 		list.ResourceVersion, options.Continue = about.ResourceVersion, about.Continue
 		if about.Continue != "" && next == nil {
 			next = s.ask(ctx, options)

@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// streamWatch is a watch whose events are decoded from the frames of a response.
+// streamWatch is a watch that decodes its events from the frames of a response body.
 type streamWatch struct {
 	*source
 	objects decoder
@@ -32,15 +32,16 @@ type streamWatch struct {
 	stop    context.CancelFunc
 }
 
-// shortest is the minimum duration of a watch that ends without an event and without an error,
-// for example because a busy API server closes it. The reflector treats a shorter watch as an
-// error and lists everything again, which would keep the API server busy.
+// shortest is the minimum duration of a watch that ends without an event and without an error, for
+// example because a busy API server closes it. The reflector treats a shorter watch as an error and
+// repeats the list, which would keep the API server busy.
 const shortest = time.Second
 
-// eventsAhead is the number of events that are decoded while an event is handled.
+// eventsAhead is the number of events that are decoded in advance while the reflector handles an
+// event.
 const eventsAhead = 16
 
-// watch opens a watch. It returns an error of the API server as a [apierrors.StatusError].
+// watch opens a watch. It returns an API server's error as an [apierrors.StatusError].
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	options.Watch = true
@@ -65,12 +66,12 @@ func (s *streamWatch) ResultChan() <-chan watch.Event { return s.events }
 // Stop implements [watch.Interface].
 func (s *streamWatch) Stop() { s.stop() }
 
-// run sends events until the response ends or the watch is stopped.
+// run sends events until the response body ends or the watch is stopped.
 func (s *streamWatch) run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	defer close(s.events)
 	defer s.stop()
-	// A blocking read is woken only by closing the frames.
+	// A blocking read can be interrupted only by closing the body.
 	defer context.AfterFunc(ctx, func() { _ = s.frames.Close() })()
 	defer func() { _ = s.frames.Close() }()
 
@@ -102,9 +103,9 @@ func (s *streamWatch) run(ctx context.Context) {
 	}
 }
 
-// isFailure reports whether the error that ended a response must be passed to the reflector as
-// an event. That is not so if the connection was closed, or if client-go will decode the next
-// response.
+// isFailure reports whether the error that ended a watch must be passed to the reflector as an
+// event. It returns false if the connection was closed, or if the API server responded in another
+// encoding, in which case client-go reads the next response.
 func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	switch {
 	case errors.Is(err, wire.ErrNotUnderstood):
@@ -120,13 +121,13 @@ func (s *streamWatch) isFailure(ctx context.Context, err error) bool {
 	}
 }
 
-// asStatus returns the Status with which client-go's watches report an error of their own.
+// asStatus converts an error to a Status, as client-go's watches do for their own errors.
 func asStatus(err error) runtime.Object {
 	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").
 		AsObject(fmt.Errorf("unable to decode an event from the watch stream: %w", err))
 }
 
-// next reads and decodes the next event.
+// next reads and decodes the watch's next event.
 func (s *streamWatch) next(ctx context.Context, in io.Reader, memory *wire.Buffer) (watch.Event, error) {
 	frame, err := wire.ReadFrame(in, memory)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *streamWatch) next(ctx context.Context, in io.Reader, memory *wire.Buffe
 	return s.verifier.event(ctx, whole, e)
 }
 
-// decode decodes the event in a frame, and overwrites the frame.
+// decode decodes a frame's event, and overwrites the frame.
 func (s *streamWatch) decode(frame []byte) (watch.Event, error) {
 	e, err := wire.ParseEvent(frame)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/waitfor"
 )
 
-// Pages and events become records; the informer continues from the version of a bookmark.
+// TestPagesAndEvents checks that the pods of pages and events become records. After a bookmark, the
+// watch must continue at the bookmark's resourceVersion.
 func TestPagesAndEvents(t *testing.T) {
 	big := versioned("big", "12")
 	big.Annotations = map[string]string{"a": strings.Repeat("a", 1<<20)}
@@ -52,7 +53,7 @@ func TestPagesAndEvents(t *testing.T) {
 	}
 }
 
-// Of a large list, the pages after the first are larger.
+// TestPagesOfALargeList checks that a large list is read in larger pages after the first page.
 func TestPagesOfALargeList(t *testing.T) {
 	for _, tt := range []struct {
 		remaining int64
@@ -74,7 +75,8 @@ func TestPagesOfALargeList(t *testing.T) {
 	}
 }
 
-// A watch that ends is opened again where it ended, however it ends.
+// TestWatchThatEnds checks that a watch that ends, even with an error, is reopened at the last
+// resourceVersion that it has sent.
 func TestWatchThatEnds(t *testing.T) {
 	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
 	added := frame(t, watch.Added, "Pod", versioned("b", "10"))
@@ -99,7 +101,8 @@ func TestWatchThatEnds(t *testing.T) {
 	}
 }
 
-// A watch that ends before any event, at once, is opened again: nothing is listed again.
+// TestWatchThatEndsAtOnce checks that a watch that ends immediately, without an event, is reopened
+// without repeating the list.
 func TestWatchThatEndsAtOnce(t *testing.T) {
 	list := body(podPage(t, metav1.ListMeta{ResourceVersion: "7"}, versioned("a", "1")))
 	again := body(frame(t, watch.Added, "Pod", versioned("c", "11")))
@@ -115,7 +118,8 @@ func TestWatchThatEndsAtOnce(t *testing.T) {
 	}
 }
 
-// After an error, the informer lists again, as with client-go's watch.
+// TestErrorsOfTheServer checks that the informer repeats the list after an API server's error, as
+// it does with client-go's watch.
 func TestErrorsOfTheServer(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old")
 	page := func(version string, names ...string) handle {
@@ -137,7 +141,8 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"a huge event", []handle{page("7", "a"), page("9", "b")}, []handle{body(huge), quiet}, []string{"list ", "watch 7", "list ", "watch 9"}},
 		{"500 for a list", []handle{refuse(apierrors.NewInternalError(context.Canceled)), page("9", "b")}, []handle{quiet}, []string{"list ", "list ", "watch 9"}},
 		{"half a list", []handle{cut([]byte("k8s")), page("9", "b")}, []handle{quiet}, []string{"list ", "list ", "watch 9"}},
-		// The list is streamed, and the watch then begins where it ended.
+		// After a page has expired, the list is streamed. The next watch starts at the streamed
+		// list's resourceVersion.
 		{"410 for a page", []handle{more, refuse(gone)}, []handle{body(
 			frame(t, watch.Added, "Pod", versioned("b", "9")),
 			frame(t, watch.Bookmark, "Pod", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}),
@@ -161,7 +166,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 	}
 }
 
-// Nodes are read the same way.
+// TestNodes checks that Nodes are decoded in the same way as pods, and are stored as Nodes.
 func TestNodes(t *testing.T) {
 	node := func(version string) *corev1.Node {
 		return &corev1.Node{
@@ -187,7 +192,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A page is asked for as soon as the one before it says how the list continues.
+// TestPagesAreAskedForAhead checks that a page is requested as soon as the previous page's continue
+// token has been read.
 func TestPagesAreAskedForAhead(t *testing.T) {
 	asked := make(chan struct{})
 	first := podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, typicalPod(1))
@@ -213,7 +219,8 @@ func TestPagesAreAskedForAhead(t *testing.T) {
 	s.expect(t, "b 2", typicalPod(1).Name+" "+strconv.Itoa(1_000_001))
 }
 
-// A watch that is stopped ends, also while nothing comes, and while its events wait to be taken.
+// TestStoppedWatch checks that a watch ends after Stop, whether it is idle or has events that no
+// one receives.
 func TestStoppedWatch(t *testing.T) {
 	var events []byte
 	for i := range 4 * eventsAhead {
@@ -227,13 +234,13 @@ func TestStoppedWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			pods.Stop()
-			for range pods.ResultChan() { // It is closed.
+			for range pods.ResultChan() { // The channel is closed.
 			}
 		})
 	}
 }
 
-// Half of a page is an error of the connection, and not another format.
+// TestCutPage checks that a page whose connection is aborted results in an error.
 func TestCutPage(t *testing.T) {
 	whole := podPage(t, metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, typicalPod(1), typicalPod(2))
 	count := func(page []byte) (items int, err error) {

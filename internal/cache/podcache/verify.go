@@ -28,23 +28,23 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// verifier decodes the answers of the API server a second time, with client-go's decoder, and compares the
-// objects after the transform of their kind. If an object differs, client-go's is cached. The methods of a
-// nil verifier do nothing.
+// verifier decodes the API server's responses a second time with client-go's decoder, and compares
+// the transformed objects. If an object differs, client-go's object is cached. The methods of a nil
+// verifier do nothing.
 type verifier struct {
 	resource string
 	decoder  runtime.Decoder
-	// transform is the transform of the informer.
+	// transform is the informer's transform, which is applied before objects are compared.
 	transform cache.TransformFunc
-	// store returns the form of an object that the informer stores.
+	// store converts an object decoded by client-go to the form that the informer stores.
 	store                 func(runtime.Object) (runtime.Object, error)
 	verified, differences prometheus.Counter
 	clock                 clock.PassiveClock
-	// logs limits the log, since a wrong mask concerns every object.
+	// logs limits the rate of log messages, because a wrong mask makes every object differ.
 	logs *rate.Limiter
 }
 
-// verify makes a source compare its objects with client-go's from now on.
+// verify makes the source compare each object with the object that client-go decodes.
 func (s *source) verify(scheme *runtime.Scheme, c clock.PassiveClock, m *metrics, store func(runtime.Object) (runtime.Object, error)) {
 	s.verifier = &verifier{
 		resource: s.resource, decoder: runtime.WithoutVersionDecoder{Decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()},
@@ -54,7 +54,7 @@ func (s *source) verify(scheme *runtime.Scheme, c clock.PassiveClock, m *metrics
 	}
 }
 
-// tee returns a reader of a body that also writes into whole.
+// tee returns a reader of body that also copies all data to whole.
 func (v *verifier) tee(body io.Reader, whole *bytes.Buffer) io.Reader {
 	if v == nil {
 		return body
@@ -62,7 +62,7 @@ func (v *verifier) tee(body io.Reader, whole *bytes.Buffer) io.Reader {
 	return io.TeeReader(body, whole)
 }
 
-// clone returns a copy of a frame.
+// clone returns a copy of a watch frame. It returns nil for a nil verifier.
 func (v *verifier) clone(frame []byte) []byte {
 	if v == nil {
 		return nil
@@ -70,9 +70,10 @@ func (v *verifier) clone(frame []byte) []byte {
 	return bytes.Clone(frame)
 }
 
-// page compares the objects that were read from a page, and replaces those that differ. It returns
-// wire.ErrNotUnderstood, so that client-go takes over, if client-go finds other objects in the page, another
-// version or another continue token.
+// page compares the objects in read with the objects that client-go decodes from the page, and
+// replaces the objects that differ. If client-go finds a different number of objects,
+// resourceVersion or continue token, page returns wire.ErrNotUnderstood, so that client-go handles
+// all later requests.
 func (v *verifier) page(ctx context.Context, page []byte, version, next string, read []runtime.Object) error {
 	if v == nil {
 		return nil
@@ -97,8 +98,8 @@ func (v *verifier) page(ctx context.Context, page []byte, version, next string, 
 	return nil
 }
 
-// event compares the object of an event that was read from a frame, and replaces the object if it differs.
-// Bookmarks and errors have no object that is cached.
+// event compares an event's object with the object that client-go decodes, and replaces the object
+// if it differs. Bookmarks and errors are not compared, because their objects are not cached.
 func (v *verifier) event(ctx context.Context, frame []byte, read watch.Event) (watch.Event, error) {
 	if v == nil || read.Type == watch.Bookmark || read.Type == watch.Error {
 		return read, nil
@@ -115,7 +116,8 @@ func (v *verifier) event(ctx context.Context, frame []byte, read watch.Event) (w
 	return read, err
 }
 
-// object returns the object that was read, or client-go's if they differ after the transform.
+// object compares two objects after the transform: read is from the source, whole from client-go.
+// If they differ, it returns client-go's object.
 func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runtime.Object, error) {
 	v.verified.Inc()
 	want, err := v.transform(whole.DeepCopyObject())
@@ -139,13 +141,15 @@ func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runt
 	return v.store(whole)
 }
 
-// notUnderstood counts a difference that concerns a whole answer, and makes client-go take over.
+// notUnderstood counts a difference that affects an entire response. Its error makes client-go
+// handle all later requests.
 func (v *verifier) notUnderstood(ctx context.Context, reason error) error {
 	v.differs(ctx)
 	return wire.NotUnderstood(reason)
 }
 
-// differs counts a difference, and logs it with the given keys and values unless many were logged.
+// differs counts a difference, and logs it with the given keys and values unless the rate limit is
+// exceeded.
 func (v *verifier) differs(ctx context.Context, about ...any) {
 	v.differences.Inc()
 	if v.logs.AllowN(v.clock.Now(), 1) {
@@ -153,7 +157,8 @@ func (v *verifier) differs(ctx context.Context, about ...any) {
 	}
 }
 
-// differingField returns the path of the first field in which two objects differ, without its value.
+// differingField returns the path of the first field in which two objects differ. The path contains
+// no field values.
 func differingField(want, got reflect.Value) string {
 	if want.Kind() != got.Kind() || want.Kind() == reflect.Pointer && (want.IsNil() || got.IsNil()) {
 		return ""
@@ -179,14 +184,16 @@ func differingField(want, got reflect.Value) string {
 	return ""
 }
 
-// setTransform sets the transform of the informer.
+// setTransform sets the informer's transform, which is applied to both objects before they are
+// compared.
 func (v *verifier) setTransform(transform cache.TransformFunc) {
 	if v != nil {
 		v.transform = transform
 	}
 }
 
-// verified returns an informer of the source whose transform the verifier applies, too.
+// verified wraps an informer whose objects come from s. The wrapper passes the informer's transform
+// to the verifier as well.
 func (s *source) verified(informer cache.SharedIndexInformer) cache.SharedIndexInformer {
 	if s.verifier == nil {
 		return informer
@@ -194,7 +201,7 @@ func (s *source) verified(informer cache.SharedIndexInformer) cache.SharedIndexI
 	return verifiedInformer{informer, s.verifier}
 }
 
-// verifiedInformer is an informer whose transform the verifier applies, too.
+// verifiedInformer is an informer that passes its transform to the verifier as well.
 type verifiedInformer struct {
 	cache.SharedIndexInformer
 	verifier *verifier

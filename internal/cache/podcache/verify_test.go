@@ -22,18 +22,18 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// rawObject is an object as bytes.
+// rawObject is a marshaled object.
 type rawObject []byte
 
 func (r rawObject) Marshal() ([]byte, error) { return r, nil }
 
-// withDamage returns a pod with a volume that is none: the kept fields are sound.
+// withDamage returns an encoded pod with an invalid volume. Its kept fields can still be decoded.
 func withDamage(t *testing.T, pod *corev1.Pod) rawObject {
 	spec := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff})
 	return protowire.AppendBytes(protowire.AppendTag(marshal(t, pod), 2, protowire.BytesType), spec)
 }
 
-// metricsOfPods returns the metrics of pods: fallbacks, verified objects and differences.
+// metricsOfPods returns the metrics that an informer of pods should have.
 func metricsOfPods(fallbacks, verified, differences float64) map[string]float64 {
 	return map[string]float64{
 		"tidekeeper_cache_fallbacks_total of Node": 0, "tidekeeper_cache_fallbacks_total of Pod": fallbacks,
@@ -42,8 +42,9 @@ func metricsOfPods(fallbacks, verified, differences float64) map[string]float64 
 	}
 }
 
-// Whatever the cache decodes otherwise than client-go is counted, and client-go is right: the fields of a
-// pod that the mask lacks, and answers whose pods it does not see.
+// TestVerifiedPods checks that differences from client-go's objects are counted and that
+// client-go's objects are cached. It covers pod fields that the mask lacks as well as entire
+// responses.
 func TestVerifiedPods(t *testing.T) {
 	pod := func(name, version string) *corev1.Pod {
 		p := versioned(name, version)
@@ -52,7 +53,7 @@ func TestVerifiedPods(t *testing.T) {
 	}
 	list := podPage(t, metav1.ListMeta{ResourceVersion: "7"}, pod("a", "1"), pod("b", "2"))
 	modified := frame(t, watch.Modified, "Pod", pod("b", "8"))
-	// client-go merges the metadata of a list that is there twice, so that the list continues.
+	// If the list metadata is repeated, client-go merges it, so that its continue token differs.
 	twice := marshal(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, Items: []corev1.Pod{*pod("a", "1")}})
 	version := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), []byte("8"))
 	twice = protowire.AppendBytes(protowire.AppendTag(twice, 1, protowire.BytesType), version)
@@ -86,7 +87,7 @@ func TestVerifiedPods(t *testing.T) {
 	}
 }
 
-// So it is with nodes, which are compared after their transform.
+// TestVerifiedNodes checks that Nodes are compared after they have been transformed.
 func TestVerifiedNodes(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "8", Labels: map[string]string{"a": "b"}}, Spec: corev1.NodeSpec{ProviderID: "dropped"}}
 	list := &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Node{*node}}
@@ -110,7 +111,8 @@ func TestVerifiedNodes(t *testing.T) {
 	}
 }
 
-// However many objects differ, the log names few, and a field of each but never a value.
+// TestLogOfDifferences checks that the number of log messages is limited regardless of the number
+// of differences, and that the log contains field names but no field values.
 func TestLogOfDifferences(t *testing.T) {
 	w := newTestSource(t, &script{})
 	now := testclock.NewFakePassiveClock(time.Unix(1000, 0))
@@ -139,7 +141,7 @@ func TestLogOfDifferences(t *testing.T) {
 	}
 }
 
-// An error of a transform is not hidden.
+// TestVerifiedTransformFails checks that the verifier returns an error of the transform.
 func TestVerifiedTransformFails(t *testing.T) {
 	w := newTestSource(t, &script{})
 	w.verify(scheme.Scheme, testclock.NewFakePassiveClock(time.Unix(0, 0)), newMetrics(), nil)

@@ -21,35 +21,36 @@ import (
 // Workload identifies a workload whose pods are queried.
 type Workload struct {
 	Namespace, Kind, Name string
-	// UID is the UID of the object that controls the pods; "" for any object of the workload.
+	// UID is the UID of the object that controls the pods. If it is empty, the pods of any object
+	// with this kind and name are selected.
 	UID types.UID
 }
 
-// Workloads queries the pods of workloads in the records of the caches that it follows, without
-// building a Pod for each record: a list of the Pods of a large workload takes megabytes, and
-// many workers may query at once. The cost of a query depends on the pods of the workload, and
-// not on the other pods in its namespace.
+// Workloads queries the pods of workloads in pod caches. It reads the records without building
+// Pods, because a list of a large workload's Pods takes megabytes and many workers may query at the
+// same time. The cost of a query depends on the number of the workload's pods, not on the other
+// pods in its namespace.
 type Workloads struct {
 	mu        sync.Mutex
 	informers []*followed
 }
 
-// followed is an informer of pods that Workloads queries.
+// followed is a pod informer whose records are queried.
 type followed struct {
 	*informer
-	// index adds the index byWorkload at the first query, so that a cluster without such
-	// queries does not pay for it.
+	// index adds the index byWorkload when the first query is made. The index then costs nothing if
+	// no queries are made.
 	index func() error
 }
 
-// byWorkload is the index of records by their workload.
+// byWorkload is the name of the index that maps workloads to records.
 const byWorkload = "workload"
 
-// errNotSynced is returned while the cache does not have all pods yet.
+// errNotSynced is the error of a query before the cache contains all pods.
 var errNotSynced = errors.New("the cache of pods is not synced yet")
 
-// Follow returns a function like create, and makes the pods in the created informers available
-// to queries.
+// Follow wraps an informer constructor, and makes the records of the constructed pod informers
+// available to queries.
 func (w *Workloads) Follow(create NewInformerFunc) NewInformerFunc {
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		created := create(lw, object, resync, indexers)
@@ -64,7 +65,7 @@ func (w *Workloads) Follow(create NewInformerFunc) NewInformerFunc {
 	}
 }
 
-// Watched reports whether there is a cache of pods.
+// Watched reports whether there is a pod informer to query.
 func (w *Workloads) Watched() bool { return len(w.all()) > 0 }
 
 func (w *Workloads) all() []*followed {
@@ -73,8 +74,8 @@ func (w *Workloads) all() []*followed {
 	return w.informers
 }
 
-// Oldest returns the creation time of the oldest active pod of a workload; zero if there is
-// none.
+// Oldest returns the creation time of a workload's oldest active pod, or the zero time if the
+// workload has no active pods.
 func (w *Workloads) Oldest(of Workload) (time.Time, error) {
 	var oldest seconds
 	found := false
@@ -89,7 +90,7 @@ func (w *Workloads) Oldest(of Workload) (time.Time, error) {
 	return oldest.time().Time, nil
 }
 
-// OnNodes returns the pods of a workload on the nodes for which on returns true.
+// OnNodes returns a workload's pods on the nodes for which the given function returns true.
 func (w *Workloads) OnNodes(of Workload, on func(node string) bool) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	err := w.each(of, func(r *record) {
@@ -100,7 +101,7 @@ func (w *Workloads) OnNodes(of Workload, on func(node string) bool) ([]*corev1.P
 	return found, err
 }
 
-// each calls do with each record of a workload.
+// each calls do with each record of a workload's pods.
 func (w *Workloads) each(of Workload, do func(*record)) error {
 	for _, i := range w.all() {
 		if !i.HasSynced() {
@@ -123,7 +124,7 @@ func (w *Workloads) each(of Workload, do func(*record)) error {
 	return nil
 }
 
-// workloadOf is the index function of byWorkload.
+// workloadOf is the index function of the index byWorkload.
 func workloadOf(object any) ([]string, error) {
 	r, ok := object.(*record)
 	if !ok {
@@ -138,12 +139,12 @@ func workloadOf(object any) ([]string, error) {
 
 func workloadKey(namespace, kind, name string) string { return namespace + "/" + kind + "/" + name }
 
-// workload is [pods.Workload] of a record.
+// workload returns the same result for a record as [pods.Workload] for its pod.
 func (r *record) workload() (kind, name string) {
 	return pods.WorkloadOf(r.controller(), r.shared.Labels)
 }
 
-// controller returns the owner that controls the pod, or nil.
+// controller returns the owner reference of the object that controls the pod, or nil.
 func (r *record) controller() *metav1.OwnerReference {
 	owners := r.shared.OwnerReferences
 	if r.owners != nil {
@@ -157,5 +158,5 @@ func (r *record) controller() *metav1.OwnerReference {
 	return nil
 }
 
-// isActive is [pods.IsActive] of a record.
+// isActive returns the same result for a record as [pods.IsActive] for its pod.
 func (r *record) isActive() bool { return r.deleted == nil && !pods.IsTerminal(r.shared) }

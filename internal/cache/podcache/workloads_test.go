@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// emptyCache returns a cache of pods that is synced and has none, and what looks at them.
+// emptyCache returns a synced pod cache without pods, and a Workloads that queries it.
 func emptyCache(t *testing.T) (*Workloads, *informer) {
 	t.Helper()
 	w := &Workloads{}
@@ -42,7 +42,7 @@ func emptyCache(t *testing.T) (*Workloads, *informer) {
 	return w, i
 }
 
-// ownedPod draws one of few pods of few workloads.
+// ownedPod draws a random pod from a few names, namespaces and owners.
 func ownedPod(t *rapid.T) *corev1.Pod {
 	draw := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -64,7 +64,8 @@ func ownedPod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// A look has the same answer as one at each pod of the namespace, whatever came, changed and went.
+// TestLooksAtAllPodsOfAWorkload checks that each query returns the same result as a search through
+// all pods, after any sequence of additions, updates and deletions.
 func TestLooksAtAllPodsOfAWorkload(t *testing.T) {
 	w, i := emptyCache(t)
 	store := i.SharedIndexInformer.GetIndexer()
@@ -107,7 +108,7 @@ func TestLooksAtAllPodsOfAWorkload(t *testing.T) {
 
 func byName(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }
 
-// lookAtAll answers by all pods.
+// lookAtAll computes the expected query results from all pods in the informer's store.
 func lookAtAll(i *informer, of Workload) (oldest time.Time, onA []*corev1.Pod) {
 	for _, object := range i.GetIndexer().List() {
 		pod := object.(*corev1.Pod)
@@ -126,7 +127,8 @@ func lookAtAll(i *informer, of Workload) (oldest time.Time, onA []*corev1.Pod) {
 	return oldest, onA
 }
 
-// A look costs a pointer for each pod of the workload, however many others the namespace has.
+// TestALookMakesNoPods checks that a query builds no Pods: its memory grows by at most 24 bytes for
+// each pod of the workload, regardless of the other pods in the namespace.
 func TestALookMakesNoPods(t *testing.T) {
 	const large = 10_000
 	w, i := emptyCache(t)
@@ -165,7 +167,8 @@ func TestALookMakesNoPods(t *testing.T) {
 	}
 }
 
-// The pods of an informer that verifies what it decodes are available to queries, too.
+// TestFollowsAVerifiedInformer checks that the pods of an informer that verifies its decoding can
+// be queried, too.
 func TestFollowsAVerifiedInformer(t *testing.T) {
 	create, err := New(Connection{Config: &rest.Config{}, Client: http.DefaultClient, Scheme: scheme.Scheme}, Content{Verify: clock.RealClock{}}, prometheus.NewRegistry())
 	if err != nil {

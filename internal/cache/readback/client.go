@@ -24,16 +24,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxWait is the time that the cache may take to show a write, and pollInterval the interval at
-// which the cache is read meanwhile. The cache usually takes milliseconds; while the watch
-// reconnects, half a minute or more.
+// maxWait is the maximum time to wait until the cache shows a write. pollInterval is the interval
+// at which the cache is read during the wait. The cache usually shows a write within milliseconds;
+// while its watch reconnects, this can take half a minute or more.
 const (
 	maxWait      = 2 * time.Second
 	pollInterval = 5 * time.Millisecond
 )
 
-// Client is a client whose Get returns nothing older than its own last write to the object. Its
-// List returns the content of the cache.
+// Client is a client whose Get never returns an object that is older than the client's last write
+// to the object. List returns the cache's content, which may be older.
 type Client struct {
 	client.Client
 	live   client.Reader
@@ -42,9 +42,9 @@ type Client struct {
 	reads  *prometheus.CounterVec
 }
 
-// New returns a client that reads and writes through inner. Objects that the cache of inner
-// does not show in time are read from live, which must have no cache; that requires only the
-// right to list these objects.
+// New returns a client that reads and writes through inner. If the cache of inner does not show a
+// write within maxWait, the client reads the object from live, which must not be cached. The
+// credentials of live need only the right to list the object's kind.
 func New(inner client.Client, live client.Reader, registry prometheus.Registerer) (*Client, error) {
 	c := &Client{Client: inner, live: live, writes: newWrites(clock.RealClock{}), clock: clock.RealClock{}, reads: newReads()}
 	if err := registry.Register(c.reads); err != nil {
@@ -53,7 +53,8 @@ func New(inner client.Client, live client.Reader, registry prometheus.Registerer
 	return c, nil
 }
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers this package's metrics without values. It is used to generate
+// docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error { return registry.Register(newReads()) }
 
 func newReads() *prometheus.CounterVec {
@@ -88,7 +89,8 @@ func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.O
 			was := versionOf(shown)
 			err := c.readLive(ctx, k, object)
 			if err == nil && was == versionOf(object) || apierrors.IsNotFound(err) && shown == nil {
-				// The cache is right: the write was superseded.
+				// The cached object is current: another client's later write has superseded the
+				// remembered write.
 				c.writes.forget(k)
 			}
 			return err
@@ -101,7 +103,7 @@ func (c *Client) Get(ctx context.Context, name client.ObjectKey, object client.O
 	}
 }
 
-// versionOf identifies a state of an object. It is empty for nil.
+// versionOf returns the object's UID and resourceVersion. It returns the empty string for nil.
 func versionOf(object client.Object) string {
 	if object == nil {
 		return ""
@@ -109,8 +111,9 @@ func versionOf(object client.Object) string {
 	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }
 
-// readLive reads an object from the API server. It uses a list with a field selector, because a
-// client that watches a kind has the right to list it, and may lack the right to get it.
+// readLive reads an object from the API server. It sends a list request with a field selector
+// instead of a get request: a client that watches a kind has the right to list it, but may lack the
+// right to get its objects.
 func (c *Client) readLive(ctx context.Context, k key, object client.Object) error {
 	c.reads.WithLabelValues(k.Kind).Inc()
 	ctrl.LoggerFrom(ctx).V(1).Info("The cache does not show the last write yet: reading from the API server", "kind", k.Kind, "object", k.NamespacedName)
@@ -135,8 +138,8 @@ func (c *Client) readLive(ctx context.Context, k key, object client.Object) erro
 	return nil
 }
 
-// newList returns an empty list of the kind: unstructured if the object is unstructured, else
-// typed.
+// newList returns an empty list of a kind. The list is unstructured if object is unstructured, and
+// typed otherwise.
 func (c *Client) newList(kind schema.GroupVersionKind, object client.Object) (client.ObjectList, error) {
 	if _, ok := object.(*unstructured.Unstructured); ok {
 		list := &unstructured.UnstructuredList{}
@@ -186,7 +189,7 @@ func (c *Client) Apply(ctx context.Context, object runtime.ApplyConfiguration, o
 	if err := c.Client.Apply(ctx, object, opts...); err != nil {
 		return err
 	}
-	// The client has filled in the response of the API server.
+	// After the write, object holds the API server's response.
 	text, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("%T: %w", object, err)
@@ -208,7 +211,7 @@ func (c *Client) Delete(ctx context.Context, object client.Object, opts ...clien
 	return err
 }
 
-// remember records a write from its response.
+// remember records a write together with the resourceVersion in the API server's response.
 func (c *Client) remember(response client.Object, created bool) {
 	gvk, err := c.GroupVersionKindFor(response)
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// world is an API server, and a cache that follows it only on request.
+// world is an API server together with a cache that is updated only by calls of follow.
 type world struct {
 	*Client
 	server client.WithWatch
 	cache  map[string]*corev1.ConfigMap
-	// gets and lists are how often the cache was read, and the API server.
+	// gets counts reads from the cache. lists counts reads from the API server.
 	gets, lists int
-	// onGet is called before the cache is read.
+	// onGet, if not nil, is called before each read of the cache.
 	onGet func()
 }
 
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, there ...client.Object) *world {
 	return w
 }
 
-// follow lets the cache catch up.
+// follow copies the API server's state to the cache.
 func (w *world) follow(t *testing.T) {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -85,7 +85,7 @@ func (w *world) follow(t *testing.T) {
 	}
 }
 
-// read reads the object as a reconcile does.
+// read reads the ConfigMap shop/web through the client in the same way as a reconciler.
 func (w *world) read(t *testing.T) (*corev1.ConfigMap, error) {
 	t.Helper()
 	object := &corev1.ConfigMap{}
@@ -93,8 +93,8 @@ func (w *world) read(t *testing.T) (*corev1.ConfigMap, error) {
 	return object, err
 }
 
-// expect reads the object and compares its value, "" if the object should be gone, and
-// how often the API server was asked.
+// expect reads the ConfigMap shop/web. It checks the ConfigMap's value ("" means that it does not
+// exist) and the number of requests that the read sends to the API server.
 func (w *world) expect(t *testing.T, what, value string, live int) {
 	t.Helper()
 	before := w.lists
@@ -146,7 +146,7 @@ func readsItsWrites(t *testing.T) {
 		t.Errorf("it is remembered: %v", w.writes.last)
 	}
 
-	// It catches up while it is waited for.
+	// The cache shows the write while the client is waiting for it.
 	w.change(t, "3")
 	w.gets = 0
 	w.onGet = func() {
@@ -170,7 +170,7 @@ func readsItsDeletions(t *testing.T) {
 	}
 	w.expect(t, "the cache has it", "", 1)
 	w.expect(t, "the cache has it still", "", 1)
-	// Another object of that name, created by any client.
+	// Another client creates a new object with the same name.
 	again := configMap("2")
 	again.UID = "second"
 	if err := w.server.Create(t.Context(), again); err != nil {
@@ -206,7 +206,8 @@ func readsWhatItMade(t *testing.T) {
 	w.expect(t, "caught up", "1", 0)
 }
 
-// When the last finalizer is removed, nothing is waited for and nothing is asked.
+// TestLastFinalizer checks reads after the last finalizer has been removed: they neither wait nor
+// send a request to the API server.
 func TestLastFinalizer(t *testing.T) { synctest.Test(t, lastFinalizer) }
 
 func lastFinalizer(t *testing.T) {
@@ -236,7 +237,8 @@ func lastFinalizer(t *testing.T) {
 	}
 }
 
-// Another client deletes what was just written.
+// TestDeletedByOthers checks reads of an object that another client deleted or replaced immediately
+// after this client had written it.
 func TestDeletedByOthers(t *testing.T) { synctest.Test(t, deletedByOthers) }
 
 func deletedByOthers(t *testing.T) {
@@ -253,7 +255,7 @@ func deletedByOthers(t *testing.T) {
 	}
 	w.expect(t, "gone, and known to be", "", 0)
 
-	// And what was just created is replaced.
+	// Another client replaces the object that this client has just created.
 	if err := w.Create(t.Context(), configMap("3")); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +272,8 @@ func deletedByOthers(t *testing.T) {
 	w.expect(t, "replaced, and known to be", "4", 0)
 }
 
-// The wait ends with the reconcile.
+// TestWaitEndsWithItsContext checks that the wait for the cache ends when the caller's context is
+// cancelled.
 func TestWaitEndsWithItsContext(t *testing.T) { synctest.Test(t, waitEndsWithItsContext) }
 
 func waitEndsWithItsContext(t *testing.T) {
@@ -284,7 +287,8 @@ func waitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A write to an object that is never read again is not kept forever.
+// TestMemory checks that the client eventually forgets a write to an object that is never read
+// again.
 func TestMemory(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	w := newWrites(clockAt{&now})

@@ -14,41 +14,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keepFor is the time for which a write is remembered if the object is never read again. A
-// cache that is further behind does no harm, because the API server refuses writes that depend
-// on an old object.
+// keepFor is the time for which a write is remembered if the object is never read again. If the
+// cache were behind for longer, the API server would still reject writes that depend on the
+// outdated object.
 const keepFor = 10 * time.Minute
 
-// key identifies an object.
+// key identifies an object by kind, namespace and name.
 type key struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 }
 
-// write is the last write to an object.
+// write describes this client's last write to an object.
 type write struct {
 	uid types.UID
-	// version is the resourceVersion after the write.
+	// version is the object's resourceVersion after the write.
 	version int64
-	// created is true if the write may have created the object, so that a cache without the
-	// object may be behind.
+	// created is true if the write may have created the object. If the cache then lacks the object,
+	// the cache may be behind.
 	created bool
-	// gone is true if the write deleted the object, or removed its last finalizer.
+	// gone is true if the write deleted the object or removed its last finalizer.
 	gone bool
-	// late is true if the cache did not show the write in time. It is not waited for again.
+	// late is true if the cache did not show the write within maxWait. Later reads do not wait for
+	// it again.
 	late bool
 	at   time.Time
 }
 
-// shownBy reports whether the object in the cache, nil if it is missing, is at least as new as
-// the write.
+// shownBy reports whether the given cached object is at least as new as the write. The object is
+// nil if the cache lacks it.
 func (w *write) shownBy(object client.Object) bool {
 	switch {
 	case object == nil:
 		return w.gone
 	case object.GetUID() != w.uid:
-		// Another object of that name. It is newer than a deleted object, and older than a
-		// created object.
+		// The cached object is a different object with the same name. It is newer than an object
+		// that the write deleted or changed, and older than an object that the write created.
 		return !w.created
 	case w.gone:
 		return !object.GetDeletionTimestamp().IsZero()
@@ -63,7 +64,7 @@ type writes struct {
 
 	mu   sync.Mutex
 	last map[key]write
-	// sweepAt is the number of writes at which old writes are dropped.
+	// sweepAt is the number of remembered writes at which old writes are dropped.
 	sweepAt int
 }
 
@@ -74,7 +75,8 @@ func newWrites(c clock.PassiveClock) *writes {
 	return &writes{clock: c, last: map[key]write{}, sweepAt: minSweep}
 }
 
-// add remembers a write. If two responses arrive out of order, the later version stays.
+// add remembers a write. If two responses arrive out of order, the write with the later
+// resourceVersion is kept.
 func (w *writes) add(k key, latest write) {
 	now := w.clock.Now()
 	latest.at = now
@@ -95,7 +97,7 @@ func (w *writes) add(k key, latest write) {
 	w.sweepAt = max(minSweep, 2*len(w.last))
 }
 
-// missing returns the last write to an object if the object in the cache does not show it.
+// missing returns the last write to an object if the given cached object does not show that write.
 func (w *writes) missing(k key, cached client.Object) (write, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,14 +109,14 @@ func (w *writes) missing(k key, cached client.Object) (write, bool) {
 	return last, ok
 }
 
-// forget drops a write that the cache can no longer show.
+// forget drops the remembered write to an object, because the cache will never show it.
 func (w *writes) forget(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.last, k)
 }
 
-// setLate records that the cache did not show a write in time.
+// setLate records that the cache did not show the last write to an object within maxWait.
 func (w *writes) setLate(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

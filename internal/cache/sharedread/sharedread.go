@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharedread lets concurrent callers with the same question to the API server share a
-// single read. It is for values that a decision must not take from the cache, such as a Freeze
-// before a restart.
+// Package sharedread lets concurrent callers share a single uncached read of the same value from
+// the API server. It serves decisions that must not rely on the cache. For example, Freezes are
+// read in this way before a restart.
 package sharedread
 
 import (
@@ -13,21 +13,23 @@ import (
 )
 
 const (
-	// For is the time for which the result of a read is shared, so that many restarts that are
-	// due together read once.
+	// For is the time for which the result of a read is shared. Restarts that become due at the
+	// same time then cause a single read.
 	For = time.Second
-	// timeout bounds a read, and so the wait of all callers that share it.
+	// timeout is the timeout of a read. It is also the maximum time that the callers sharing a read
+	// wait.
 	timeout = 10 * time.Second
 )
 
-// Reads are the last reads of values by key. The zero value is empty and ready to use.
+// Reads holds the most recent read of each key. Its zero value is empty and ready to use.
 type Reads[K comparable, V any] struct {
 	mu    sync.Mutex
 	reads map[K]*one[V]
 	swept time.Time
 }
 
-// one is a read that began at the time begun. done is closed when value and err are set.
+// one is a single read, which started at the time in begun. The channel done is closed after value
+// and err have been set.
 type one[V any] struct {
 	begun time.Time
 	done  chan struct{}
@@ -35,13 +37,13 @@ type one[V any] struct {
 	err   error
 }
 
-// Get returns the result of a read of the key that began at notBefore or later, and less than
-// [For] ago. If there is no such read, it calls read. An error is returned to concurrent
-// callers only.
+// Get returns the result of the key's last read if that read began at notBefore or later, and less
+// than [For] ago. Otherwise it calls read. An error is returned only to concurrent callers.
 func (s *Reads[K, V]) Get(ctx context.Context, key K, now, notBefore time.Time, read func(context.Context) (V, error)) (V, error) {
 	last, isNew := s.begin(key, now, notBefore)
 	if isNew {
-		// Other callers wait for the read, even if this reconcile is cancelled.
+		// Other callers wait for this read too, so it must not be cancelled with this caller's
+		// context.
 		s.fill(context.WithoutCancel(ctx), key, last, read)
 	}
 	select {
@@ -64,7 +66,7 @@ func (s *Reads[K, V]) begin(key K, now, notBefore time.Time) (last *one[V], isNe
 		s.reads = map[K]*one[V]{}
 	}
 	if now.Sub(s.swept).Abs() >= For {
-		// Results that are no longer asked for are dropped.
+		// Drop the results that are too old to be shared.
 		s.swept = now
 		for k, r := range s.reads {
 			if old(r) {
@@ -90,14 +92,14 @@ func (s *Reads[K, V]) fill(ctx context.Context, key K, r *one[V], read func(cont
 	}
 }
 
-// Forget drops the last read of the key, so that the next Get reads again.
+// Forget drops the key's last read, so that the next Get reads again.
 func (s *Reads[K, V]) Forget(key K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.reads, key)
 }
 
-// Len returns the number of reads that are kept.
+// Len returns the number of stored read results, for tests.
 func (s *Reads[K, V]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,40 +15,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An API server sends an object as the prefix k8s\0 and a message Unknown, which contains the
-// kind of the object and the object itself. A list is such an object in the body of a response.
-// An event of a watch is a message WatchEvent, which contains such an object, after a length of
-// four bytes.
+// An API server sends an object as the prefix k8s\0 followed by an Unknown message, which contains
+// the object's kind and the encoded object. The response to a list request is a list object in this
+// form. A watch event is a WatchEvent message that contains an object in this form; the message is
+// preceded by its length in four bytes.
 
-// Prefix is the prefix of every object.
+// Prefix is the magic number at the start of every object in Kubernetes' protobuf encoding.
 var Prefix = []byte("k8s\x00")
 
-// MaxObject is the maximum size of an object or an event in bytes, the same as client-go's.
+// MaxObject is the maximum size of an object or an event in bytes. client-go has the same limit.
 const MaxObject = 16 << 20
 
 var (
-	// ErrNotUnderstood is the error for data that is not protobuf of the expected form.
-	// client-go may still understand the response.
+	// ErrNotUnderstood is the error for data that is not protobuf of the expected form. client-go
+	// may still be able to decode the response.
 	ErrNotUnderstood = errors.New("not the expected protobuf")
-	// ErrTooLarge is the error for an event of more than MaxObject bytes.
+	// ErrTooLarge is the error for a watch event of more than MaxObject bytes.
 	ErrTooLarge = fmt.Errorf("an event of more than %d bytes", MaxObject)
 )
 
-// NotUnderstood wraps a reason into an [ErrNotUnderstood].
+// NotUnderstood wraps err in [ErrNotUnderstood].
 func NotUnderstood(err error) error { return fmt.Errorf("%w: %w", ErrNotUnderstood, err) }
 
-// Kind is the kind of an object, from its message Unknown. Its slices refer to the input.
+// Kind is an object's API version and kind, as parsed from its Unknown message. Its slices refer to
+// the input.
 type Kind struct{ apiVersion, name []byte }
 
-// String returns the API version and the kind.
+// String returns the API version and the kind, separated by a space.
 func (k Kind) String() string { return fmt.Sprintf("%s %s", k.apiVersion, k.name) }
 
-// Is reports whether k is the given kind of the API version v1.
+// Is reports whether k is the given kind in API version v1.
 func (k Kind) Is(kind string) bool {
 	return string(k.apiVersion) == "v1" && string(k.name) == kind
 }
 
-// typeMeta sets the kind from the message TypeMeta.
+// typeMeta sets k from an encoded TypeMeta message.
 func (k *Kind) typeMeta(b []byte) error {
 	return EachField(b, func(f Field, value []byte) error {
 		switch f.Number {
@@ -61,13 +62,14 @@ func (k *Kind) typeMeta(b []byte) error {
 	})
 }
 
-// Event is a message WatchEvent with its object. Its slices refer to the input.
+// Event is a parsed WatchEvent message with its object. Its slices refer to the input.
 type Event struct {
 	What, Object []byte
 	Kind         Kind
 }
 
-// ParseEvent returns the event of a frame, or ErrNotUnderstood.
+// ParseEvent parses the event in a watch frame. It returns ErrNotUnderstood if the frame contains
+// other data.
 func ParseEvent(frame []byte) (Event, error) {
 	var e Event
 	var unknown []byte
@@ -105,8 +107,8 @@ func ParseEvent(frame []byte) (Event, error) {
 	})
 }
 
-// EachField calls fn with each field of a message and its value. It returns ErrNotUnderstood,
-// or the first error of fn.
+// EachField calls fn for each field of an encoded message, with the field's value. It returns
+// ErrNotUnderstood for invalid protobuf, or the first error of fn.
 func EachField(b []byte, fn func(f Field, value []byte) error) error {
 	for len(b) > 0 {
 		f, err := nextField(b)
@@ -121,18 +123,19 @@ func EachField(b []byte, fn func(f Field, value []byte) error) error {
 	return nil
 }
 
-// Buffer is memory that is reused for each object that is read.
+// Buffer is memory that is reused to read successive objects.
 type Buffer struct{ bytes []byte }
 
-// keptBuffer is the maximum size in bytes of the memory that a Buffer keeps.
+// keptBuffer is the maximum number of bytes that a Buffer keeps allocated for reuse.
 const keptBuffer = 64 << 10
 
-// read returns the next n bytes, which are valid until the next read. It returns
-// [io.ErrUnexpectedEOF] if there are fewer.
+// read returns the next n bytes, which are valid until the next call of read. It returns
+// [io.ErrUnexpectedEOF] if the input ends earlier.
 func (b *Buffer) read(from io.Reader, n int) ([]byte, error) {
 	b.bytes = b.bytes[:0]
 	if n > keptBuffer {
-		// A large length is not trusted: memory grows only with the bytes that really arrive.
+		// The sender's length is not trusted: memory grows only with the bytes that have actually
+		// arrived.
 		var large bytes.Buffer
 		if _, err := io.CopyN(&large, from, int64(n)); err != nil {
 			return nil, unexpected(err)
@@ -147,8 +150,7 @@ func (b *Buffer) read(from io.Reader, n int) ([]byte, error) {
 	return b.bytes, unexpected(err)
 }
 
-// unexpected turns io.EOF into io.ErrUnexpectedEOF, for input that ends in the middle of a
-// value.
+// unexpected turns io.EOF into io.ErrUnexpectedEOF, for input that ends inside a value.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -156,8 +158,9 @@ func unexpected(err error) error {
 	return err
 }
 
-// ReadFrame returns the next frame of a watch, which is valid until the next read. It returns
-// [io.EOF] at the end, [io.ErrUnexpectedEOF] in the middle of a frame, and ErrTooLarge.
+// ReadFrame returns the next frame of a watch, which is valid until the next call with the same
+// Buffer. It returns [io.EOF] at the end of the watch, [io.ErrUnexpectedEOF] if the watch ends
+// inside a frame, and ErrTooLarge for a frame of more than MaxObject bytes.
 func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {
@@ -170,18 +173,18 @@ func ReadFrame(from io.Reader, b *Buffer) ([]byte, error) {
 	return b.read(from, int(n))
 }
 
-// page reads a list from the body of a response, object by object.
+// page reads the list in a response body, object by object.
 type page struct {
 	body *bufio.Reader
-	// left is the number of bytes left of the current message.
+	// left is the number of unread bytes of the current message.
 	left uint64
 	Buffer
 }
 
-// ReadPage reads a list of that kind from a body. It calls begin with the list's metadata,
-// which an API server sends first, and item with each object, whose bytes are valid until the
-// next object. It returns ErrNotUnderstood if the body is not such a list, and errors of the
-// body and of the functions.
+// ReadPage reads a list of the given kind from a response body. It calls begin with the list's
+// metadata, which an API server sends first, and item with the bytes of each object, which are
+// valid until the next call of item. It returns ErrNotUnderstood if the body is not a list of this
+// kind, and otherwise the first error of the body, begin or item.
 func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item func([]byte) error) error {
 	p := &page{body: bufio.NewReaderSize(body, 32<<10)}
 	start, err := p.body.Peek(len(Prefix))
@@ -194,7 +197,7 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 	_, _ = p.body.Discard(len(Prefix))
 	var of Kind
 	listed := false
-	p.left = 1 << 62 // The message ends with the body.
+	p.left = 1 << 62 // The outermost message ends with the body.
 	for {
 		if _, err := p.body.Peek(1); errors.Is(err, io.EOF) {
 			break
@@ -222,7 +225,7 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 		case err != nil:
 			return err
 		case number == 1:
-			// Cloned, since the buffer is reused.
+			// The value is cloned because it refers to the reused buffer.
 			if err := of.typeMeta(bytes.Clone(value)); err != nil {
 				return err
 			}
@@ -236,7 +239,7 @@ func ReadPage(body io.Reader, kind string, begin func(*metav1.ListMeta), item fu
 	return nil
 }
 
-// items reads the message of a list.
+// items reads the metadata and the objects of the list message.
 func (p *page) items(begin func(*metav1.ListMeta), item func([]byte) error) error {
 	for p.left > 0 {
 		number, size, err := p.header()
@@ -263,8 +266,8 @@ func (p *page) items(begin func(*metav1.ListMeta), item func([]byte) error) erro
 	return nil
 }
 
-// header reads the tag and the length of the next field. An Unknown and a list have only fields
-// of the wire type Bytes.
+// header reads the tag and the length of the next field. Unknown and list messages have only fields
+// of wire type Bytes.
 func (p *page) header() (protowire.Number, uint64, error) {
 	tag, err := p.varint()
 	if err != nil {
@@ -281,7 +284,7 @@ func (p *page) header() (protowire.Number, uint64, error) {
 	return number, size, err
 }
 
-// varint reads a varint.
+// varint reads the next varint from the body.
 func (p *page) varint() (uint64, error) {
 	var v uint64
 	for shift := 0; shift < 64; shift += 7 {

@@ -14,21 +14,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Mask is the set of kept fields of a protobuf message. Its slice is indexed by field number,
-// with nil for dropped fields.
+// Mask is the set of fields to keep in a protobuf message. fields is indexed by field number, with
+// nil for each dropped field.
 type Mask struct{ fields []*maskField }
 
-// maskField is a kept field.
+// maskField describes which parts of a kept field are kept.
 type maskField struct {
-	// sub is the mask of the message in the field; nil keeps all of the message.
+	// sub is the mask of the message in the field. If it is nil, the entire message is kept.
 	sub *Mask
-	// keys are the kept keys of a map; nil keeps all keys.
+	// keys lists the kept keys of a map field. If it is nil, all keys are kept.
 	keys []string
 }
 
-// NewMask returns the mask that keeps the given fields of a Go type with protobuf tags. A field
-// is a path of names, such as spec.containers.name. The last field is kept as a whole, or for a
-// map only the key in brackets, as in metadata.labels[app].
+// NewMask returns a mask that keeps the given fields of a Go type with protobuf tags. Each path
+// lists field names, as in spec.containers.name. The last field of a path is kept completely; for a
+// map, a key in brackets limits it to one entry, as in metadata.labels[app].
 func NewMask(of reflect.Type, paths []string) (*Mask, error) {
 	root := &Mask{}
 	for _, path := range paths {
@@ -62,7 +62,7 @@ func (m *Mask) add(of reflect.Type, path string) error {
 	switch {
 	case isKey && field.Kind() == reflect.Map && strings.HasSuffix(key, "]"):
 		if known && kept.keys == nil {
-			return nil // The whole map is kept.
+			return nil // A path without a key keeps the entire map.
 		}
 		kept.keys = append(kept.keys, strings.TrimSuffix(key, "]"))
 	case isKey:
@@ -79,8 +79,8 @@ func (m *Mask) add(of reflect.Type, path string) error {
 	return nil
 }
 
-// FieldNamed returns the number and the type of a field of a message; for a list, the type of
-// its items.
+// FieldNamed returns the protobuf field number and the Go type of the named field. For a list, the
+// type is that of the items.
 func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	if of.Kind() != reflect.Struct {
 		return 0, nil, fmt.Errorf("%s has no fields", of)
@@ -103,16 +103,17 @@ func FieldNamed(name string, of reflect.Type) (int, reflect.Type, error) {
 	return 0, nil, fmt.Errorf("%s has no field %s", of, name)
 }
 
-// Prune returns the message without the dropped fields. It works in place, so that the bytes
-// are unusable after an error. Values are not checked: that is left to the decoder.
+// Prune removes the fields that m does not keep from message, and returns the result. It works in
+// place: after an error, message must not be used. Prune does not check field values; the decoder
+// does that.
 func (m *Mask) Prune(message []byte) ([]byte, error) {
 	n, err := m.move(message, 0, 0, len(message))
 	return message[:n], err
 }
 
-// move moves the kept fields of the message in b[in:end] to b[out:], where out is at most in,
-// and returns their end. Moved fields never become longer, so that they do not overwrite bytes
-// that have not been read.
+// move moves the kept fields of the message in b[in:end] to b[out:], where out is at most in, and
+// returns the end of the moved fields. Moving never makes a field longer, so that no unread bytes
+// are overwritten.
 func (m *Mask) move(b []byte, out, in, end int) (int, error) {
 	for in < end {
 		f, err := nextField(b[in:end])
@@ -128,7 +129,8 @@ func (m *Mask) move(b []byte, out, in, end int) (int, error) {
 			out += copy(b[out:], b[start:in])
 		case kept.sub == nil:
 		default:
-			// The length is known only after the move, and may take fewer bytes than before.
+			// The new length is known only after the move, and its varint may be shorter than the
+			// old one.
 			to := out + f.body
 			last, err := kept.sub.move(b, to, body, in)
 			if err != nil {
@@ -150,8 +152,8 @@ func (m *Mask) field(number protowire.Number) *maskField {
 	return m.fields[number]
 }
 
-// hasKeyOf reports whether the entry of a map has a kept key. A damaged entry is kept, so that
-// the decoder fails.
+// hasKeyOf reports whether a map entry has a kept key. A damaged entry is kept, so that the decoder
+// reports the error.
 func (f *maskField) hasKeyOf(entry []byte) bool {
 	var key []byte
 	for len(entry) > 0 {
@@ -172,16 +174,16 @@ func (f *maskField) hasKeyOf(entry []byte) bool {
 	return false
 }
 
-// Field is a field of a message: its number, its wire type, and its size in bytes. The value
-// begins after body bytes.
+// Field describes an encoded field of a message: its number, wire type and total size in bytes. Its
+// value begins body bytes after its start.
 type Field struct {
 	Number     protowire.Number
 	Kind       protowire.Type
 	body, size int
 }
 
-// nextField returns the field at the beginning of the bytes. The value of a field of the wire
-// type Bytes excludes its length.
+// nextField parses the field at the start of b. The value of a field of wire type Bytes does not
+// include its length prefix.
 func nextField(b []byte) (Field, error) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {

@@ -36,14 +36,14 @@ func marshal(t testing.TB, object interface{ Marshal() ([]byte, error) }) []byte
 	return raw
 }
 
-// sent returns an object as an API server sends it.
+// sent returns an object in the API server's wire format for responses.
 func sent(t testing.TB, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	unknown := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: marshal(t, object)}
 	return append(bytes.Clone(Prefix), marshal(t, unknown)...)
 }
 
-// framed returns an event as an API server sends it.
+// framed returns a watch event in the API server's wire format, including the frame's length.
 func framed(t testing.TB, what, kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	event := marshal(t, &metav1.WatchEvent{Type: what, Object: runtime.RawExtension{Raw: sent(t, kind, object)}})
@@ -64,8 +64,8 @@ func testPod() *corev1.Pod {
 	}
 }
 
-// A mask keeps what is named, in messages, in their lists and by the keys of maps, and nothing
-// else.
+// TestPrune checks that a mask keeps exactly the named fields, in nested messages and list items,
+// and exactly the named keys of maps.
 func TestPrune(t *testing.T) {
 	all := testPod()
 	for _, tt := range []struct {
@@ -96,7 +96,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// The names of fields are checked when a mask is made.
+// TestWrongFields checks that NewMask rejects paths with unknown field names.
 func TestWrongFields(t *testing.T) {
 	for _, field := range []string{"metadata.nam", "spec.containers.name.first", "spec.nodeName[a]", "metadata.labels[a", "status.", ""} {
 		if _, err := NewMask(reflect.TypeFor[corev1.Pod](), []string{field}); err == nil {
@@ -105,7 +105,8 @@ func TestWrongFields(t *testing.T) {
 	}
 }
 
-// What Prune leaves is no longer than what it was given, and pruning it again changes nothing.
+// FuzzPrune checks that Prune never makes a message longer, and that a second Prune changes
+// nothing.
 func FuzzPrune(f *testing.F) {
 	f.Add(marshal(f, testPod()))
 	f.Add([]byte{0x0a, 0x83, 0x00, 0x12, 0x01, 0x61})
@@ -125,7 +126,8 @@ func FuzzPrune(f *testing.F) {
 	})
 }
 
-// Whatever an answer has, reading it ends with the end of the answer or with an error.
+// FuzzAnswer checks that reading a response that consists of arbitrary bytes stops at the end of
+// the response or with an error.
 func FuzzAnswer(f *testing.F) {
 	f.Add(sent(f, "PodList", &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "more"}, Items: []corev1.Pod{*testPod()}}))
 	f.Add(framed(f, "ADDED", "Pod", testPod()))

@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check implements kubectl tide check, which checks that Tidekeeper is installed and works.
+// Package check implements kubectl tide check, which checks that Tidekeeper is installed and
+// running.
 package check
 
 import (
@@ -22,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// The results of a check.
+// Possible results of a check, as printed.
 const (
 	ok      = "ok"
 	failed  = "failed"
@@ -30,14 +31,14 @@ const (
 	unknown = "unknown"
 )
 
-// result is the result of a check.
+// result is the result of a single check.
 type result struct {
 	Check   string `json:"check"`
 	Result  string `json:"result"`
 	Message string `json:"message"`
 }
 
-// options are the flags and arguments of check.
+// options holds the flags and arguments of check.
 type options struct {
 	*cmdutil.Env
 	timeout cmdutil.Duration
@@ -46,7 +47,7 @@ type options struct {
 	namespace string
 }
 
-// NewCommand returns the command.
+// NewCommand returns the command check.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	o := &options{Env: e}
 	cmd := &cobra.Command{
@@ -129,8 +130,8 @@ func (o *options) check(ctx context.Context, c client.Client) ([]result, error) 
 	return append(results, manager, poolResult, restartResult, rights), nil
 }
 
-// kinds checks that the cluster serves all kinds. Successful lists have already shown that for the other
-// kinds.
+// kinds checks that the cluster serves Freeze. The preceding checks have already listed NodePools
+// and ScheduledRestarts.
 func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 	switch err := c.List(ctx, &tidekeeperv1.FreezeList{}, client.Limit(1)); {
 	case err == nil:
@@ -144,8 +145,8 @@ func (o *options) kinds(ctx context.Context, c client.Client) (result, error) {
 	}
 }
 
-// observed checks that the manager has observed all objects of a kind. For users who may not list all
-// namespaces, it checks the current namespace.
+// observed checks that the manager has observed all objects of a kind. If the user is not allowed
+// to list ScheduledRestarts in all namespaces, it checks only the current namespace.
 func (o *options) observed(ctx context.Context, c client.Client, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	r, err := o.observedIn(ctx, c, "", unobserved, kind, empty)
 	if err != nil || r.Result != unknown || kind != "ScheduledRestart" || unobserved.Recent > 0 {
@@ -159,7 +160,7 @@ func (o *options) observed(ctx context.Context, c client.Client, unobserved *vie
 	return here, nil
 }
 
-// observedIn checks the objects of a namespace, or of all namespaces.
+// observedIn checks the objects in one namespace, or in all namespaces if namespace is "".
 func (o *options) observedIn(ctx context.Context, c client.Client, namespace string, unobserved *view.Unobserved, kind string, empty func() client.ObjectList) (result, error) {
 	count := 0
 	err := cmdutil.EachPage(ctx, c, empty, func(page client.ObjectList) {
@@ -195,7 +196,7 @@ func (o *options) observedIn(ctx context.Context, c client.Client, namespace str
 	return r, nil
 }
 
-// manager checks that a manager holds the lease.
+// manager checks that a manager holds the leader election lease.
 func (o *options) manager(ctx context.Context, c client.Client, unobserved bool) (result, error) {
 	r := result{Check: "manager"}
 	var m view.Manager
@@ -224,7 +225,8 @@ func (o *options) manager(ctx context.Context, c client.Client, unobserved bool)
 	return r, nil
 }
 
-// rights checks the rights of the user. A missing right is not a failure: not every user needs every right.
+// rights checks the user's permissions. A missing permission is no failure, because not every user
+// needs every permission.
 func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	r := result{Check: "your rights", Result: ok, Message: "you may use every command"}
 	var denied []string
@@ -257,7 +259,7 @@ func (o *options) rights(ctx context.Context, c client.Client) (result, error) {
 	return r, nil
 }
 
-// colors are the colors of results.
+// colors maps each result to a severity, which determines the color.
 var colors = map[string]view.Severity{ok: view.Good, failed: view.Bad, warning: view.Warning, unknown: view.Warning}
 
 func table(results []result) *term.Table {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments refuses arguments, which are probably misspelt commands.
+// NoArguments rejects any arguments, which are probably misspelt subcommands.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -20,7 +20,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return UnknownCommand(cmd, args[0])
 }
 
-// UnknownCommand is the error for the name of a command that does not exist.
+// UnknownCommand returns the error for an unknown subcommand name.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	hint := "see " + cmd.CommandPath() + " --help"
 	if similar := Similar(cmd, name); similar != "" {
@@ -29,7 +29,8 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", name, cmd.CommandPath(), hint)
 }
 
-// Similar returns the subcommand with the most similar name, or "" if none is similar.
+// Similar returns the subcommand whose name is most similar to the given name, or "" if none is
+// similar.
 func Similar(cmd *cobra.Command, name string) string {
 	for _, sub := range cmd.Commands() {
 		if slices.Contains(sub.SuggestFor, name) {
@@ -43,7 +44,7 @@ func Similar(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// OneName requires exactly one name as argument.
+// OneName rejects command lines with other than one argument, the name of an object.
 func OneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s requires exactly one NAME, got %d: see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
@@ -51,7 +52,7 @@ func OneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// SomeNames requires one or more names as arguments.
+// SomeNames rejects command lines without arguments, the names of objects.
 func SomeNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%s requires at least one NAME: see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -59,15 +60,16 @@ func SomeNames(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Kind has the names of a kind on the command line.
+// Kind lists the names by which the command line refers to a kind of objects.
 type Kind struct {
 	Name  string
 	Group string
-	// Resources are the names of the kind in TYPE/NAME: plural, singular and short names.
+	// Resources lists the plural, singular and short resource names, which are accepted as TYPE in
+	// TYPE/NAME.
 	Resources []string
 }
 
-// Find returns the name in an argument of the form NAME or TYPE/NAME, if TYPE is this kind.
+// Find parses an argument of the form NAME or TYPE/NAME. ok is false if TYPE is not this kind.
 func (k Kind) Find(arg string) (name string, ok bool) {
 	resource, name, slash := strings.Cut(arg, "/")
 	if !slash {
@@ -78,7 +80,7 @@ func (k Kind) Find(arg string) (name string, ok bool) {
 	return name, ok && name != ""
 }
 
-// Names returns the names in arguments of the form NAME or TYPE/NAME, without duplicates.
+// Names returns the object names in arguments of the form NAME or TYPE/NAME, without duplicates.
 func (k Kind) Names(args []string) ([]string, error) {
 	var names []string
 	for _, arg := range args {
@@ -93,8 +95,8 @@ func (k Kind) Names(args []string) ([]string, error) {
 	return names, nil
 }
 
-// MissingName returns the error for an object that does not exist. If the name looks like a misspelt command,
-// the error says so. cmd may be nil.
+// MissingName returns the not-found error of an object. If the object's name resembles a subcommand
+// of cmd, the message suggests the subcommand. cmd may be nil.
 func MissingName(cmd *cobra.Command, name string, err error) error {
 	var failure *CodedError
 	if cmd != nil && errors.As(err, &failure) && failure.Code == ExitNotFound && Similar(cmd, name) != "" {

@@ -28,10 +28,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// FieldManager is the field manager of the plugin's writes.
+// FieldManager is the field manager name of all writes by the plugin.
 const FieldManager = "kubectl-tide"
 
-// Scheme has the kinds that the plugin reads.
+// Scheme contains the API kinds that the plugin reads and writes.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -46,11 +46,11 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// NodeMetricsKind is the kind NodeMetrics, which a cluster serves if it has a metrics server. It is read as
-// unstructured objects.
+// NodeMetricsKind is the kind of the node usage objects that a metrics server provides. The plugin
+// reads it as unstructured objects.
 var NodeMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}
 
-// newMapper returns a static mapping of the plugin's kinds to resources, which saves discovery requests.
+// newMapper returns a static REST mapper for the plugin's kinds, to save discovery requests.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	ours, core := tidekeeperv1.SchemeGroupVersion, corev1.SchemeGroupVersion
@@ -76,7 +76,7 @@ func newMapper() meta.RESTMapper {
 	return mapper
 }
 
-// ClientFor returns a client for the kinds of the plugin.
+// ClientFor returns a client for the kinds in Scheme.
 func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: newMapper()})
 	if err != nil {
@@ -85,8 +85,9 @@ func ClientFor(config *rest.Config) (client.WithWatch, error) {
 	return &clusterClient{WithWatch: c, config: config}, nil
 }
 
-// NamespaceExists returns an error if the namespace does not exist: a list in such a namespace would just be
-// empty. Without the right to get namespaces, it returns no error.
+// NamespaceExists returns an error if the namespace does not exist, because listing objects in a
+// missing namespace just returns an empty list. It returns nil if the user is not allowed to get
+// namespaces.
 func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	if name == "" {
 		return nil
@@ -98,20 +99,20 @@ func NamespaceExists(ctx context.Context, c client.Client, name string) error {
 	return AboutKind(err, "Namespace", "", name)
 }
 
-// FromCache lets the API server answer a list from its watch cache and without pages. There may be many nodes
-// and pods, and slightly old objects do no harm.
+// FromCache is a list option that makes the API server serve an unpaginated list from its watch
+// cache. It suits lists of many nodes and pods, where slightly stale objects do no harm.
 func FromCache() client.ListOption {
 	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 }
 
-// fewNodes is the maximum number of nodes whose pods are listed node by node. For more nodes, all pods of the
-// cluster are listed at once.
+// fewNodes is the maximum number of nodes for which PodsOf lists the pods node by node. For more
+// nodes, it lists all pods of the cluster in one request.
 const fewNodes = 8
 
-// notTerminated selects the pods that have not ended. Ended pods request nothing.
+// notTerminated selects the non-terminated pods. Terminated pods no longer occupy their requests.
 var notTerminated = client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")}
 
-// PodsOf returns the pods of these nodes, and possibly other pods.
+// PodsOf returns the pods on the given nodes. The result may include pods on other nodes.
 func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod, error) {
 	if len(nodes) > fewNodes {
 		return AllPods(ctx, c)
@@ -127,8 +128,8 @@ func PodsOf(ctx context.Context, c client.Client, nodes []string) ([]corev1.Pod,
 	return all, nil
 }
 
-// WithoutTimeout returns a copy of a config without its timeout, and the timeout. A watch is a single
-// request, so --request-timeout would end it.
+// WithoutTimeout returns a copy of config without a timeout, and the original timeout. A watch is a
+// single long request, which a client timeout would abort.
 func WithoutTimeout(config *rest.Config) (*rest.Config, time.Duration) {
 	config = rest.CopyConfig(config)
 	timeout := config.Timeout

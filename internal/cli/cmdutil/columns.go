@@ -15,11 +15,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// customColumns is the prefix of kubectl's output format with columns of the user's choice, HEADER:.path,….
-// The plugin's library for output formats does not have it: it is part of kubectl get.
+// customColumns is the prefix of kubectl's output format custom-columns=HEADER:.path,…. The library
+// that the plugin uses for output formats does not include it.
 const customColumns = "custom-columns="
 
-// columnPrinter prints a line for each object, with a column for each path.
+// columnPrinter prints a table row for each object, with a column for each JSONPath.
 type columnPrinter struct {
 	table term.Table
 	paths []*jsonpath.JSONPath
@@ -42,7 +42,8 @@ func newColumnPrinter(spec string, noHeader bool) (*columnPrinter, error) {
 	return p, nil
 }
 
-// parsePath parses a JSONPath in any form that kubectl accepts, with or without braces and leading dot.
+// parsePath parses a JSONPath in any form that kubectl accepts: with or without braces and a
+// leading dot.
 func parsePath(path string) (*jsonpath.JSONPath, error) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
 	if !strings.HasPrefix(path, ".") {
@@ -77,7 +78,7 @@ func (p *columnPrinter) PrintObj(list runtime.Object, out io.Writer) error {
 	return table.WriteTo(out, term.Screen{})
 }
 
-// valuesAt returns the values at a path in the JSON of an object.
+// valuesAt evaluates a JSONPath on an object and returns the values found.
 func valuesAt(o runtime.Object, path *jsonpath.JSONPath) ([]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

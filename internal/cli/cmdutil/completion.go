@@ -17,10 +17,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// completionTimeout is the time limit for a completion.
+// completionTimeout limits the duration of a shell completion.
 const completionTimeout = 3 * time.Second
 
-// CompleteOne completes the name of a single object.
+// CompleteOne returns a completion function for a single argument, the name of an object in the
+// list.
 func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.CompletionFunc {
 	complete := k.CompleteNames(list)
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -31,7 +32,8 @@ func (k *Kubeconfig) CompleteOne(list func() client.ObjectList) cobra.Completion
 	}
 }
 
-// CompleteNames completes names of objects, without duplicates. Errors are ignored, as the user is typing.
+// CompleteNames returns a completion function for any number of object names, without duplicates.
+// It ignores errors, because an error message would disturb the user who is still typing.
 func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		names, _ := k.names(cmd.Context(), list())
@@ -42,19 +44,21 @@ func (k *Kubeconfig) CompleteNames(list func() client.ObjectList) cobra.Completi
 	}
 }
 
-// CompleteContext completes the name of a context.
+// CompleteContext completes the kubeconfig context in the flag --context.
 func (k *Kubeconfig) CompleteContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names, _ := k.contextNames()
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeContexts completes the name after the last comma with contexts that the list does not contain yet.
+// completeContexts completes the last name of a comma-separated list of contexts, with contexts
+// that the list does not contain yet.
 func (k *Kubeconfig) completeContexts(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	names, _ := k.contextNames()
 	return nextContexts(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// names lists the names of the objects, each with a description after a tab.
+// names returns the completions for the names of the objects. Each completion has a description
+// after a tab.
 func (k *Kubeconfig) names(ctx context.Context, objects client.ObjectList) ([]string, error) {
 	c, err := k.Client()
 	if err != nil {
@@ -105,7 +109,7 @@ func namesOf(objects client.ObjectList) []string {
 	return names
 }
 
-// triggersOf briefly describes the triggers of a ScheduledRestart.
+// triggersOf briefly describes a ScheduledRestart's triggers for a completion.
 func triggersOf(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	switch {
 	case spec.GetSchedule() != "":

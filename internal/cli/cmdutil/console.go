@@ -13,17 +13,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Console has the input and output streams of the plugin.
+// Console holds the input and output streams of the plugin.
 type Console struct {
 	Out, ErrOut io.Writer
 	Screen      term.Screen
 }
 
-// Note prints a line to stderr. Control characters are removed, as parts of the text may come from the
-// cluster.
+// Note prints a line to stderr. It removes control characters, because parts of the message may
+// come from the cluster.
 func (c *Console) Note(text string) { fmt.Fprintln(c.ErrOut, term.Printable(term.OneLine(text))) }
 
-// NothingFound prints to stderr that no object was found.
+// NothingFound prints to stderr that a list is empty. what is the plural name of the listed
+// objects.
 func (c *Console) NothingFound(what, namespace string, filtered bool) {
 	where := ""
 	if namespace != "" {
@@ -35,10 +36,10 @@ func (c *Console) NothingFound(what, namespace string, filtered bool) {
 	fmt.Fprintf(c.ErrOut, "There are no %s%s.\n", what, where)
 }
 
-// Write prints a table.
+// Write prints a table to stdout.
 func (c *Console) Write(t *term.Table) error { return t.WriteTo(c.Out, c.Screen) }
 
-// Fail prints an error as a single line and returns the exit code.
+// Fail prints an error as a single line and returns the exit code of the process.
 func (c *Console) Fail(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return ExitInterrupted

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Notes are single lines without control characters, whatever the cluster put into the text.
+// TestNote checks that notes are single lines without control characters, even if they include
+// strings from the cluster.
 func TestNote(t *testing.T) {
 	var errOut strings.Builder
 	c := Console{ErrOut: &errOut}
@@ -45,7 +46,7 @@ func TestFail(t *testing.T) {
 	end()
 	for _, tt := range []struct {
 		name string
-		ctx  context.Context //nolint:containedctx // an argument of the call
+		ctx  context.Context //nolint:containedctx // passed to Fail
 		err  error
 		code int
 		says string

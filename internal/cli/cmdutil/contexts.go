@@ -20,34 +20,35 @@ import (
 
 const (
 	flagContexts = "contexts"
-	// longestAnswer is the maximum length of an error message from a cluster.
+	// longestAnswer is the maximum length of a cluster's error message.
 	longestAnswer = 300
-	// mostContexts is the maximum number of contexts in a message.
+	// mostContexts is the maximum number of contexts listed in an error message.
 	mostContexts = 20
 )
 
-// ofOneCluster lists the flags that apply to a single cluster. With several clusters, a token or certificate
-// would be sent to all of them.
+// ofOneCluster lists the connection flags that apply to a single cluster. They are rejected with
+// --contexts, which would send a token or certificate to several clusters.
 var ofOneCluster = []string{
 	"context", "cluster", "user", "server", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name",
 }
 
-// Contexts is the flag --contexts of commands that support several clusters.
+// Contexts implements the flag --contexts, which runs a command on several clusters.
 type Contexts struct {
-	// Names are the names of the contexts; empty without the flag.
+	// Names lists the values of the flag. It is empty if the flag is not set.
 	Names []string
 }
 
-// AddTo adds the flag to a command.
+// AddTo adds the flag --contexts to a command.
 func (c *Contexts) AddTo(e *Env, cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&c.Names, flagContexts, nil, "show the clusters of several contexts together, such as prod,edge")
 	_ = cmd.RegisterFlagCompletionFunc(flagContexts, e.Kubeconfig.completeContexts)
 }
 
-// Given reports whether the flag was set.
+// Given reports whether --contexts was set.
 func (c *Contexts) Given() bool { return len(c.Names) > 0 }
 
-// Complete refuses contexts that the kubeconfig does not have, and flags that apply to a single cluster.
+// Complete returns an error if the kubeconfig lacks one of the contexts, or if --contexts is
+// combined with a flag that applies to a single cluster.
 func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(flagContexts) {
 		return nil
@@ -67,7 +68,7 @@ func (c *Contexts) Complete(e *Env, cmd *cobra.Command) error {
 	return checkContexts(c.Names, known)
 }
 
-// checkContexts returns an error if the names contain duplicates or unknown contexts.
+// checkContexts rejects duplicate names and names that are not in known.
 func checkContexts(names, known []string) error {
 	mistake := ""
 	switch {
@@ -91,7 +92,7 @@ func checkContexts(names, known []string) error {
 	return fmt.Errorf("--%s: %s: %s", flagContexts, mistake, namesOfContexts(known))
 }
 
-// namesOfContexts lists the contexts of the kubeconfig for a message.
+// namesOfContexts formats the kubeconfig's context names for an error message.
 func namesOfContexts(known []string) string {
 	named := strings.Join(known[:min(len(known), mostContexts)], ", ")
 	if more := len(known) - mostContexts; more > 0 {
@@ -100,7 +101,7 @@ func namesOfContexts(known []string) string {
 	return "the kubeconfig has " + named
 }
 
-// nextContexts returns the completions of a comma-separated list of contexts.
+// nextContexts returns the completions for the last name of a comma-separated list of contexts.
 func nextContexts(known []string, toComplete string) []string {
 	before := toComplete[:strings.LastIndex(toComplete, ",")+1]
 	written := strings.Split(before, ",")
@@ -113,30 +114,31 @@ func nextContexts(known []string, toComplete string) []string {
 	return lists
 }
 
-// ForContext returns a copy of the environment for another context.
+// ForContext returns a copy of the environment that connects to another context's cluster.
 func (e *Env) ForContext(name string) *Env {
 	other := *e
 	other.Kubeconfig = e.Kubeconfig.ForContext(name)
 	return &other
 }
 
-// Answer is the answer of one of several clusters.
+// Answer is the result of reading one of several clusters.
 type Answer[T any] struct {
 	Context string
 	Value   T
-	// Problem explains why there is no value; "" if there is a value.
+	// Problem is the reason why the cluster could not be read. It is "" if Value is set.
 	Problem string
 }
 
-// Problem is the reason for which a cluster cannot be shown.
+// Problem names a cluster that could not be read, and the reason.
 type Problem struct {
 	Context string `json:"context"`
 	Error   string `json:"error"`
 }
 
-// AskContexts calls ask for the clusters of all contexts concurrently, and returns their answers in the order
-// of the contexts. It waits for each cluster for at most --request-timeout, or ten seconds. Notes about a
-// cluster name its context. The error is the error of ctx.
+// AskContexts calls ask concurrently for each context, and returns the answers in the order of the
+// contexts. Each call is limited to --request-timeout, or ten seconds by default. The notes that a
+// call prints are prefixed with its context. AskContexts itself fails only if --request-timeout is
+// invalid or ctx is done.
 func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	within, err := e.Kubeconfig.answerWithin()
 	if err != nil {
@@ -145,7 +147,7 @@ func AskContexts[T any](ctx context.Context, e *Env, contexts []string, ask func
 	return AskContextsWithin(ctx, e, within, contexts, ask)
 }
 
-// AskContextsWithin is [AskContexts] with another time limit.
+// AskContextsWithin is like [AskContexts], with the given time limit for each call.
 func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration, contexts []string, ask func(context.Context, *Env) (T, error)) ([]Answer[T], error) {
 	type reply struct {
 		value T
@@ -158,7 +160,8 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 		asking.Go(func() {
 			bounded, cancel := context.WithTimeout(ctx, within)
 			defer cancel()
-			// A credential plugin may hang, too, and does not support cancellation.
+			// Run ask in a separate goroutine, because a credential plugin may hang and ignore
+			// cancellation.
 			replies := make(chan *reply, 1)
 			go func() {
 				r := &reply{}
@@ -193,7 +196,7 @@ func AskContextsWithin[T any](ctx context.Context, e *Env, within time.Duration,
 
 func noAnswer(within time.Duration) string { return fmt.Sprintf("no answer within %s", within) }
 
-// problemOf formats the error of a cluster as one line.
+// problemOf formats a cluster's error as one line.
 func problemOf(err error, within time.Duration) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return noAnswer(within)
@@ -202,7 +205,7 @@ func problemOf(err error, within time.Duration) string {
 	return text.Shorten(strings.Join(strings.Fields(message), " "), longestAnswer)
 }
 
-// ProblemsOf returns the clusters that cannot be shown.
+// ProblemsOf lists the clusters that could not be read, with the reasons.
 func ProblemsOf[T any](answers []Answer[T]) []Problem {
 	var problems []Problem
 	for _, a := range answers {
@@ -213,8 +216,8 @@ func ProblemsOf[T any](answers []Answer[T]) []Problem {
 	return problems
 }
 
-// Unanswered returns an error if some clusters cannot be shown. As with kubectl, the objects of the other
-// clusters are printed nevertheless, and the exit code is 1.
+// Unanswered returns an error that lists the clusters that could not be read, or nil. As in
+// kubectl, the command still prints the other clusters' objects, and exits with code 1.
 func Unanswered(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil

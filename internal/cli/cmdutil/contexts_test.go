@@ -23,7 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// envOf returns the environment of a kubeconfig with these contexts, each of its own cluster.
+// envOf returns an environment whose kubeconfig contains the given contexts, each for a separate
+// cluster.
 func envOf(t *testing.T, contexts ...string) *Env {
 	t.Helper()
 	var config strings.Builder
@@ -46,7 +47,8 @@ func envOf(t *testing.T, contexts ...string) *Env {
 	return &Env{Console: Console{Out: &strings.Builder{}, ErrOut: &strings.Builder{}}, Kubeconfig: Kubeconfig{flags}, Now: time.Now}
 }
 
-// What is wrong with --contexts is said in one line, with the contexts of the kubeconfig.
+// TestContextsFlag checks that an invalid --contexts results in a one-line error that lists the
+// kubeconfig's contexts.
 func TestContextsFlag(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "ok"},
@@ -85,7 +87,8 @@ func TestContextsFlag(t *testing.T) {
 	}
 }
 
-// After each comma, those contexts are completed that are not there yet.
+// TestNextContexts checks that the completion after a comma suggests only contexts that the list
+// does not contain yet.
 func TestNextContexts(t *testing.T) {
 	known := []string{"edge", "prod", "prod-2"}
 	for _, tt := range []struct {
@@ -104,8 +107,8 @@ func TestNextContexts(t *testing.T) {
 	}
 }
 
-// A cluster that fails, and one that hangs whatever its context says, delay no other. Time is that
-// of a bubble: it passes only while all wait.
+// TestAskContexts checks that a cluster that returns an error, or that hangs and ignores
+// cancellation, does not delay the other clusters. It uses the fake clock of synctest.
 func TestAskContexts(t *testing.T) { synctest.Test(t, testAskContexts) }
 
 func testAskContexts(t *testing.T) {
@@ -158,8 +161,8 @@ func testAskContexts(t *testing.T) {
 	}
 }
 
-// Objects of several clusters are sorted together, each says where it is from, and clusters
-// without any have a row.
+// TestLocated checks that a table sorts the objects of several clusters together and shows the
+// context of each. A cluster without objects gets a row, too.
 func TestLocated(t *testing.T) {
 	answers := []Answer[*tidekeeperv1.NodePoolList]{
 		{Context: "b", Value: poolsOf(map[string]int32{"x": 3, "y": 1}, "x", "y")},

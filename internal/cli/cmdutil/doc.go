@@ -1,24 +1,24 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cmdutil has the parts that the commands of kubectl tide share.
+// Package cmdutil provides the parts that the commands of kubectl tide share.
 //
-//   - env.go: the environment of a run
-//   - console.go: output, notes and errors of a run
-//   - kubeconfig.go: the cluster, namespace and contexts that flags and kubeconfig name
-//   - options.go: the steps of a command
-//   - args.go: names of objects as arguments
-//   - client.go, pages.go, lists.go: reading from the cluster
-//   - listing.go: commands that list objects of a kind
-//   - contexts.go, located.go: the flag --contexts, and the answers of several clusters
-//   - restartlist.go: ScheduledRestarts, with the fields that the commands show
-//   - podlist.go: all pods of the cluster, with the fields that the commands read
-//   - manager.go: which manager leads, and a note if none does
-//   - draw.go: tables and colors of the values of internal/view
-//   - errors.go: exit codes, and messages of errors
+//   - env.go: environment of a command: terminal, cluster connection and clock
+//   - console.go: output, notes and error messages
+//   - kubeconfig.go: cluster, namespace and contexts from the flags and the kubeconfig
+//   - options.go: the steps of running a command
+//   - args.go: object names as arguments
+//   - client.go, pages.go, lists.go: reading from the cluster, also page by page
+//   - listing.go: commands that list NodePools or ScheduledRestarts
+//   - contexts.go, located.go: the flag --contexts, and joint output for several clusters
+//   - restartlist.go: reading ScheduledRestarts with only the displayed fields
+//   - podlist.go: reading many pods with only the needed fields
+//   - manager.go: the current leader, and a note if no manager is running
+//   - draw.go: colors for the severities of internal/view
+//   - errors.go: exit codes and error messages
 //   - output.go, columns.go, sort.go: the flags -o, --no-headers and --sort-by
-//   - follow.go, follow_contexts.go: the flag -w
-//   - manifests.go: the flag -f
-//   - duration.go: durations as flags
-//   - completion.go: names that the shell completes
+//   - follow.go, follow_contexts.go: the flag -w, which prints later changes
+//   - manifests.go: reading the manifests of the flag -f
+//   - duration.go: flag values for durations
+//   - completion.go: shell completion of object and context names
 package cmdutil

@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Duration is a flag value for durations, which may also be in days or weeks.
+// Duration is a flag value for durations. It accepts Go's units, and days and weeks.
 type Duration struct {
 	time.Duration
-	// Max is the maximum; 0 means a hundred years.
+	// Max is the maximum duration; 0 means a hundred years.
 	Max time.Duration
 }
 
@@ -42,7 +42,7 @@ func (d *Duration) Set(text string) error {
 		if number, ok := strings.CutSuffix(text, unit); ok {
 			var n float64
 			n, err = strconv.ParseFloat(number, 64)
-			// Bound the number before the conversion, which would overflow.
+			// Bound the number before the conversion, which would otherwise overflow.
 			length = time.Duration(min(n*days, 2*longest.Hours()/24) * float64(day))
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Env is the environment of a run of the plugin: the terminal, the cluster and the clock.
+// Env is the environment in which a command runs: the terminal, the connection to the cluster, the
+// clock and the time zone.
 type Env struct {
 	In         io.Reader
 	Console    Console

@@ -17,24 +17,25 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Exit codes, for scripts.
+// Documented exit codes of the plugin, for use in scripts.
 const (
 	ExitError       = 1
-	ExitNotDone     = 2 // a plan found changes, a loss leaves pods without a place, a drain would not move all pods, a forecast has missed ticks, a gate is closed, or a migration has manual steps
+	ExitNotDone     = 2 // a plan found changes, pods of lost nodes fit nowhere else, a drain would not move all pods, a forecast has missed ticks, a gate is closed, a requested restart did not succeed, or a migration has manual steps
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 	ExitForbidden   = 5
 	ExitKindUnknown = 6
-	ExitInterrupted = 130 // the exit code that shells use for Ctrl-C
+	ExitInterrupted = 130 // exit code that shells use for Ctrl-C
 )
 
-// CodedError is an error with its own exit code. If Err is nil, no message is printed.
+// CodedError is an error with a specific exit code. If Err is nil, the plugin exits without an
+// error message.
 type CodedError struct {
 	Code int
 	Err  error
 }
 
-// Error is part of error.
+// Error returns the message of Err, or the exit code as a message if Err is nil.
 func (f *CodedError) Error() string {
 	if f.Err == nil {
 		return fmt.Sprintf("exit code %d", f.Code)
@@ -42,10 +43,11 @@ func (f *CodedError) Error() string {
 	return f.Err.Error()
 }
 
-// Unwrap gives errors.Is and errors.As the cause.
+// Unwrap returns Err for errors.Is and errors.As.
 func (f *CodedError) Unwrap() error { return f.Err }
 
-// noCluster explains why no cluster is configured, given the value of $KUBECONFIG.
+// noCluster returns the error message for a missing cluster configuration. variable is the value of
+// $KUBECONFIG.
 func noCluster(variable string) string {
 	if files := filepath.SplitList(variable); len(files) > 0 {
 		if _, err := os.Stat(files[0]); errors.Is(err, os.ErrNotExist) {
@@ -55,7 +57,8 @@ func noCluster(variable string) string {
 	return "no cluster is configured: set KUBECONFIG or --kubeconfig"
 }
 
-// ExplainError returns the exit code of an error, and a message that helps the user to fix it.
+// ExplainError returns the exit code for an error, and a message that helps the user fix the
+// problem.
 func ExplainError(err error) (code int, message string) {
 	var known *CodedError
 	var request *url.Error
@@ -81,7 +84,7 @@ func ExplainError(err error) (code int, message string) {
 	}
 }
 
-// unreachable explains which cluster cannot be reached, and why.
+// unreachable returns a message that names the API server that cannot be reached, and the reason.
 func unreachable(request *url.Error) string {
 	var dial *net.OpError
 	reason := request.Err.Error()
@@ -100,8 +103,8 @@ func unreachable(request *url.Error) string {
 	return fmt.Sprintf("the cluster at %s cannot be reached: %s", server, reason)
 }
 
-// AboutKind adds the kind to errors of the API server that do not name it: for a kind that is not served, and
-// for an object that does not exist.
+// AboutKind replaces an API server's NotFound error by an error that names the kind. The kind is
+// not served, or the object does not exist. Other errors are returned unchanged.
 func AboutKind(err error, kind, namespace, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):
@@ -113,7 +116,7 @@ func AboutKind(err error, kind, namespace, name string) error {
 	}
 }
 
-// NotFound is the error for an object that does not exist.
+// NotFound returns the error for a missing object.
 func NotFound(kind, namespace, name string) error {
 	if namespace == "" {
 		return &CodedError{ExitNotFound, fmt.Errorf("there is no %s %q", kind, name)}

@@ -25,34 +25,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Follower prints, after a table, a line for each object whose shown fields change.
+// Follower implements the flag -w: after the table, it prints a line whenever one of an object's
+// displayed fields changes.
 type Follower struct {
 	Console   Console
 	Now       func() time.Time
 	Kind      string
 	Namespace string // "" for all namespaces
-	// List has the objects that the table has shown, nil for none. Empty returns an empty list of the same
-	// kind.
+	// List contains the objects in the printed table; nil means none. Empty returns an empty list
+	// of the same kind.
 	List  client.ObjectList
 	Empty func() client.ObjectList
-	// Options select the objects.
+	// Options selects the objects to follow.
 	Options client.ListOptions
-	// Context is the context of the cluster if several clusters are followed, else "".
+	// Context is the kubeconfig context of the followed cluster. It is "" unless several clusters
+	// are followed.
 	Context string
-	// Table returns the table row of an object, and Layout is the layout of the first table.
+	// Table returns a table whose only row shows the given object. Layout is the layout of the
+	// first printed table.
 	Table  func(o client.Object, now time.Time) *term.Table
 	Layout *term.Layout
 }
 
-// Follow prints changes until the context ends, or the user may no longer read the objects. A watch that ends
-// is resumed; after a longer gap the objects are listed again, so that no change or deletion is missed.
-// --request-timeout ends it, like kubectl's watches.
+// Follow prints changes until ctx is done or the user loses the permission to read the objects. It
+// resumes a watch that ended. If that is no longer possible, it lists the objects again, so that it
+// misses no change or deletion. Like kubectl's watches, it ends after --request-timeout.
 func (e *Env) Follow(ctx context.Context, f *Follower) error {
 	f.Console, f.Now = e.Console, e.Now
 	return f.follow(ctx, &e.Kubeconfig)
 }
 
-// follow follows the objects of one cluster.
+// follow prints the changes in one cluster.
 func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 	config, err := k.Config()
 	if err != nil {
@@ -68,10 +71,10 @@ func (f *Follower) follow(ctx context.Context, k *Kubeconfig) error {
 	return WatchEnded(f.run(ctx, c))
 }
 
-// errTimeout is the cause with which --request-timeout ends a watch.
+// errTimeout is the cancellation cause of a watch that ended because of --request-timeout.
 var errTimeout = errors.New("--request-timeout has passed")
 
-// WatchContext returns a context for a watch that ends after the timeout; 0 means no timeout.
+// WatchContext returns a context that is cancelled after the given timeout; 0 means no timeout.
 func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -79,7 +82,8 @@ func WatchContext(ctx context.Context, timeout time.Duration) (context.Context, 
 	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
-// WatchEnded returns the error with which a watch ended, nil for the timeout.
+// WatchEnded returns err, the reason why a watch ended, or nil if --request-timeout ended the
+// watch.
 func WatchEnded(err error) error {
 	if errors.Is(err, errTimeout) {
 		return nil
@@ -111,7 +115,7 @@ func (f *Follower) run(ctx context.Context, c client.WithWatch) error {
 	return context.Cause(ctx)
 }
 
-// exampleOf returns an empty object of a kind, for an informer.
+// exampleOf returns an empty object of the given kind, which an informer needs.
 func exampleOf(kind string) runtime.Object {
 	o, err := Scheme.New(tidekeeperv1.SchemeGroupVersion.WithKind(kind))
 	if err != nil {
@@ -120,7 +124,8 @@ func exampleOf(kind string) runtime.Object {
 	return o
 }
 
-// source returns the ListerWatcher of the informer, whose first list is the list that was already shown.
+// source returns the ListerWatcher of the informer. Its first list returns the objects of the
+// printed table without a request.
 func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) cache.ListerWatcher {
 	var shown atomic.Bool
 	options := func(raw metav1.ListOptions) *client.ListOptions {
@@ -153,13 +158,15 @@ func (f *Follower) source(c client.WithWatch, cancel context.CancelCauseFunc) ca
 	return plainListWatch{connection.ListerWatcher()}
 }
 
-// plainListWatch makes the reflector list before it watches, instead of streaming the list.
+// plainListWatch makes the reflector send a list request before it watches, instead of streaming
+// the list.
 type plainListWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is called by client-go's reflector.
+// IsWatchListSemanticsUnSupported disables streaming lists in client-go's reflector.
 func (plainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// changeLines prints a line for each changed row. The informer calls it from a single goroutine.
+// changeLines prints a line for each row that changes. The informer calls its methods from a single
+// goroutine.
 type changeLines struct {
 	*Follower
 	began  time.Time
@@ -167,7 +174,7 @@ type changeLines struct {
 	cancel context.CancelCauseFunc
 }
 
-// remember stores the rows that a table has shown.
+// remember stores the rows of the printed table for comparison.
 func (l *changeLines) remember(list client.ObjectList) error {
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o := item.(client.Object)
@@ -187,7 +194,7 @@ func (l *changeLines) row(o client.Object, now time.Time) (string, error) {
 
 func (l *changeLines) changed(object client.Object) {
 	name := nameIn(object, l.Namespace)
-	// A new age alone is not a change.
+	// Format both versions as of the same time, so that the growing age does not count as a change.
 	same, err := l.row(object, l.began)
 	if err == nil && l.shown[name] == same {
 		return
@@ -208,14 +215,14 @@ func (l *changeLines) deleted(object client.Object) {
 	l.end(err)
 }
 
-// end stops following, for example because the output is closed.
+// end stops following, for example because stdout is closed.
 func (l *changeLines) end(err error) {
 	if err != nil {
 		l.cancel(err)
 	}
 }
 
-// nameIn returns the name of an object for a table of a namespace, or of all.
+// nameIn returns the object's name, prefixed with its namespace if the table covers all namespaces.
 func nameIn(o client.Object, namespace string) string {
 	if o.GetNamespace() == "" || o.GetNamespace() == namespace {
 		return o.GetName()

@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// FollowContexts follows the clusters of several contexts concurrently, each with its own follower. If a
-// cluster can no longer be followed, it prints a note and continues with the others. It returns an error if
-// no cluster is left, or if the output fails.
+// FollowContexts follows several clusters concurrently, with a follower for each context. If a
+// cluster can no longer be followed, it prints a note and continues with the others. It returns an
+// error if no cluster is left, or if writing the output fails.
 func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,11 +50,11 @@ func (e *Env) FollowContexts(ctx context.Context, followers []*Follower) error {
 	return nil
 }
 
-// sharedWriter lets several goroutines write whole lines to the same writer.
+// sharedWriter serializes writes by several goroutines, so that each line is written in one piece.
 type sharedWriter struct {
 	mu     *sync.Mutex
 	to     io.Writer
-	prefix string // prefix of each line
+	prefix string // prepended to each line
 }
 
 // Write implements io.Writer.

@@ -26,7 +26,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// aPool is an hour old at noon.
+// aPool returns a NodePool that was created an hour before noon, with the given reason of its
+// condition Ready.
 func aPool(name, reason string) tidekeeperv1.NodePool {
 	return tidekeeperv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
@@ -34,7 +35,8 @@ func aPool(name, reason string) tidekeeperv1.NodePool {
 	}
 }
 
-// stubClient answers lists and watches one after the other; then it ends.
+// stubClient responds to lists and watches with prepared responses, one after the other. After the
+// last response, it cancels the test's context.
 type stubClient struct {
 	client.WithWatch
 	end     func()
@@ -66,8 +68,8 @@ func (c *stubClient) Watch(ctx context.Context, _ client.ObjectList, options ...
 	}
 }
 
-// What happens while no watch is open is printed when one is open again; a watch that
-// merely ended goes on where it was, and after a gap everything is read again.
+// TestFollow checks that changes made while no watch was open are printed once a watch is open
+// again. Follow resumes a watch that merely ended, and lists the objects again after a gap.
 func TestFollow(t *testing.T) { synctest.Test(t, testFollow) }
 
 func testFollow(t *testing.T) {
@@ -97,9 +99,9 @@ func testFollow(t *testing.T) {
 	}
 	f.Layout = f.Table(&a, noon).Layout(f.Console.Screen, nil)
 	go func() {
-		first.Modify(version(a, "11")) // nothing that is shown
+		first.Modify(version(a, "11")) // no displayed field changes
 		first.Delete(version(b, "12"))
-		first.Stop() // as an API server does after some minutes
+		first.Stop() // API servers close watches after a few minutes.
 		gone := apierrors.NewResourceExpired("too old").Status()
 		second.Error(&gone)
 		second.Stop()
@@ -116,7 +118,7 @@ func testFollow(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
-	// What a new list tells comes in any order.
+	// Changes found by the second list are printed in any order.
 	if len(got) == 3 && got[1] == want[2] {
 		got[1], got[2] = got[2], got[1]
 	}

@@ -18,15 +18,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/version"
 )
 
-// answerWithin is the time limit for each of several clusters, unless --request-timeout sets another.
+// answerWithin is the default time limit for reading each of several clusters. --request-timeout
+// overrides it.
 const answerWithin = 10 * time.Second
 
-// Kubeconfig is the user's kubeconfig with the overrides of kubectl's connection flags.
+// Kubeconfig is the user's kubeconfig, with overrides from kubectl's connection flags.
 type Kubeconfig struct {
 	Flags *genericclioptions.ConfigFlags
 }
 
-// Client returns a client for the cluster that the flags select.
+// Client returns a client for the cluster that the connection flags select.
 func (k *Kubeconfig) Client() (client.WithWatch, error) {
 	config, err := k.Config()
 	if err != nil {
@@ -35,11 +36,11 @@ func (k *Kubeconfig) Client() (client.WithWatch, error) {
 	return ClientFor(config)
 }
 
-// Config returns the connection to the cluster that the flags select.
+// Config returns the client configuration of the cluster that the connection flags select.
 func (k *Kubeconfig) Config() (*rest.Config, error) {
 	if raw, err := k.Flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 &&
 		*k.Flags.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		// Without this error, client-go would fall back to localhost:8080.
+		// Otherwise, client-go would fall back to localhost:8080.
 		return nil, clientcmd.ErrEmptyConfig
 	}
 	config, err := k.Flags.ToRESTConfig()
@@ -47,18 +48,18 @@ func (k *Kubeconfig) Config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = "kubectl-tide/" + version.String()
-	config.QPS = -1 // no client-side rate limit: a command sends few requests, and the user waits for them
+	config.QPS = -1 // no client-side rate limit, because a command sends few requests while the user waits
 	return config, nil
 }
 
-// Namespace returns the namespace of the flags or the kubeconfig, or "" for all namespaces.
+// Namespace returns the namespace from the flags or the kubeconfig. It returns "" if all is set.
 func (k *Kubeconfig) Namespace(all bool) (string, error) {
 	if all {
 		return "", nil
 	}
 	namespace, _, err := k.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		// Report an error in the kubeconfig with the same message as Config.
+		// Report kubeconfig errors with the same message as Config.
 		if _, configErr := k.Config(); configErr != nil {
 			return "", configErr
 		}
@@ -66,7 +67,7 @@ func (k *Kubeconfig) Namespace(all bool) (string, error) {
 	return namespace, err
 }
 
-// contextNames returns the sorted names of the contexts in the kubeconfig.
+// contextNames returns the kubeconfig's context names, sorted.
 func (k *Kubeconfig) contextNames() ([]string, error) {
 	raw, err := k.Flags.ToRawKubeConfigLoader().RawConfig()
 	if err == nil && len(raw.Contexts) == 0 {
@@ -75,8 +76,8 @@ func (k *Kubeconfig) contextNames() ([]string, error) {
 	return slices.Sorted(maps.Keys(raw.Contexts)), err
 }
 
-// ForContext returns the kubeconfig with another context, and without the flags that apply to a single
-// cluster, such as --token.
+// ForContext returns a copy of k that uses another context. It drops the flags that apply to a
+// single cluster, such as --token.
 func (k *Kubeconfig) ForContext(name string) Kubeconfig {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.CacheDir, flags.DisableCompression = nil, nil
@@ -87,7 +88,8 @@ func (k *Kubeconfig) ForContext(name string) Kubeconfig {
 	return Kubeconfig{flags}
 }
 
-// answerWithin returns the time limit for the answer of a cluster, from --request-timeout or the default.
+// answerWithin returns the time limit for reading one of several clusters: --request-timeout, or
+// the default.
 func (k *Kubeconfig) answerWithin() (time.Duration, error) {
 	timeout, err := clientcmd.ParseTimeout(*k.Flags.Timeout)
 	if err != nil {

@@ -30,7 +30,8 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// Without a cluster, no request goes to localhost.
+// TestConfigWithoutCluster checks that a missing cluster configuration is an error, instead of a
+// request to localhost.
 func TestConfigWithoutCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	k := envOf(t).Kubeconfig
@@ -47,7 +48,7 @@ func TestConfigWithoutCluster(t *testing.T) {
 	}
 }
 
-// The flags that are about a single cluster, and secrets among them, do not go to another.
+// TestForContext checks that ForContext drops the flags for a single cluster, including secrets.
 func TestForContext(t *testing.T) {
 	k := envOf(t, "a", "b").Kubeconfig
 	token, server, timeout, user := "secret", "http://127.0.0.1:2", "3s", "alice"

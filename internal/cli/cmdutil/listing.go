@@ -18,23 +18,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Listing has the flags of a command that lists our objects of a kind, and prints the objects that it finds.
+// Listing implements the common flags and output of the commands that list NodePools or
+// ScheduledRestarts.
 type Listing struct {
 	*Env
-	// Kind is that of the objects, Plural is its name in messages, and Empty makes an empty list.
+	// Kind is the kind of the listed objects. Plural is their name in messages. Empty returns an
+	// empty list of the kind.
 	Kind, Plural string
 	Empty        func() client.ObjectList
 
 	LabelSelector string
 	Selector      labels.Selector
-	// Filtered says that flags leave objects out.
+	// Filtered is set if the list may exclude some objects because of a label selector or another
+	// filter.
 	Filtered bool
 	Watch    bool
 	Contexts Contexts
 	Output   ObjectOutput
 }
 
-// AddTo adds the flags to a command. selected describes the flag -l.
+// AddTo adds the flags of a listing to cmd. selected is the help text of the flag -l.
 func (l *Listing) AddTo(cmd *cobra.Command, selected string) {
 	cmd.Flags().StringVarP(&l.LabelSelector, "selector", "l", "", selected)
 	cmd.Flags().BoolVarP(&l.Watch, "watch", "w", false, "after listing, print a line for each change")
@@ -42,7 +45,7 @@ func (l *Listing) AddTo(cmd *cobra.Command, selected string) {
 	l.Output.AddTo(cmd)
 }
 
-// CompleteFlags takes in the flags.
+// CompleteFlags parses the label selector, and checks --contexts.
 func (l *Listing) CompleteFlags(cmd *cobra.Command) (err error) {
 	if l.Selector, err = labels.Parse(l.LabelSelector); err != nil {
 		return fmt.Errorf("--selector: %w", err)
@@ -51,7 +54,7 @@ func (l *Listing) CompleteFlags(cmd *cobra.Command) (err error) {
 	return l.Contexts.Complete(l.Env, cmd)
 }
 
-// ValidateFlags refuses an output that the command does not have.
+// ValidateFlags rejects output formats that the command does not support.
 func (l *Listing) ValidateFlags() error {
 	if err := l.Output.Validate(); err != nil || !l.Contexts.Given() {
 		return err
@@ -59,8 +62,8 @@ func (l *Listing) ValidateFlags() error {
 	return l.Output.ValidateContexts()
 }
 
-// Print prints a table of objects for people, and a line for each change if that is asked for. changes has the
-// namespace, the list, the options and the table of these lines.
+// Print prints the table and, with -w, a line for each later change. The given follower must
+// provide the namespace, list, options and table function for the changes.
 func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, unobserved view.Unobserved, changes *Follower) error {
 	layout := t.Layout(l.Console.Screen, nil)
 	if len(t.Rows) == 0 {
@@ -75,24 +78,26 @@ func (l *Listing) Print(ctx context.Context, c client.Client, t *term.Table, uno
 	return l.Follow(ctx, changes)
 }
 
-// Clusters are the objects of several clusters. T is the answer of a cluster, and I is an object with the facts
-// that are shown of it.
+// Clusters defines how a command lists the objects of several clusters. T is the result of reading
+// one cluster. I is an object together with additional data that the table shows.
 type Clusters[T, I any] struct {
-	// Read reads the objects of a cluster, Items returns them, and List returns their list.
+	// Read reads a cluster's objects. Items and List convert the result to a slice and to a list
+	// object.
 	Read  func(context.Context, *Env) (T, error)
 	Items func(T) []I
 	List  func(T) client.ObjectList
-	// Object returns the object itself, and Fields the fields for programs.
+	// Object returns the API object. Fields returns the fields to print as JSON or YAML.
 	Object func(*I) runtime.Object
 	Fields func(*I) (map[string]any, error)
-	// Table returns the table of objects, after the answers of all clusters.
+	// Table returns the table of all objects. It is called once all clusters have answered or
+	// failed.
 	Table func(answers []Answer[T], rows []Located[I], now time.Time) *term.Table
-	// Changes returns the namespace and the options of the lines that follow an answer with -w, and the
-	// function that finds out the facts about an object.
+	// Changes returns the follower for a cluster (for -w), and a function that adds the displayed
+	// data to a changed object.
 	Changes func(ctx context.Context, answers []Answer[T], of Answer[T]) (*Follower, func(client.Object) I, error)
 }
 
-// Print prints the objects of several clusters together.
+// Print reads all clusters and prints their objects as one list.
 func (c *Clusters[T, I]) Print(ctx context.Context, l *Listing) error {
 	answers, err := AskContexts(ctx, l.Env, l.Contexts.Names, c.Read)
 	if err != nil {

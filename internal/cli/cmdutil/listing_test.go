@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// A list of several clusters is sorted together, names the clusters that have nothing or do not answer, and
-// fails if any of these does not. Time is that of a bubble: no answer comes too late.
+// TestListingOfClusters checks that the objects of several clusters are sorted together, that empty
+// and failed clusters get a row, and that a failed cluster results in an error. It uses the fake
+// clock of synctest, so that no request times out.
 func TestListingOfClusters(t *testing.T) { synctest.Test(t, testListingOfClusters) }
 
 func testListingOfClusters(t *testing.T) {
@@ -68,7 +69,7 @@ func testListingOfClusters(t *testing.T) {
 	}
 }
 
-// Mistakes in the flags of a list are found before anything is read.
+// TestMistakesInListingFlags checks that invalid flags are rejected before any request is sent.
 func TestMistakesInListingFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-l =":                  "--selector: ",

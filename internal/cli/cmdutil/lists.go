@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// NewList returns an empty list of a kind of workload, typed if the scheme has the kind, else unstructured.
+// NewList returns an empty list for a workload kind. It is a typed list if the scheme contains the
+// kind, and unstructured otherwise.
 func NewList(kind *workload.Kind) client.ObjectList {
 	gvk := kind.GroupVersion().WithKind(kind.Kind + "List")
 	if object, err := Scheme.New(gvk); err == nil {

@@ -15,13 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// Located is an object together with the context of its cluster.
+// Located is an object with its cluster's kubeconfig context.
 type Located[T any] struct {
 	Context string
 	Value   T
 }
 
-// Locate returns the objects of all clusters, in the order of the contexts.
+// Locate returns the objects of all clusters, each with its context, in the order of the contexts.
 func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 	var all []Located[I]
 	for _, a := range answers {
@@ -35,7 +35,7 @@ func Locate[T, I any](answers []Answer[T], items func(T) []I) []Located[I] {
 	return all
 }
 
-// ValidateContexts refuses output formats that cannot show the cluster of an object.
+// ValidateContexts rejects output formats that cannot show an object's context.
 func (o *ObjectOutput) ValidateContexts() error {
 	if o.Format() == "name" {
 		return fmt.Errorf("-o name does not show the cluster: write json, yaml or custom-columns=CONTEXT:.context,NAME:.metadata.name")
@@ -43,7 +43,7 @@ func (o *ObjectOutput) ValidateContexts() error {
 	return nil
 }
 
-// SortLocated sorts the objects of all clusters by --sort-by.
+// SortLocated sorts the objects of all clusters by the path in --sort-by.
 func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runtime.Object) error {
 	if o.sortBy == "" {
 		return nil
@@ -63,9 +63,9 @@ func SortLocated[I any](o *ObjectOutput, all []Located[I], object func(*I) runti
 	return nil
 }
 
-// PrintLocated prints the objects of all clusters as JSON or YAML: a list whose objects have the field
-// context, and which has the field errors if some clusters cannot be shown. The function fields returns the
-// fields of an object.
+// PrintLocated prints the objects of all clusters as one list in JSON or YAML. It adds the field
+// context to each object and, if some clusters could not be read, the field errors to the list. The
+// function fields returns an object's other fields.
 func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersionKind, all []Located[I], problems []Problem, fields func(*I) (map[string]any, error)) error {
 	printed := &unstructured.UnstructuredList{}
 	printed.SetUnstructuredContent(map[string]any{"metadata": map[string]any{}})
@@ -89,7 +89,7 @@ func PrintLocated[I any](o *ObjectOutput, out io.Writer, list schema.GroupVersio
 	return o.Print(printed, out)
 }
 
-// AddContexts inserts a first column with the context of each row into a table.
+// AddContexts inserts a first column with each row's context into a table.
 func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	t.Columns = append([]term.Column{{Header: "CONTEXT", Name: true}}, t.Columns...)
 	for i := range t.Rows {
@@ -97,8 +97,8 @@ func AddContexts[I any](t *term.Table, rows []Located[I]) {
 	}
 }
 
-// AddOthers adds a row for each cluster without rows: clusters without objects, and clusters that cannot be
-// shown.
+// AddOthers adds a row for each cluster without rows. Its text is `nothing`, or the reason why the
+// cluster could not be read.
 func AddOthers[T, I any](t *term.Table, answers []Answer[T], rows []Located[I], nothing string) {
 	for _, a := range answers {
 		if a.Problem != "" {

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Consequences of a missing manager, for notes.
+// Phrases for notes about a missing manager, each with a consequence.
 const (
 	ThenOutdated = "this may be out of date"
 	ThenWaits    = "nothing is started until one does"
@@ -23,7 +23,7 @@ const (
 	ThenFreeze   = "the freeze takes effect once one does"
 )
 
-// Manager returns which manager holds the lease, in any namespace.
+// Manager returns the current leader according to the manager's leases in all namespaces.
 func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	leases := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, leases, client.MatchingFields{metav1.ObjectNameField: lease.Name}); err != nil {
@@ -32,8 +32,8 @@ func Manager(ctx context.Context, e *Env, c client.Client) (view.Manager, error)
 	return view.ManagerOf(leases.Items, e.Now()), nil
 }
 
-// ManagerIfAllowed is [Manager] for users who may lack the right to read the lease: for them, the manager is
-// unknown.
+// ManagerIfAllowed is like [Manager], but returns an unknown manager if the user is not allowed to
+// list leases.
 func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manager, error) {
 	m, err := Manager(ctx, e, c)
 	if apierrors.IsForbidden(err) {
@@ -42,16 +42,16 @@ func ManagerIfAllowed(ctx context.Context, e *Env, c client.Client) (view.Manage
 	return m, err
 }
 
-// NoteManager prints a note to stderr if no manager is known to run, with the time since when, and the
-// consequence for the output or the action.
+// NoteManager prints a note to stderr if there is evidence that no manager is running. The note
+// states the evidence and its age, and the given consequence.
 func (e *Env) NoteManager(m view.Manager, unobserved view.Unobserved, then string) {
 	if problem := view.Outdated(m, unobserved, e.Now()); problem != "" {
 		e.Console.Note("note: " + problem + ": " + then + ": see kubectl tide check")
 	}
 }
 
-// NoteOutdated prints a note to stderr if the status of some objects may be out of date because no manager
-// holds the lease.
+// NoteOutdated prints a note to stderr if the status of some objects may be outdated because no
+// manager is running.
 func (e *Env) NoteOutdated(ctx context.Context, c client.Client, unobserved view.Unobserved) error {
 	m, err := ManagerIfAllowed(ctx, e, c)
 	if err == nil {

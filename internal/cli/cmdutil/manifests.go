@@ -11,8 +11,9 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// ReadManifests calls each with every object in files, directories or stdin (-) and with the source of the
-// object. It reads manifests like kubectl apply, and sends no request to the cluster.
+// ReadManifests calls each for every object in the given files and directories, or in stdin for
+// "-". source is the name of the object's file. It parses manifests like kubectl apply, but sends
+// no requests to the cluster.
 func ReadManifests(stdin io.Reader, files resource.FilenameOptions, each func(o *unstructured.Unstructured, source string)) error {
 	builder := resource.NewLocalBuilder().Unstructured().Flatten()
 	named := files

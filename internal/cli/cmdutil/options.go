@@ -9,18 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Options has the flags and arguments of a command. Its methods are the three steps of a command, the same as
-// in kubectl.
+// Options holds a command's flags and arguments. Its methods are the three steps of running a
+// command, as in kubectl.
 type Options interface {
-	// Complete fills in the arguments and the defaults from the kubeconfig.
+	// Complete parses the arguments, and sets defaults from the kubeconfig.
 	Complete(cmd *cobra.Command, args []string) error
-	// Validate returns an error for contradictory flags. It sends no request to the cluster.
+	// Validate rejects invalid and contradictory flags. It must not send requests to the cluster.
 	Validate() error
 	// Run runs the command.
 	Run(ctx context.Context) error
 }
 
-// RunE returns a function for cobra that runs the three steps.
+// RunE returns a cobra run function that calls the three steps in order.
 func RunE(o Options) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.Complete(cmd, args); err != nil {

@@ -21,11 +21,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// wideFormat is the output format of a table with additional columns.
+// wideFormat is the output format that prints a table with additional columns.
 const wideFormat = "wide"
 
-// ObjectOutput has the flags -o, --no-headers and --sort-by of a command that lists objects. It supports
-// kubectl's output formats, and a table.
+// ObjectOutput implements the flags -o, --no-headers and --sort-by of a command that lists objects.
+// It supports kubectl's output formats, and prints a table by default.
 type ObjectOutput struct {
 	flags    *genericclioptions.PrintFlags
 	noHeader bool
@@ -33,10 +33,11 @@ type ObjectOutput struct {
 	printer  printers.ResourcePrinter
 }
 
-// objectFormats are the formats that the help of -o lists first. kubectl's templates are supported, too.
+// objectFormats lists the formats that the help of -o shows first. kubectl's template formats are
+// supported, too.
 var objectFormats = []string{"json", "yaml", "name", wideFormat}
 
-// AddTo adds the flags to a command.
+// AddTo adds the output flags to a command.
 func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
 	o.flags = genericclioptions.NewPrintFlags("").WithTypeSetter(Scheme)
 	o.flags.AddFlags(cmd)
@@ -55,16 +56,16 @@ func (o *ObjectOutput) AddTo(cmd *cobra.Command) {
 // Format returns the value of -o.
 func (o *ObjectOutput) Format() string { return *o.flags.OutputFormat }
 
-// Wide reports whether the table has all columns.
+// Wide reports whether the table has the additional columns of -o wide.
 func (o *ObjectOutput) Wide() bool { return o.Format() == wideFormat }
 
 // IsTable reports whether the output is a table.
 func (o *ObjectOutput) IsTable() bool { return o.printer == nil }
 
-// NeedsAll reports whether the output can depend on any field of the objects.
+// NeedsAll reports whether the output may depend on any of the objects' fields, as with a JSONPath.
 func (o *ObjectOutput) NeedsAll() bool { return !o.IsTable() || o.sortBy != "" }
 
-// Validate returns an error for an unknown or malformed output format.
+// Validate rejects unknown and malformed output formats.
 func (o *ObjectOutput) Validate() (err error) {
 	switch format := o.Format(); {
 	case format == "" || format == wideFormat:
@@ -83,7 +84,7 @@ func (o *ObjectOutput) Validate() (err error) {
 	return nil
 }
 
-// Sort sorts a list by --sort-by.
+// Sort sorts a list by the path in --sort-by.
 func (o *ObjectOutput) Sort(list runtime.Object) error {
 	if o.sortBy == "" {
 		return nil
@@ -94,8 +95,8 @@ func (o *ObjectOutput) Sort(list runtime.Object) error {
 	return nil
 }
 
-// Print prints a list in the format of -o. With -o name, it prints each object, as the printer for names does
-// not support lists.
+// Print prints a list in the format of -o. For -o name, it prints each object separately, because
+// kubectl's name printer does not support lists.
 func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
 	if o.Format() != "name" {
 		return o.printer.PrintObj(list, out)
@@ -103,22 +104,22 @@ func (o *ObjectOutput) Print(list runtime.Object, out io.Writer) error {
 	return meta.EachListItem(list, func(item runtime.Object) error { return o.printer.PrintObj(item, out) })
 }
 
-// Table applies the flags to a table.
+// Table returns t, without its header row if --no-headers is set.
 func (o *ObjectOutput) Table(t *term.Table) *term.Table {
 	t.NoHeader = o.noHeader
 	return t
 }
 
-// DataOutput has the flag -o of a command whose output is not a list of objects. It supports json, yaml, and
-// additional formats of the command.
+// DataOutput implements the flag -o of a command whose output is not a list of API objects. It
+// supports json, yaml, and formats that the command adds.
 type DataOutput struct {
 	Format  string
 	formats []string
 	shown   []reflect.Type
 }
 
-// Shows declares what the command prints as JSON: values of the types of these. Programs depend on
-// its fields, and hack/compat compares them with those of earlier releases.
+// Shows declares the types that the command prints as JSON, by example values. Users' programs
+// depend on the JSON fields, so hack/compat compares them with earlier releases.
 func (o *DataOutput) Shows(values ...any) *DataOutput {
 	for _, v := range values {
 		o.shown = append(o.shown, reflect.TypeOf(v))
@@ -126,14 +127,16 @@ func (o *DataOutput) Shows(values ...any) *DataOutput {
 	return o
 }
 
-// AddTo adds the flag to a command.
+// AddTo adds the flag -o to a command. more lists the formats that the command supports in addition
+// to json and yaml.
 func (o *DataOutput) AddTo(cmd *cobra.Command, more ...string) {
 	o.formats = append([]string{"json", "yaml"}, more...)
 	cmd.Flags().VarP(FormatFlag{Format: &o.Format, Shown: o.shown}, "output", "o", strings.Join(o.formats, "|"))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// FormatFlag is the value of a flag -o, with the types that its command prints as JSON.
+// FormatFlag is the pflag.Value of the flag -o. It also holds the types that the command prints as
+// JSON.
 type FormatFlag struct {
 	Format *string
 	Shown  []reflect.Type
@@ -151,10 +154,10 @@ func (f FormatFlag) Set(format string) error {
 // Type implements [pflag.Value].
 func (FormatFlag) Type() string { return "string" }
 
-// Wide reports whether the table has all columns.
+// Wide reports whether the table has the additional columns of -o wide.
 func (o *DataOutput) Wide() bool { return o.Format == wideFormat }
 
-// Validate returns an error for an unknown format.
+// Validate rejects unknown output formats.
 func (o *DataOutput) Validate() error {
 	if o.Format == "" || slices.Contains(o.formats, o.Format) {
 		return nil
@@ -162,8 +165,8 @@ func (o *DataOutput) Validate() error {
 	return fmt.Errorf("-o %s: write one of %s", o.Format, strings.Join(o.formats, ", "))
 }
 
-// Print prints a value for programs, and reports whether it did: not if a table
-// is asked for. Its type must be declared by Shows.
+// Print prints a value as JSON or YAML. For other formats, it prints nothing and returns false. The
+// type of value must have been declared with Shows.
 func (o *DataOutput) Print(out io.Writer, value any) (bool, error) {
 	if (o.Format == "json" || o.Format == "yaml") && !slices.Contains(o.shown, reflect.TypeOf(value)) {
 		return true, fmt.Errorf("-o %s: the command does not declare that it shows a %T", o.Format, value)

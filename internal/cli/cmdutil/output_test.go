@@ -24,7 +24,7 @@ func poolsOf(cpu map[string]int32, names ...string) *tidekeeperv1.NodePoolList {
 	return list
 }
 
-// outputOf are the flags as a command has them.
+// outputOf returns an ObjectOutput that has parsed the given flags.
 func outputOf(t *testing.T, args ...string) *ObjectOutput {
 	t.Helper()
 	o, cmd := &ObjectOutput{}, &cobra.Command{}
@@ -35,7 +35,8 @@ func outputOf(t *testing.T, args ...string) *ObjectOutput {
 	return o
 }
 
-// The formats of kubectl get, and for a mistake in one the mistake.
+// TestObjectOutput checks the supported output formats of kubectl get, and the errors for malformed
+// formats.
 func TestObjectOutput(t *testing.T) {
 	list := poolsOf(map[string]int32{"a": 10, "b": 9}, "a", "b")
 	for _, tt := range []struct{ args, want string }{
@@ -85,7 +86,8 @@ func TestSortBy(t *testing.T) {
 	}
 }
 
-// A misspelt command is distinguished from a name.
+// TestMissingName checks that the error for a missing object suggests a subcommand if the object's
+// name resembles it.
 func TestMissingName(t *testing.T) {
 	cmd := &cobra.Command{Use: "pools"}
 	cmd.AddCommand(&cobra.Command{Use: "describe", Run: func(*cobra.Command, []string) {}})

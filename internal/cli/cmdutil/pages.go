@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PageSize is the page size of lists, the same as kubectl's.
+// PageSize is the number of objects per page of a list, as in kubectl.
 const PageSize = 500
 
-// EachPage reads a list page by page, for callers that keep little of each object: all objects may not fit
-// into memory. If the first page has expired before the last is read, it continues with the current objects.
+// EachPage reads a list page by page, because all objects at once may not fit into memory. If the
+// continue token expires, it reads the remaining pages at the latest resource version.
 func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty func() L, read func(page L), options ...client.ListOption) error {
 	for token := ""; ; {
 		page := empty()
@@ -34,7 +34,8 @@ func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, empty f
 	}
 }
 
-// freshToken returns the new continue token in the error about an expired token.
+// freshToken returns the new continue token in the API server's error about an expired token. It is
+// "" for other errors.
 func freshToken(err error) string {
 	if status := apierrors.APIStatus(nil); apierrors.IsResourceExpired(err) && errors.As(err, &status) {
 		return status.Status().Continue

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pager is an API server with three pages of one pod, which may fail.
+// pager is a fake API server with three pages of one pod each. Tests can make its requests fail.
 type pager struct {
 	client.Reader
 	asked []string

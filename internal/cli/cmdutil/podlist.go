@@ -22,14 +22,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
 )
 
-// clusterClient is a client that decodes only some fields of pods when it lists all of them.
+// clusterClient is a client that decodes only the needed fields when it lists pods.
 type clusterClient struct {
 	client.WithWatch
 	config *rest.Config
 }
 
-// podFields are the decoded fields of pods: of the spec, all except commands and environments of containers;
-// of the status, the requests and whether the pod is ready.
+// podFields lists the pod fields to decode. It includes all spec fields except most fields of the
+// containers, which only need their name, ports, resources and restart policy.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.ownerReferences",
@@ -56,7 +56,8 @@ var podFields = func() []string {
 // PodFields is a set of pod fields to decode.
 type PodFields struct{ mask *wire.Mask }
 
-// NewPodFields returns a set of fields with the given paths, see [wire.NewMask].
+// NewPodFields returns the set of the fields with the given paths. See [wire.NewMask] for the
+// syntax.
 func NewPodFields(paths []string) (PodFields, error) {
 	mask, err := wire.NewMask(reflect.TypeFor[corev1.Pod](), paths)
 	if err != nil {
@@ -65,8 +66,9 @@ func NewPodFields(paths []string) (PodFields, error) {
 	return PodFields{mask}, nil
 }
 
-// ListPods lists the pods of a namespace, or of all namespaces, with at least the given fields. Each pod is
-// passed to keep as soon as it is read, so that fields that keep drops do not accumulate in memory.
+// ListPods lists the pods of a namespace, or of all namespaces for "", with at least the given
+// fields. It calls keep for each pod right after decoding, so that the fields that keep drops do
+// not accumulate in memory.
 func ListPods(ctx context.Context, c client.Client, namespace string, options *metav1.ListOptions, fields PodFields, keep func(*corev1.Pod)) ([]*corev1.Pod, metav1.ListMeta, error) {
 	var pods []*corev1.Pod
 	if c, ok := c.(*clusterClient); ok {
@@ -95,8 +97,8 @@ func ListPods(ctx context.Context, c client.Client, namespace string, options *m
 	return pods, list.ListMeta, nil
 }
 
-// listPods lists pods, and passes the decoder of each pod to each. If the response is not the expected
-// protobuf, the error is [wire.ErrNotUnderstood].
+// listPods lists pods, and calls each once per pod with a function that decodes the pod. If the
+// response is not the expected protobuf, the error is [wire.ErrNotUnderstood].
 func (c *clusterClient) listPods(ctx context.Context, namespace string, options *metav1.ListOptions, fields PodFields, each func(decode func(*corev1.Pod) error) error) (about metav1.ListMeta, err error) {
 	http, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -134,8 +136,8 @@ func (c *clusterClient) listPods(ctx context.Context, namespace string, options 
 	return about, nil
 }
 
-// AllPods returns all pods of the cluster that have not ended, with at least the fields about requests,
-// scheduling constraints, readiness and deletion.
+// AllPods returns all non-terminated pods of the cluster. The fields for requests, scheduling
+// constraints, readiness and deletion are set; other fields may be missing.
 func AllPods(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	fields, err := NewPodFields(podFields)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// without returns a pod without what no command reads.
+// without returns a copy of a pod without the fields that no command reads.
 func without(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.ObjectMeta = metav1.ObjectMeta{
@@ -50,8 +50,8 @@ func without(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A list of all pods has what the commands read, of pods of any shape, and if the API server does
-// not send protobuf, all of them.
+// TestAllPods checks with random pods that AllPods decodes every field that the commands read. If
+// the API server sends JSON instead of protobuf, all fields must be decoded.
 func TestAllPods(t *testing.T) {
 	fill := randfill.New().RandSource(rand.NewSource(1)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {
@@ -81,7 +81,7 @@ func TestAllPods(t *testing.T) {
 					w.Header().Set("Content-Type", "application/json")
 					err = json.NewEncoder(w).Encode(list)
 				}
-				if err != nil && sendsProtobuf { // JSON is given up at its first bytes.
+				if err != nil && sendsProtobuf { // The client aborts a JSON response after the first bytes.
 					t.Error(err)
 				}
 			}))
@@ -112,7 +112,7 @@ func TestAllPods(t *testing.T) {
 	}
 }
 
-// What the API server answers is the error.
+// TestAllPodsForbidden checks that AllPods returns the API server's error.
 func TestAllPodsForbidden(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

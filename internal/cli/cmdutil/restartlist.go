@@ -13,18 +13,19 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// restartPage is the page size for complete ScheduledRestarts: tenants may make each as large as etcd
-// accepts, 1.5 MB.
+// restartPage is the page size for lists of complete ScheduledRestarts. It is small, because
+// tenants may create objects of up to 1.5 MB, the limit of etcd.
 const restartPage = 100
 
-// longestAnnotation is the number of bytes of an annotation that are kept. All valid values are shorter.
+// longestAnnotation is the maximum number of bytes to keep of an annotation's value. All valid
+// values are shorter.
 const longestAnnotation = 1024
 
-// shownAnnotations are the annotations of a ScheduledRestart that matter to the manager.
+// shownAnnotations lists the ScheduledRestart annotations that the manager uses.
 var shownAnnotations = []string{tidekeeperv1.RestartNowAnnotation, tidekeeperv1.AppliedAnnotation}
 
-// EachRestart reads ScheduledRestarts page by page, reduced by [KeepRestart], and returns the resourceVersion
-// of the list.
+// EachRestart reads ScheduledRestarts page by page, reduces each with [KeepRestart], and passes it
+// to read. It returns the list's resourceVersion.
 func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.ScheduledRestart), options ...client.ListOption) (version string, err error) {
 	empty := func() *tidekeeperv1.ScheduledRestartList { return &tidekeeperv1.ScheduledRestartList{} }
 	err = EachPage(ctx, c, empty, func(page *tidekeeperv1.ScheduledRestartList) {
@@ -33,14 +34,14 @@ func EachRestart(ctx context.Context, c client.Reader, read func(*tidekeeperv1.S
 		}
 		for i := range page.Items {
 			KeepRestart(&page.Items[i])
-			read(page.Items[i].DeepCopy()) // Copy the object, so that it does not keep the whole page in memory.
+			read(page.Items[i].DeepCopy()) // A reference to the item would keep the whole page in memory.
 		}
 	}, append([]client.ListOption{client.Limit(restartPage)}, options...)...)
 	return version, err
 }
 
-// KeepRestart drops the fields of a ScheduledRestart that no command and no page shows and whose size tenants
-// control. The object must not be written afterwards.
+// KeepRestart drops the ScheduledRestart fields that no command or dashboard page shows and that
+// tenants can make arbitrarily large. A reduced object must not be written back.
 func KeepRestart(r *tidekeeperv1.ScheduledRestart) {
 	kept := map[string]string{}
 	for _, key := range shownAnnotations {

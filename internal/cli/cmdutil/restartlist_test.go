@@ -16,8 +16,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// padder is an API server with two pages of ScheduledRestarts that are as large as a tenant can make
-// them.
+// padder is a fake API server that returns two pages, each with one large ScheduledRestart.
 type padder struct {
 	client.Reader
 	limits []int64
@@ -36,7 +35,7 @@ func (p *padder) List(_ context.Context, list client.ObjectList, options ...clie
 	return nil
 }
 
-// padded returns a ScheduledRestart of which each part that nothing shows is large.
+// padded returns a ScheduledRestart with large values in the fields that no command shows.
 func padded(name string) tidekeeperv1.ScheduledRestart {
 	much := strings.Repeat("x", padding)
 	r := tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{
@@ -51,8 +50,8 @@ func padded(name string) tidekeeperv1.ScheduledRestart {
 	return r
 }
 
-// Of what tenants can make large only what is shown is kept, and few of these objects are in memory
-// at a time.
+// TestEachRestart checks that only the displayed fields of large objects are kept, and that few
+// complete objects are in memory at the same time.
 func TestEachRestart(t *testing.T) {
 	p := &padder{}
 	var read []*tidekeeperv1.ScheduledRestart

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// sortBy sorts a list by the values at a JSONPath: numbers and quantities numerically, other values as text,
-// and items without a value first.
+// sortBy sorts a list by the values at a JSONPath. It compares numbers and quantities numerically,
+// and other values as strings. Items without a value come first.
 func sortBy(list runtime.Object, path string) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
@@ -32,7 +32,7 @@ func sortBy(list runtime.Object, path string) error {
 	return meta.SetList(list, sorted)
 }
 
-// order returns the indexes of the objects, sorted by their values at a path.
+// order returns the indexes of the objects, sorted by the values at a JSONPath.
 func order(items []runtime.Object, path string) ([]int, error) {
 	parsed, err := parsePath(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func order(items []runtime.Object, path string) ([]int, error) {
 	return places, nil
 }
 
-// compareValues compares the values of two objects at the same path.
+// compareValues compares the values that two objects have at the same JSONPath.
 func compareValues(a, b []any) int {
 	for i := range min(len(a), len(b)) {
 		x, y := fmt.Sprint(a[i]), fmt.Sprint(b[i])

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// openWithin is the time that a browser may take to show the page.
+// openWithin is the time limit for the browser to open the page.
 const openWithin = 30 * time.Second
 
-// openers are the programs that open a file in the default browser.
+// openers maps GOOS values to the command that opens a file in the default browser.
 var openers = map[string][]string{
 	"linux": {"xdg-open"}, "freebsd": {"xdg-open"}, "darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"},
 }
 
-// openBrowser opens the link in a browser. All users of a machine can read the arguments of processes, so the
-// browser gets a file that redirects to the link, which only this user can read, and which is removed after
-// its use.
+// openBrowser opens the link in a browser. Other users of the machine can read process arguments,
+// so the link must not be an argument. Instead, the browser opens a temporary file that redirects
+// to the link, and that only this user can read.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}, note func(string)) {
 	opener := openers[runtime.GOOS]
 	if len(opener) == 0 || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return
 	}
-	dir, err := os.MkdirTemp("", "kubectl-tide-") // MkdirTemp creates the folder for this user only
+	dir, err := os.MkdirTemp("", "kubectl-tide-") // MkdirTemp creates a directory that is only accessible to this user.
 	if err != nil {
 		return
 	}

@@ -1,15 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboard is kubectl tide dashboard.
+// Package dashboard implements kubectl tide dashboard.
 //
 //   - command.go: the command
-//   - cluster.go: the objects that the pages read, and their actions
-//   - pods.go, keep.go: pods, of which there are many, and the fields that are kept of objects
+//   - cluster.go: the watched objects of a cluster, and the lookups and actions of pages
+//   - pods.go, keep.go: reading pods efficiently, and dropping the unused fields of objects
 //   - browser.go: opening a browser
-//   - terminal.go, input_unix.go, input_other.go: the Enter key, and the end of the terminal
+//   - terminal.go, input_unix.go, input_other.go: detecting the Enter key and a closed terminal
 //   - unserved.go: kinds that the cluster does not serve
-//   - header.go: the header for programs
+//   - header.go: the HTTP header with which programs authenticate
 package dashboard
 
 import (
@@ -29,7 +29,7 @@ import (
 	flagoptions "tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// options are the flags and arguments of dashboard.
+// options holds the flags and arguments of dashboard.
 type options struct {
 	*cmdutil.Env
 	port          int
@@ -138,7 +138,7 @@ func (o *options) Run(ctx context.Context) error {
 	return err
 }
 
-// connect connects to the cluster, and reports connection errors early.
+// connect connects to the only cluster, and returns connection errors.
 func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	if o.contexts.Given() {
 		return o.connectAll(ctx)
@@ -153,8 +153,8 @@ func (o *options) connect(ctx context.Context) ([]*cluster, error) {
 	return []*cluster{c}, err
 }
 
-// connectAll connects to the clusters of --contexts. It prints a note about each cluster that does not
-// answer; the pages show such clusters nevertheless.
+// connectAll connects to the clusters of --contexts. It prints a note about each cluster that does
+// not answer, but the pages show such a cluster, too.
 func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	var clusters []*cluster
 	byContext := map[string]*cluster{}
@@ -179,7 +179,8 @@ func (o *options) connectAll(ctx context.Context) ([]*cluster, error) {
 	return clusters, nil
 }
 
-// site returns the site of the clusters, and the watches of each. token is for programs.
+// site returns the site that serves the pages, and the watched objects of each cluster. token
+// authenticates programs.
 func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*dashboard.World) {
 	settings := dashboard.Options{Token: token, Now: o.Now, Local: o.Local, OnGuess: func() {
 		o.Console.Note("note: many wrong codes were tried, and no link lets in a tab now. Press Enter for another link.")
@@ -198,7 +199,7 @@ func (o *options) site(clusters []*cluster, token string) (*dashboard.Site, []*d
 	return dashboard.NewFleet(members, settings), worlds
 }
 
-// introduction returns the text that the command prints about the page.
+// introduction returns the message that the command prints when it starts.
 func (o *options) introduction(clusters []*cluster) string {
 	mode := "read-only"
 	if o.allowActions {

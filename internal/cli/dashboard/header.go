@@ -12,8 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/dashboard"
 )
 
-// writeHeader writes the header that lets in programs to a new file, and returns its token. Without a
-// file there is no token. A file that exists is left alone: others may be able to read it.
+// writeHeader writes the HTTP header with which programs authenticate to a new file, and returns
+// the token in the header. Without a file name, there is no token. It fails if the file exists,
+// because other users may be able to read it.
 func writeHeader(file string) (token string, remove func(), err error) {
 	if file == "" {
 		return "", func() {}, nil

@@ -11,17 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newEnterKey returns a function that reports whether Enter was pressed since the last call. It never
-// waits, and reads nothing in the background of a shell, which would stop the process.
+// newEnterKey returns a function that reports whether Enter was pressed since the last call. The
+// function never blocks. It does not read from the terminal while the process is in the background,
+// because the kernel would stop the process.
 func newEnterKey(terminal *os.File) (pressed func() bool) {
 	fd := int(terminal.Fd())
 	line := make([]byte, 4096)
 	return func() bool {
-		// Only a terminal that controls this process has a group in its foreground.
+		// A terminal that does not control this process reports no foreground process group.
 		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group != unix.Getpgrp() {
 			return false
 		}
-		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a file descriptor is a small number
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // A file descriptor fits into an int32.
 		if n, err := unix.Poll(ready, 0); err != nil || n == 0 || ready[0].Revents&unix.POLLIN == 0 {
 			return false
 		}

@@ -19,25 +19,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// keeper reduces watched objects to the fields that the pages use. Most objects are pods, and the pods of an
-// owner have many equal parts, which they share in memory.
+// keeper reduces watched objects to the fields that the pages use. Most watched objects are pods.
+// Pods of the same owner are mostly equal, so they share their equal parts in memory.
 type keeper struct {
 	mu sync.Mutex
-	// siblings has, for each owner, parts of one of its pods.
+	// siblings holds the sharable parts of one pod of each owner, keyed by the owner's UID.
 	siblings map[types.UID]*sharedParts
 }
 
-// mostOwners is the maximum number of owners in siblings.
+// mostOwners is the maximum number of entries in siblings.
 const mostOwners = 50_000
 
-// sharedParts are the parts of a pod that other pods of its owner can share, with hashes of their encodings.
+// sharedParts holds the parts of a pod that other pods of the same owner can share, with hashes of
+// their encodings.
 type sharedParts struct {
 	metaSum, specSum [sha256.Size]byte
 	meta             metav1.ObjectMeta
 	spec             corev1.PodSpec
 }
 
-// keep drops the fields that no page uses, most of all the environments of containers.
+// keep drops the fields that no page uses, such as the environments of containers.
 func (k *keeper) keep(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
@@ -60,7 +61,8 @@ func (k *keeper) keep(o any) (any, error) {
 	return o, nil
 }
 
-// keepPod keeps the fields of a pod for its requests, scheduling constraints and start-up.
+// keepPod drops most pod fields that do not describe the pod's requests, scheduling constraints or
+// start-up.
 func (k *keeper) keepPod(pod *corev1.Pod) {
 	spec, status := &pod.Spec, &pod.Status
 	pod.ObjectMeta = metav1.ObjectMeta{
@@ -83,7 +85,8 @@ func (k *keeper) keepPod(pod *corev1.Pod) {
 	k.share(pod)
 }
 
-// aProbe replaces all probes: only their existence matters.
+// aProbe replaces every probe, because the pages only need to know whether a container has the
+// probe.
 var aProbe = &corev1.Probe{}
 
 func keepContainer(c *corev1.Container) {
@@ -95,12 +98,14 @@ func keepContainer(c *corev1.Container) {
 	}
 }
 
-// isPlain reports whether a volume is available on every node.
+// isPlain reports whether a volume has a type that does not restrict the nodes on which its pod can
+// run.
 func isPlain(v corev1.Volume) bool {
 	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
 }
 
-// keepStatuses drops the fields of container statuses that repeat the spec of the containers.
+// keepStatuses drops unused fields of container statuses, and resources that equal those in the
+// container's spec.
 func keepStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container) {
 	for i := range statuses {
 		s := &statuses[i]
@@ -121,7 +126,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
-// share replaces parts of a pod by equal parts of another pod of its owner.
+// share replaces parts of a pod by the equal parts of a sibling with the same owner.
 func (k *keeper) share(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -159,7 +164,7 @@ func (k *keeper) share(pod *corev1.Pod) {
 	}
 }
 
-// sumOf returns a hash of the encoding of an object.
+// sumOf returns a hash of the protobuf encoding of an object.
 func sumOf(o interface{ Marshal() ([]byte, error) }) (sum [sha256.Size]byte, ok bool) {
 	data, err := o.Marshal()
 	return sha256.Sum256(data), err == nil

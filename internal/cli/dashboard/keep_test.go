@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// siblingPod is the nth pod of a ReplicaSet, with what pods have that no page shows.
+// siblingPod returns the nth pod of a ReplicaSet. The pod also has fields that no page shows.
 func siblingPod(n int, cpu string) *corev1.Pod {
 	controller := true
 	requests := corev1.ResourceList{"cpu": resource.MustParse(cpu)}
@@ -41,14 +41,14 @@ func siblingPod(n int, cpu string) *corev1.Pod {
 	}
 }
 
-// What is kept of a pod has no environment and arguments, and requests the same; pods of one owner
-// share what is equal.
+// TestKeep checks that reduced pods have no environment or arguments but the same requests, and
+// that pods of the same owner share their equal parts.
 func TestKeep(t *testing.T) {
 	k := &keeper{}
 	var kept []*corev1.Pod
 	for n, cpu := range []string{"1", "1", "2"} {
 		pod := siblingPod(n, cpu)
-		if n == 1 { // Its request was changed in place, and not all of it is granted.
+		if n == 1 { // The in-place resize has not been granted yet.
 			pod.Status.ContainerStatuses[0].Resources.Requests["cpu"] = resource.MustParse("3")
 		}
 		before := resources.Requests(pod)

@@ -18,15 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podSource lists and watches pods. Most objects of the pages are pods, so lists decode only the kept fields.
-// An API server sends a list several times as fast as it sends the same pods on a watch.
+// podSource lists and watches pods. Its lists decode only the fields that the keeper keeps. It does
+// not stream lists, because API servers send an ordinary list several times as fast as the same
+// pods on a watch.
 type podSource struct {
 	client    client.WithWatch
 	namespace string
 	keeper    *keeper
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector list before it watches.
+// IsWatchListSemanticsUnSupported makes the reflector send a list request before it watches,
+// instead of streaming the list.
 func (s *podSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements cache.ListerWatcher.
@@ -49,7 +51,8 @@ func (s *podSource) ListWithContext(ctx context.Context, o metav1.ListOptions) (
 	if err != nil {
 		return nil, err
 	}
-	// An informer uses the objects of such a list without a copy, unlike those of a PodList.
+	// An informer uses the objects of a metav1.List without copying them, unlike the items of a
+	// PodList.
 	list := &metav1.List{ListMeta: about, Items: make([]runtime.RawExtension, len(pods))}
 	for i, pod := range pods {
 		list.Items[i].Object = pod
@@ -71,7 +74,8 @@ func (s *podSource) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	}), nil
 }
 
-// podFields are the decoded fields of listed pods: the fields that [keeper.keepPod] keeps or reads.
+// podFields lists the pod fields to decode in lists. They are the fields that [keeper.keepPod]
+// keeps or reads.
 var podFields = func() []string {
 	fields := []string{
 		"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.labels", "metadata.ownerReferences",
@@ -88,7 +92,7 @@ var podFields = func() []string {
 	add(reflect.TypeFor[corev1.PodSpec](), "spec.", "containers", "initContainers", "ephemeralContainers", "volumes", "securityContext", "dnsConfig", "hostAliases")
 	for _, at := range []string{"spec.containers.", "spec.initContainers."} {
 		add(reflect.TypeFor[corev1.Container](), at, "env", "envFrom", "command", "args", "volumeMounts", "volumeDevices", "lifecycle", "securityContext", "startupProbe", "readinessProbe", "livenessProbe")
-		// Only the existence of a probe matters.
+		// One field per probe suffices to show that the container has the probe.
 		fields = append(fields, at+"startupProbe.periodSeconds", at+"readinessProbe.periodSeconds", at+"livenessProbe.periodSeconds")
 	}
 	const source = "spec.volumes.volumeSource."

@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// Of pods of any shape, a list has what is kept of them, although the rest is not decoded: the same
-// as an API server's answer in JSON, of which everything is.
+// TestPodSource checks with random pods that partial decoding yields the same reduced pods as
+// decoding complete pods from JSON.
 func TestPodSource(t *testing.T) {
 	fill := randfill.New().RandSource(rand.NewSource(1)).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {
@@ -61,7 +61,7 @@ func TestPodSource(t *testing.T) {
 					return
 				}
 				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(list) // It is given up at its first bytes, and asked for again.
+				_ = json.NewEncoder(w).Encode(list) // The client aborts a JSON response after the first bytes, and repeats the request.
 			}))
 			defer server.Close()
 			c, err := cmdutil.ClientFor(&rest.Config{Host: server.URL})

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/term"
 )
 
-// watchInterval is how often the terminal is looked at.
+// watchInterval is the interval between two checks of the terminal.
 const watchInterval = 300 * time.Millisecond
 
-// watchTerminal calls onEnter for each Enter that is pressed in the terminal, and ends the run when its
-// terminal is gone. Input that is not a terminal is left alone: it may be that of a script.
+// watchTerminal calls onEnter whenever Enter is pressed in the terminal, and calls stop once the
+// terminal is closed. It ignores input other than a terminal, which may belong to a script.
 func watchTerminal(ctx context.Context, in io.Reader, stop, onEnter func()) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

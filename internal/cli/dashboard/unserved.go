@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// unlessUnserved returns a source whose requests fail with NotFound if the cluster does not serve the kind. An
-// API server checks rights first: a user without the right to list the kind gets Forbidden in either case.
+// unlessUnserved wraps a source so that its requests fail with NotFound if the cluster does not
+// serve the kind. API servers check permissions first. Without the wrapper, a user without the
+// permission to list the kind would get Forbidden in either case.
 func unlessUnserved(source cache.ListerWatcher, config *rest.Config, kind schema.GroupVersionResource) cache.ListerWatcher {
 	from := cache.ToListerWatcherWithContext(source)
 	explain := func(err error) error {
@@ -39,7 +40,8 @@ func unlessUnserved(source cache.ListerWatcher, config *rest.Config, kind schema
 	}
 }
 
-// isUnserved reports whether the API server says that it does not serve a kind. All users may ask that.
+// isUnserved reports whether the kind is missing from the API server's discovery, which all users
+// are allowed to read.
 func isUnserved(config *rest.Config, kind schema.GroupVersionResource) bool {
 	config = rest.CopyConfig(config)
 	config.Timeout = askWithin

@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A user who may not list a kind is not said to lack that right if the cluster does not serve the kind.
+// TestForbiddenOrUnserved checks that a user without the permission to list a kind gets NotFound if
+// the cluster does not serve the kind, and Forbidden if it does.
 func TestForbiddenOrUnserved(t *testing.T) {
 	served := metav1.APIResourceList{GroupVersion: "argoproj.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "rollouts", Kind: "Rollout"}}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

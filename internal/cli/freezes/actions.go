@@ -14,18 +14,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// Actions are the actions of the commands freeze and thaw. Each returns its result, in a sentence.
+// Actions runs the commands freeze and thaw for the dashboard. Each method returns the outcome as a
+// sentence.
 type Actions struct {
 	*cmdutil.Env
 	Client client.Client
 }
 
-// Freeze creates a Freeze for these namespaces; an empty list means all. until is a duration from now
-// or a time with its zone, as for the command.
+// Freeze creates a Freeze for the given namespaces; an empty list means all namespaces. As in the
+// command, `until` is a duration from now, or a time with a time zone.
 func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason string) (string, error) {
 	o := &freezeOptions{Env: a.Env, until: until, reason: reason, namespaces: namespaces, dryRun: "none"}
 	if err := o.Validate(); err != nil {
-		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The fields of the page's form have the names of the flags.
+		return "", errors.New(strings.TrimLeft(err.Error(), "-")) // The dashboard's form fields have the names of the flags, without dashes.
 	}
 	f, err := o.create(ctx, a.Client)
 	if err != nil {
@@ -34,8 +35,8 @@ func (a *Actions) Freeze(ctx context.Context, namespaces []string, until, reason
 	return o.done(f), nil
 }
 
-// Thaw deletes the Freeze with this name and UID. A Freeze that was created later under the same name
-// is left alone: the user of the page has not seen it.
+// Thaw deletes the Freeze with this name and UID. It does not delete a new Freeze of the same name,
+// because the user has not seen it on the page.
 func (a *Actions) Thaw(ctx context.Context, name string, uid types.UID) (string, error) {
 	o := &thawOptions{Env: a.Env, name: name, uid: uid, dryRun: "none"}
 	return o.lift(ctx, a.Client)

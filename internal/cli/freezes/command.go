@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freezes is kubectl tide freeze and kubectl tide thaw.
+// Package freezes implements kubectl tide freeze and kubectl tide thaw.
 //
-//   - command.go: shared by both
-//   - freeze.go: creates a Freeze
-//   - thaw.go: deletes a Freeze
-//   - actions.go: freeze and thaw for the local page
-//   - read.go: reads Freezes for other commands
+//   - command.go: common code of both commands
+//   - freeze.go: creating a Freeze
+//   - thaw.go: deleting a Freeze
+//   - actions.go: freeze and thaw for the dashboard
+//   - read.go: reading Freezes for other commands
 package freezes
 
 import (
@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// freezeKind has the names of the kind that a command line accepts.
+// freezeKind lists the names by which the command line refers to Freezes.
 var freezeKind = cmdutil.Kind{
 	Name: "Freeze", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"freeze", "freezes"},
 }
@@ -32,7 +32,7 @@ func NewCommands(e *cmdutil.Env) []*cobra.Command {
 	return []*cobra.Command{newFreezeCommand(e), newThawCommand(e)}
 }
 
-// displayName names an object as kubectl does.
+// displayName returns the name of a Freeze as kubectl prints it.
 func displayName(name string) string { return "freeze.tidekeeper.dev/" + name }
 
 // dryRun is the value of the flag --dry-run.
@@ -50,7 +50,7 @@ func (d *dryRun) validate() error {
 	return nil
 }
 
-// suffix marks a dry run in the output, as kubectl does.
+// suffix returns the phrase that marks the output of a dry run, as in kubectl.
 func (d *dryRun) suffix() string {
 	if *d == "server" {
 		return " (server dry run)"

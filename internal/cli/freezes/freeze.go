@@ -22,16 +22,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// generateName is the prefix of the names that the API server generates.
+// generateName is the name prefix of Freezes whose name the API server generates.
 const generateName = "freeze-"
 
-// freezeOptions are the flags and arguments of freeze.
+// freezeOptions holds the flags and arguments of freeze.
 type freezeOptions struct {
 	*cmdutil.Env
 	until, from, reason, name string
 	dryRun                    dryRun
 
-	// namespaces are the namespaces of -n; an empty list means all.
+	// namespaces lists the values of the flag -n. An empty list means all namespaces.
 	namespaces []string
 	spec       tidekeeperv1.FreezeSpec
 }
@@ -109,7 +109,7 @@ func (o *freezeOptions) Validate() error {
 	return o.selectNamespaces()
 }
 
-// selectNamespaces sets the selector for the namespaces of -n.
+// selectNamespaces sets the namespace selector of the Freeze from the values of -n.
 func (o *freezeOptions) selectNamespaces() error {
 	if len(o.namespaces) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (o *freezeOptions) selectNamespaces() error {
 	return nil
 }
 
-// moment parses a duration from now or a time, in whole seconds.
+// moment parses a duration from now, or a time. It truncates the resulting time to whole seconds.
 func moment(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, fmt.Errorf("%s is required: write a duration such as 4h, or a time such as 2026-12-27T08:00:00+01:00", flag)
@@ -161,7 +161,7 @@ func (o *freezeOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// create creates the Freeze.
+// create creates the Freeze. With --dry-run=server, the API server only validates it.
 func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	for _, namespace := range o.namespaces {
 		if err := cmdutil.NamespaceExists(ctx, c, namespace); err != nil {
@@ -182,7 +182,7 @@ func (o *freezeOptions) create(ctx context.Context, c client.Client) (*tidekeepe
 	return f, nil
 }
 
-// done describes the created Freeze.
+// done returns the message to print after f was created.
 func (o *freezeOptions) done(f *tidekeeperv1.Freeze) string {
 	now := o.Now()
 	where := "any namespace"

@@ -16,14 +16,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Read returns, for each of these namespaces, the periods of the Freezes that apply to it and have not
-// ended. If the user may not read Freezes or namespaces, unknown names the Freezes that are not counted.
+// Read returns the Freezes that have not ended as periods, for each of the given namespaces. If the
+// user is not allowed to list Freezes or namespaces, `unknown` describes the Freezes that are
+// missing from the result.
 func Read(ctx context.Context, c client.Client, namespaces []string, now time.Time) (periods map[string][]period.Period, unknown string, err error) {
 	list := &tidekeeperv1.FreezeList{}
 	switch err := c.List(ctx, list); {
 	case apierrors.IsForbidden(err):
 		return nil, "you may not list Freezes: Freezes in force are not counted", nil
-	case apierrors.IsNotFound(err): // The CRD is not installed: there are no Freezes.
+	case apierrors.IsNotFound(err): // There are no Freezes if the cluster lacks their CRD.
 		return nil, "", nil
 	case err != nil:
 		return nil, "", fmt.Errorf("list freezes: %w", err)

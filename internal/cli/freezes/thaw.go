@@ -17,12 +17,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// thawOptions are the flags and arguments of thaw.
+// thawOptions holds the flags and arguments of thaw.
 type thawOptions struct {
 	*cmdutil.Env
 	dryRun dryRun
 	name   string
-	// uid is the UID of the Freeze to delete; if it is empty, the name alone decides.
+	// uid is the UID of the Freeze to delete. If it is empty, the name alone selects the Freeze.
 	uid types.UID
 }
 
@@ -75,7 +75,7 @@ func (o *thawOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// lift deletes the Freeze and returns the result as a sentence.
+// lift deletes the Freeze, and returns the outcome as a sentence.
 func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error) {
 	f := &tidekeeperv1.Freeze{}
 	var err error
@@ -103,7 +103,8 @@ func (o *thawOptions) lift(ctx context.Context, c client.Client) (string, error)
 	return displayName(f.Name) + " " + done + o.dryRun.suffix(), nil
 }
 
-// only returns the Freeze that has not ended, if there is exactly one.
+// only returns the only Freeze that has not ended. It returns an error if there is none, or more
+// than one.
 func (o *thawOptions) only(ctx context.Context, c client.Client) (*tidekeeperv1.Freeze, error) {
 	list := &tidekeeperv1.FreezeList{}
 	if err := c.List(ctx, list); err != nil {

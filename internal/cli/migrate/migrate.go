@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate is kubectl tide migrate: migrate.go has the command, read.go
-// reads the objects of the original projects, print.go prints ours.
+// Package migrate implements kubectl tide migrate. migrate.go defines the command, read.go reads
+// the objects of the two original operators, and print.go prints the converted objects.
 package migrate
 
 import (
@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// formats are the values of -o.
+// formats lists the valid values of the flag -o.
 var formats = []string{"yaml", "json", "commands"}
 
-// options are the flags and arguments of migrate.
+// options holds the flags and arguments of migrate.
 type options struct {
 	*cmdutil.Env
 	files       []string

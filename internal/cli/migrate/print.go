@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// print prints the result, and returns the number of manual steps.
+// print prints the result of the conversion. byHand is the number of parts and steps that the
+// output does not cover, which the user must migrate by hand.
 func (o *options) print(result migrate.Result) (byHand int, err error) {
 	for _, r := range result.Remarks {
 		if r.Severity == migrate.LeftOut {
@@ -36,7 +37,7 @@ func (o *options) print(result migrate.Result) (byHand int, err error) {
 	return byHand, o.printObjects(result)
 }
 
-// printObjects prints the objects to apply.
+// printObjects prints the converted objects as manifests.
 func (o *options) printObjects(result migrate.Result) error {
 	items := make([]any, 0, len(result.Pools)+len(result.Restarts))
 	for _, pool := range result.Pools {

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/migrate"
 )
 
-// read reads the objects to convert. complete is false if some objects could not be read.
+// read reads the objects to convert. complete is false if some Deployments may be missing.
 func (o *options) read(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	if o.fromCluster {
 		return o.readCluster(ctx)
@@ -42,7 +42,7 @@ func (o *options) readFiles() ([]migrate.Object, error) {
 	return objects, nil
 }
 
-// partialError is the error if some objects could not be read.
+// partialError is the error if the user was not allowed to read some of the objects.
 type partialError struct{ reasons error }
 
 func (p *partialError) Error() string {
@@ -50,7 +50,8 @@ func (p *partialError) Error() string {
 }
 func (p *partialError) Unwrap() error { return p.reasons }
 
-// readCluster reads the objects of the cluster that the user may read.
+// readCluster reads the objects to convert from the cluster, as far as the user is allowed to read
+// them.
 func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, complete bool, err error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -59,7 +60,7 @@ func (o *options) readCluster(ctx context.Context) (objects []migrate.Object, co
 	var refused error
 	complete = true
 	for _, kind := range []schema.GroupVersionKind{migrate.NodePoolKind, migrate.EruKind, migrate.DeploymentKind} {
-		// Only the metadata of Deployments is needed.
+		// Read only the metadata of Deployments.
 		items, err := list(ctx, c, kind, *o.Kubeconfig.Flags.Namespace, kind == migrate.DeploymentKind)
 		switch {
 		case err == nil:
@@ -94,7 +95,7 @@ func list(ctx context.Context, c client.Client, kind schema.GroupVersionKind, na
 			return page
 		}, func(page *metav1.PartialObjectMetadataList) {
 			for i := range page.Items {
-				// Managed fields are not used, and take most of the memory.
+				// Managed fields are not used, and would take most of the memory.
 				page.Items[i].ManagedFields = nil
 				delete(page.Items[i].Annotations, corev1.LastAppliedConfigAnnotation)
 				fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])

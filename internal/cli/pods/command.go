@@ -1,14 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods is kubectl tide pods. It needs neither Tidekeeper's kinds nor its
-// manager.
+// Package pods implements kubectl tide pods. It needs neither Tidekeeper's kinds nor its manager.
 //
-//   - command.go: the commands
-//   - selection.go: which pods a command is about
-//   - watch.go, lines.go: each transition as it happens
-//   - timeline.go: where the time went
-//   - slow.go, stages.go: the slowest, and how long each stage takes
+//   - command.go: the command and its subcommands
+//   - selection.go: selecting the pods of a command
+//   - watch.go, lines.go: each pod transition as it happens
+//   - timeline.go: the duration of each stage of a pod's start-up
+//   - slow.go, stages.go: the slowest start-ups, and statistics about each stage
 package pods
 
 import (
@@ -19,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// podKind has the names of pods that a command line accepts.
+// podKind lists the names by which the command line refers to pods.
 var podKind = cmdutil.Kind{Name: "Pod", Resources: []string{"pod", "pods", "po"}}
 
 func emptyList() client.ObjectList { return &corev1.PodList{} }

@@ -17,14 +17,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// podLines prints transitions as a table or as JSON.
+// podLines prints the transitions of watched pods as table rows or as JSON.
 type podLines struct {
 	*cmdutil.Env
 	namespaces bool
 	asJSON     bool
 
 	mu     sync.Mutex
-	header bool // the header has been printed
+	header bool // set once the header has been printed
 	layout *term.Layout
 }
 
@@ -33,14 +33,14 @@ func newPodLines(e *cmdutil.Env, namespaces, asJSON bool) *podLines {
 	return p
 }
 
-// report prints the state of the watch to stderr.
+// report prints a message about the watch to stderr.
 func (p *podLines) report(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Console.Note(text)
 }
 
-// began prints the number of pods at the start of the watch.
+// began prints the number of watched pods at the start of the watch.
 func (p *podLines) began(pods, unready int) {
 	switch {
 	case pods == 0:
@@ -67,8 +67,8 @@ func (p *podLines) print(t podwatch.Transition) error {
 	return nil
 }
 
-// table returns a table with a single row. Its columns have fixed widths, since printed lines cannot be
-// aligned later: enough for the name of a Deployment's pod.
+// table returns a table with a row for the transition. Its columns have minimum widths, because
+// printed rows cannot be realigned. The column POD is wide enough for a typical Deployment's pods.
 func (p *podLines) table(t podwatch.Transition) *term.Table {
 	text, color := state(t)
 	line := &term.Table{
@@ -86,8 +86,8 @@ func (p *podLines) table(t podwatch.Transition) *term.Table {
 	return line
 }
 
-// clockText returns the time of a transition, with the date if that differs from the date on which the event
-// was received.
+// clockText formats the time of a transition. It includes the date if the plugin received the
+// transition on another day. If the time is unknown, it is the time of receipt, marked with ~.
 func clockText(t podwatch.Transition, in *time.Location) string {
 	seen := t.Seen.In(in)
 	if t.Time.IsZero() {
@@ -100,7 +100,7 @@ func clockText(t podwatch.Transition, in *time.Location) string {
 	return " " + at.Format(time.TimeOnly)
 }
 
-// subject returns the name of the pod or container.
+// subject returns the changed part of the pod, such as a condition or container.
 func subject(t podwatch.Transition) string {
 	switch t.Kind {
 	case podwatch.Condition:
@@ -114,7 +114,7 @@ func subject(t podwatch.Transition) string {
 	}
 }
 
-// state returns the state after the transition, and its color.
+// state formats the state after the transition, and returns its color.
 func state(t podwatch.Transition) (string, term.Color) {
 	state, h := t.To, term.Plain
 	if state == "" && (t.Kind == podwatch.Condition || t.Kind == podwatch.Container) {
@@ -142,7 +142,8 @@ func state(t podwatch.Transition) (string, term.Color) {
 	return state, h
 }
 
-// cause returns the cause of the transition, as far as the cluster reports it.
+// cause returns the reason and message of a transition, or details such as the node of a scheduled
+// pod.
 func cause(t podwatch.Transition) string {
 	why := view.ReasonAndMessage(t.Reason, t.Message)
 	switch {

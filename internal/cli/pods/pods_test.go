@@ -23,8 +23,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// aStartedPod was created at noon, and its stages took these seconds; with fewer
-// than five it is still starting.
+// aStartedPod returns a pod that was created at noon. seconds lists the durations of its start-up
+// stages; with fewer than five, the pod is still starting.
 func aStartedPod(name string, seconds ...int) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.CreationTimestamp = name, metav1.NewTime(noon)
@@ -138,7 +138,7 @@ shop        ~12:00:01             网-0                   Deleted               
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// What could not be printed is printed with the header the next time.
+	// If printing a line failed, the next line must still have the header.
 	failing := newPodLines(&cmdutil.Env{Console: cmdutil.Console{Out: brokenWriter{}}, Local: time.UTC}, false, false)
 	if err := failing.print(lines[0]); err == nil || failing.header {
 		t.Errorf("a line that could not be written: %v, header %t", err, failing.header)
@@ -173,7 +173,8 @@ func TestSummaryLine(t *testing.T) {
 	}
 }
 
-// --ready and --name choose pods as the lists and the filter of the page do.
+// TestWhichPodsAreSlow checks which pods --ready and --name select. They correspond to the lists
+// and the filter of the dashboard.
 func TestWhichPodsAreSlow(t *testing.T) {
 	starting, ready, ended := view.Startup{Namespace: "shop", Pod: "Web-1"}, view.Startup{Namespace: "shop", Pod: "web-2", Ready: true}, view.Startup{Namespace: "web", Pod: "x", Ended: true}
 	for name, tc := range map[string]struct {

@@ -15,12 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// selection selects the pods of a command.
+// selection holds the arguments and flags that select a command's pods.
 type selection struct {
 	allNamespaces bool
 	labelSelector string
 
-	names     []string // empty for all pods that match the selector
+	names     []string // names of pods; empty for all pods that match the selector
 	namespace string   // "" for all namespaces
 	selector  labels.Selector
 }
@@ -30,7 +30,7 @@ func (s *selection) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&s.labelSelector, "selector", "l", "", "only pods with these labels, such as app=web")
 }
 
-// complete sets the fields from the arguments and flags.
+// complete parses the arguments and flags.
 func (s *selection) complete(e *cmdutil.Env, args []string) (err error) {
 	if s.names, err = podKind.Names(args); err != nil {
 		return fmt.Errorf("%w, or select by label with -l", err)
@@ -53,10 +53,10 @@ func (s *selection) validate() error {
 	}
 }
 
-// narrowed reports whether the selection leaves out pods of the namespace.
+// narrowed reports whether the selection may exclude some of the namespace's pods.
 func (s *selection) narrowed() bool { return len(s.names) > 0 || !s.selector.Empty() }
 
-// list returns the selected pods. It is an error if a named pod does not exist.
+// list returns the selected pods. It returns an error if a named pod does not exist.
 func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
 	for _, name := range s.names {
@@ -79,7 +79,7 @@ func (s *selection) list(ctx context.Context, c client.Client) ([]corev1.Pod, er
 	return list.Items, nil
 }
 
-// each reads the pods that match the selector, page by page.
+// each reads the pods that match the selector page by page, and calls read for each pod.
 func (s *selection) each(ctx context.Context, c client.Client, read func(*corev1.Pod)) error {
 	none := true
 	if err := cmdutil.EachPage(ctx, c, func() *corev1.PodList { return &corev1.PodList{} }, func(page *corev1.PodList) {

@@ -19,14 +19,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// slowOptions are the flags and arguments of pods slow.
+// slowOptions holds the flags and arguments of pods slow.
 type slowOptions struct {
 	*cmdutil.Env
 	selection
 	top     int
 	since   cmdutil.Duration
 	byStage bool
-	// ready is which pods are meant, if readyGiven; all are without.
+	// ready is the value of --ready. It is only used if readyGiven is set; otherwise, pods are
+	// selected regardless of readiness.
 	ready, readyGiven bool
 	name              string
 	output            cmdutil.DataOutput
@@ -120,7 +121,7 @@ func (o *slowOptions) Run(ctx context.Context) error {
 	return o.Console.Write(slowTable(startups, o.allNamespaces, o.output.Wide(), o.Now()))
 }
 
-// slowest returns the slowest start-ups, and the number of pods that were examined.
+// slowest returns the slowest start-ups, and the number of pods examined.
 func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []view.Startup, pods int, err error) {
 	startups = []view.Startup{}
 	err = o.each(ctx, c, func(pod *corev1.Pod) {
@@ -136,7 +137,8 @@ func (o *slowOptions) slowest(ctx context.Context, c client.Client) (startups []
 	return view.Slowest(startups, o.top), pods, err
 }
 
-// counts reports whether a start-up matches the flags.
+// counts reports whether a start-up matches the flags --ready, --name and --since. Terminated pods
+// never match.
 func (o *slowOptions) counts(s *view.Startup) bool {
 	if o.readyGiven && s.Ready != o.ready || !view.Matches(o.name, s.Namespace+"/"+s.Pod) {
 		return false
@@ -144,10 +146,10 @@ func (o *slowOptions) counts(s *view.Startup) bool {
 	return !s.Ended && (o.since.Duration == 0 || s.Created.After(o.Now().Add(-o.since.Duration)))
 }
 
-// mostExplained is the maximum number of pods whose events are read, with one request each.
+// mostExplained is the maximum number of pods whose events are read. Each pod takes one request.
 const mostExplained = 20
 
-// explain adds causes from events where the pods themselves show none.
+// explain looks up the unknown causes of waits in the pods' events.
 func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []view.Startup) {
 	for i := range startups {
 		if i == mostExplained {
@@ -160,13 +162,14 @@ func (o *slowOptions) explain(ctx context.Context, c client.Client, startups []v
 		list := &corev1.EventList{}
 		about := client.MatchingFields{"involvedObject.kind": podKind.Name, "involvedObject.name": s.Pod, "involvedObject.uid": s.UID}
 		if err := c.List(ctx, list, client.InNamespace(s.Namespace), about); err != nil {
-			return // without the right to read events, causes are missing
+			return // If the events cannot be read, the causes stay unknown.
 		}
 		s.Explain(list.Items)
 	}
 }
 
-// slowTable returns the table of start-ups.
+// slowTable returns a table with a row for each start-up. The parameters namespaces and wide add
+// columns.
 func slowTable(startups []view.Startup, namespaces, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "READY", Drop: 2}, {Header: "TOOK"}, {Header: "SLOWEST"}, {Header: "OF THAT", Drop: 3}, {Header: "RESTARTS", Drop: 4},

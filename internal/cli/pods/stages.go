@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// stages prints statistics of the duration of each stage.
+// stages prints statistics about the duration of each start-up stage.
 func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 	var times view.StageTimes
 	pods, counted := 0, 0
@@ -39,7 +39,8 @@ func (o *slowOptions) stages(ctx context.Context, c client.Client) error {
 	return o.Console.Write(stagesTable(summaries))
 }
 
-// stagesTable returns a table with a row for each stage and a column for each duration class.
+// stagesTable returns a table with a row for each start-up stage, and a column for each range of
+// durations.
 func stagesTable(summaries []view.StageSummary) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "STAGE"}, {Header: "PODS"}, {Header: "MEDIAN"}, {Header: "WORST"}}}
 	for i := range summaries[0].Classes {

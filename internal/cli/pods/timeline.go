@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// timelineOptions are the flags and arguments of pods timeline.
+// timelineOptions holds the flags and arguments of pods timeline.
 type timelineOptions struct {
 	*cmdutil.Env
 	selection
@@ -93,8 +93,8 @@ func (o *timelineOptions) Run(ctx context.Context) error {
 	return printTimelines(o.Env, startups)
 }
 
-// events returns the events of the pods by UID. They only add details to causes, so missing rights are not an
-// error.
+// events returns the pods' events, keyed by pod UID. Errors are ignored, because events only add
+// details about the causes of waits.
 func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types.UID][]corev1.Event {
 	fields := client.MatchingFields{"involvedObject.kind": podKind.Name}
 	if len(o.names) == 1 {
@@ -111,8 +111,8 @@ func (o *timelineOptions) events(ctx context.Context, c client.Client) map[types
 	return events
 }
 
-// printTimelines prints a waterfall for each pod, all with the same scale, and a summary if there are several
-// pods.
+// printTimelines prints a waterfall chart for each pod, all on the same scale. For several pods, it
+// also prints a summary.
 func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	var longest int64
 	for _, s := range startups {
@@ -140,7 +140,7 @@ func printTimelines(e *cmdutil.Env, startups []view.Startup) error {
 	return nil
 }
 
-// headline returns a one-line description of the start-up of a pod.
+// headline describes a pod's start-up in one line.
 func headline(s view.Startup) string {
 	whole := view.FormatLength(view.Seconds(s.Seconds))
 	text := s.Pod + ": "
@@ -158,7 +158,7 @@ func headline(s view.Startup) string {
 	return term.Printable(text)
 }
 
-// slowestLine describes the longest stage, with its cause.
+// slowestLine describes the longest start-up stage and its cause.
 func slowestLine(s view.Startup) string {
 	return term.Printable(fmt.Sprintf("slowest: %s, %s: %s", stageText(s.Slowest.Stage), view.FormatLength(view.Seconds(s.Slowest.Seconds)), term.OneLine(s.Slowest.Cause)))
 }
@@ -176,13 +176,13 @@ func summaryLine(s view.StartupSummary) string {
 	return term.Printable(text)
 }
 
-// stageText returns the displayed name of a stage.
+// stageText returns the display name of a start-up stage.
 func stageText(name podtimeline.StageName) string {
 	return strings.ReplaceAll(string(name), "_", " ")
 }
 
-// waterfall returns a table with a row for each stage. On a terminal, each row has a bar that begins where
-// the bar before ends; the longest start-up takes the full width.
+// waterfall returns a table with a row for each start-up stage. On a terminal, each row has a bar
+// that begins where the previous bar ends. The bars of the longest start-up fill the full width.
 func waterfall(s view.Startup, longest int64, now time.Time, local *time.Location, screen term.Screen) *term.Table {
 	t := &term.Table{Bars: []int{40, 20}, Columns: []term.Column{{Header: "STAGE"}, {Header: "AT (" + term.Zone(now, local) + ")"}, {Header: "TOOK (±1s)"}}}
 	if screen.Terminal {
@@ -219,7 +219,7 @@ func waterfall(s view.Startup, longest int64, now time.Time, local *time.Locatio
 	return t
 }
 
-// stageBar returns the bar of a stage at its position.
+// stageBar returns the bar of a start-up stage. Its position shows when the stage started.
 func stageBar(stage view.StartupStage, created time.Time, longest int64) *term.Bar {
 	bar := &term.Bar{Point: true}
 	if longest > 0 {

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// watchOptions are the flags and arguments of pods watch.
+// watchOptions holds the flags and arguments of pods watch.
 type watchOptions struct {
 	*cmdutil.Env
 	selection
@@ -117,7 +117,7 @@ func (o *watchOptions) Run(ctx context.Context) error {
 	return cmdutil.WatchEnded(watcher.Run(ctx))
 }
 
-// narrow adds field selectors, so that the API server filters the pods.
+// narrow sets the selectors with which the API server filters the pods.
 func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	options.LabelSelector = o.selector.String()
 	if len(o.names) == 1 {
@@ -125,7 +125,7 @@ func (o *watchOptions) narrow(options *metav1.ListOptions) {
 	}
 }
 
-// narrowEvents limits a request to events about the watched pods, as far as field selectors allow.
+// narrowEvents limits a list or watch to events about pods, or about a single named pod.
 func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	about := fields.Set{"involvedObject.kind": "Pod"}
 	if len(o.names) == 1 {
@@ -134,7 +134,7 @@ func (o *watchOptions) narrowEvents(options *metav1.ListOptions) {
 	options.FieldSelector = about.AsSelector().String()
 }
 
-// check lists once before the watch, to report errors for which retries would not help.
+// check sends a list request before the watch, to detect errors that retries would not resolve.
 func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	core, err := podClient(config)
 	if err != nil {
@@ -152,7 +152,7 @@ func (o *watchOptions) check(ctx context.Context, config *rest.Config) error {
 	return cmdutil.NamespaceExists(ctx, c, o.namespace)
 }
 
-// podClient returns a client that uses protobuf, as there may be many pods.
+// podClient returns a client that uses protobuf, which is efficient for many pods.
 func podClient(config *rest.Config) (*corev1client.CoreV1Client, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON

@@ -21,11 +21,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// mostTries is the number of evictions that are tried at the same time.
+// mostTries is the maximum number of concurrent dry-run eviction requests.
 const mostTries = 10
 
-// tryEvictions asks the API server, in a dry run, to evict the pods of the nodes that no budget is known to
-// block, and adds a blocker for each refusal.
+// tryEvictions sends a dry-run eviction for each pod of the nodes, except the pods that a
+// PodDisruptionBudget is known to block. It adds a blocker for each eviction that the API server
+// rejects.
 func tryEvictions(ctx context.Context, c client.Client, running []*corev1.Pod, all []view.NodeBlockers) error {
 	at := map[string]*view.NodeBlockers{}
 	for i := range all {
@@ -48,7 +49,7 @@ func tryEvictions(ctx context.Context, c client.Client, running []*corev1.Pod, a
 			err := c.SubResource("eviction").Create(ctx, pod, eviction, client.DryRunAll)
 			switch {
 			case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
-				return nil // it would leave, or has left
+				return nil // The pod would be evicted, or was deleted or replaced.
 			case ctx.Err() != nil, apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook"), apierrors.IsUnauthorized(err), apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 				return err
 			}
@@ -68,7 +69,8 @@ func tryEvictions(ctx context.Context, c client.Client, running []*corev1.Pod, a
 	return nil
 }
 
-// heldByBudget reports whether a budget is known to block the eviction of a pod.
+// heldByBudget reports whether a blocker already says that a PodDisruptionBudget prevents the pod's
+// eviction.
 func heldByBudget(n *view.NodeBlockers, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(n.Blockers, func(b drain.Blocker) bool {
 		return (b.Reason == drain.Budget || b.Reason == drain.SeveralBudgets) &&

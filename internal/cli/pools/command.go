@@ -1,19 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools is kubectl tide pools.
+// Package pools implements kubectl tide pools.
 //
-//   - command.go: the commands
-//   - list.go: the list, and how it changes
-//   - contexts.go: the list of several clusters
-//   - describe.go: a pool in detail
-//   - used.go, used_show.go: the usage of nodes, by metrics.k8s.io
-//   - room.go: the cluster as the questions about capacity need it
-//   - fit.go, fit_pod.go: how many copies of a pod each pool takes
-//   - pending.go: which pool could take the pending pods
-//   - loss.go: whether the pods of lost nodes find another place
-//   - blockers.go, blockers_try.go: the pods that would not leave a node that is drained
-//   - plan.go, manifests.go, plan_print.go: the changes that applying a manifest would make
+//   - command.go: the command and its subcommands
+//   - list.go: the list of pools, and following its changes
+//   - contexts.go: the list of several clusters' pools
+//   - describe.go, members.go: a pool's details, and its nodes
+//   - used.go, used_show.go: the measured usage of nodes, from metrics.k8s.io
+//   - room.go: common flags of fit, loss, pending and blockers; reading nodes and pods
+//   - fit.go, fit_pod.go: how many copies of a pod fit into each pool
+//   - pending.go: which pools could take the pending pods
+//   - loss.go: whether the pods of lost nodes fit on other nodes
+//   - blockers.go, blockers_try.go: the pods that block draining a node
+//   - plan.go, manifests.go, plan_print.go: the changes that applying a manifest would cause
 package pools
 
 import (
@@ -24,12 +24,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// poolKind has the names of node pools that a command line accepts.
+// poolKind lists the names by which the command line refers to NodePools.
 var poolKind = cmdutil.Kind{Name: "NodePool", Group: tidekeeperv1.SchemeGroupVersion.Group, Resources: []string{"nodepool", "nodepools", "npool", "np"}}
 
 func emptyList() client.ObjectList { return &tidekeeperv1.NodePoolList{} }
 
-// NewCommand returns the command pools, which lists NodePools, with its subcommands.
+// NewCommand returns the command pools and its subcommands. Without a subcommand, it lists
+// NodePools.
 func NewCommand(e *cmdutil.Env) *cobra.Command {
 	cmd := newListCommand(e)
 	cmd.AddCommand(newDescribeCommand(e), newPlanCommand(e), newFitCommand(e), newLossCommand(e), newBlockersCommand(e), newPendingCommand(e))

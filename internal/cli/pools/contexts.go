@@ -16,13 +16,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// clusterPools has the pools of a cluster, and the usage of their nodes if it is shown.
+// clusterPools holds a cluster's pools and, if shown, the usage of their nodes.
 type clusterPools struct {
 	list *tidekeeperv1.NodePoolList
 	used []*capacity.Used
 }
 
-// usedPool is a pool with the measured usage of its nodes; nil if unknown.
+// usedPool is a pool with the measured usage of its nodes. The usage is nil if it is unknown.
 type usedPool struct {
 	pool tidekeeperv1.NodePool
 	used *capacity.Used
@@ -39,7 +39,7 @@ func (c clusterPools) pools() []usedPool {
 	return all
 }
 
-// clusters are the pools of several clusters.
+// clusters defines how the command lists the pools of several clusters.
 func (o *listOptions) clusters() *cmdutil.Clusters[clusterPools, usedPool] {
 	return &cmdutil.Clusters[clusterPools, usedPool]{
 		Read: o.readCluster, Items: clusterPools.pools, List: func(c clusterPools) client.ObjectList { return c.list },
@@ -57,7 +57,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 		return read, err
 	}
 	one := *o
-	one.cmd = nil // Clusters are read concurrently, and a cobra.Command is not safe for that.
+	one.cmd = nil // Clusters are read concurrently, and a cobra.Command is not safe for concurrent use.
 	if read.list, err = one.list(ctx, c); err != nil {
 		return read, err
 	}
@@ -69,10 +69,11 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, e.NoteOutdated(ctx, c, unobserved(read.list.Items, e.Now()))
 }
 
-// showsUsed reports whether the usage of nodes is shown. With -w it is not, as no event reports its changes.
+// showsUsed reports whether to show the usage of nodes. It is not shown with -w, because there is
+// no watch for usage.
 func (o *listOptions) showsUsed() bool { return !o.Watch && (o.Output.Wide() || !o.Output.IsTable()) }
 
-// fields returns the pool for -o json and -o yaml.
+// fields returns the pool's fields for -o json and -o yaml.
 func (p *usedPool) fields() (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&p.pool)
 	if err != nil {
@@ -81,7 +82,7 @@ func (p *usedPool) fields() (map[string]any, error) {
 	return fields, addUsedField(fields, p.used)
 }
 
-// contextsTable returns the table of the pools of several clusters.
+// contextsTable returns the table of several clusters' pools.
 func (o *listOptions) contextsTable(_ []cmdutil.Answer[clusterPools], rows []cmdutil.Located[usedPool], now time.Time) *term.Table {
 	items, used := make([]tidekeeperv1.NodePool, len(rows)), make([]*capacity.Used, len(rows))
 	for i := range rows {

@@ -24,7 +24,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// describeOptions are the flags and arguments of pools describe.
+// describeOptions holds the flags and arguments of pools describe.
 type describeOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
@@ -95,7 +95,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return o.NoteOutdated(ctx, c, unobserved(pools, o.Now()))
 }
 
-// details reads the selected pools.
+// details reads the selected pools, with the details to print.
 func (o *describeOptions) details(ctx context.Context, c client.Client) (details []view.PoolDetail, pools []tidekeeperv1.NodePool, err error) {
 	facts := make([]view.PoolFacts, len(o.names))
 	for i, name := range o.names {
@@ -118,8 +118,8 @@ func (o *describeOptions) details(ctx context.Context, c client.Client) (details
 	return details, pools, nil
 }
 
-// gatherPool reads a pool for describe, without the usage of its nodes. It leaves out pods and events that
-// the user may not read.
+// gatherPool reads the objects that describe shows for a pool, except the usage of its nodes. It
+// omits pods and events if the user is not allowed to read them.
 func gatherPool(ctx context.Context, e *cmdutil.Env, c client.Client, name string) (view.PoolFacts, error) {
 	f := view.PoolFacts{Pool: &tidekeeperv1.NodePool{}}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, f.Pool); err != nil {
@@ -210,7 +210,7 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	return eventsTable(d.Events, now).WriteTo(out, s)
 }
 
-// printLevels prints the levels of all resources.
+// printLevels prints the requested percentage of each resource.
 func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	if len(levels) == 0 {
 		return nil
@@ -218,13 +218,13 @@ func printLevels(out io.Writer, levels []view.Level, s term.Screen) error {
 	t := &term.Table{Bars: levelBars[1:], NoHeader: true, Columns: []term.Column{{Least: 10}, {}, {}, {}}}
 	for i, l := range levels {
 		percent := levelCell(levels, corev1.ResourceName(l.Resource))
-		percent.Text = fmt.Sprintf("%4s", percent.Text) // fixed width, so that percentages with and without a bar are aligned
+		percent.Text = fmt.Sprintf("%4s", percent.Text) // Pad to a fixed width, to align percentages with and without a bar.
 		t.Rows = append(t.Rows, []term.Cell{term.Text(onFirst(i, "Requested:")), term.Text(l.Resource), percent, term.Text(l.Amount())})
 	}
 	return t.WriteTo(out, s)
 }
 
-// onFirst returns the name for the first line of a list, and "" for the other lines.
+// onFirst returns the given name for the first line of a list, and "" for the other lines.
 func onFirst(i int, name string) string {
 	if i > 0 {
 		return ""
@@ -232,7 +232,7 @@ func onFirst(i int, name string) string {
 	return name
 }
 
-// eventsTable returns a table of the last events, latest last.
+// eventsTable returns a table of the events, the latest last.
 func eventsTable(events []view.Event, now time.Time) *term.Table {
 	t := &term.Table{Columns: []term.Column{{Header: "AGE"}, {Header: "TYPE", Drop: 1}, {Header: "REASON"}, {Header: "MESSAGE", Text: 30}}}
 	for _, e := range events {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/capacity"
 )
 
-// A StatefulSet's pods have its claims as volumes, in place of those of the template that have
-// their names.
+// TestPodOfStatefulSet checks that a StatefulSet's volume claims become volumes of its pod, and
+// replace the template's volumes of the same name.
 func TestPodOfStatefulSet(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`

@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions are the flags and arguments of pools.
+// listOptions holds the flags and arguments of pools.
 type listOptions struct {
 	cmdutil.Listing
 
@@ -122,7 +122,8 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// printObjects prints the list for programs, with the usage unless only names are printed.
+// printObjects prints the list in a machine-readable format. It adds the usage of nodes unless only
+// names are printed.
 func (o *listOptions) printObjects(ctx context.Context, c client.Client, list *tidekeeperv1.NodePoolList) error {
 	if o.Output.Format() == "name" {
 		return o.Output.Print(list, o.Console.Out)
@@ -138,7 +139,7 @@ func (o *listOptions) printObjects(ctx context.Context, c client.Client, list *t
 	return o.Output.Print(shown, o.Console.Out)
 }
 
-// unobserved returns the pools whose status may be out of date.
+// unobserved counts the pools whose status may be outdated.
 func unobserved(items []tidekeeperv1.NodePool, now time.Time) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.Add(poolKind.Name, &items[i], items[i].Status.ObservedGeneration, now)
@@ -150,7 +151,7 @@ func (o *listOptions) table(items []tidekeeperv1.NodePool, now time.Time) *term.
 	return o.Output.Table(listTable(items, o.Output.Wide(), now))
 }
 
-// listOptions returns the options that select a single named pool, or all pools.
+// listOptions returns the list options for a single named pool, or for all pools.
 func (o *listOptions) listOptions() client.ListOptions {
 	options := client.ListOptions{LabelSelector: o.Selector}
 	if len(o.names) == 1 {
@@ -159,7 +160,7 @@ func (o *listOptions) listOptions() client.ListOptions {
 	return options
 }
 
-// list reads the selected pools. It is an error if a named pool does not exist.
+// list reads the selected pools. It returns an error if a named pool does not exist.
 func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.NodePoolList, error) {
 	if len(o.names) < 2 {
 		options := o.listOptions()
@@ -181,7 +182,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// pick returns the pools with these names, in the order of the names, or the first missing name.
+// pick returns the pools with the given names, in the same order. If some do not exist, `missing`
+// is the first missing name.
 func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.NodePool, missing string) {
 	for _, name := range names {
 		i := slices.IndexFunc(pools, func(p tidekeeperv1.NodePool) bool { return p.Name == name })
@@ -193,7 +195,7 @@ func pick(pools []tidekeeperv1.NodePool, names []string) (picked []tidekeeperv1.
 	return picked, ""
 }
 
-// listPools reads pools, and sets their kind, which the client leaves empty.
+// listPools lists pools. It sets their kind, which the client leaves empty.
 func listPools(ctx context.Context, c client.Client, options ...client.ListOption) (*tidekeeperv1.NodePoolList, error) {
 	list := &tidekeeperv1.NodePoolList{}
 	if err := c.List(ctx, list, options...); err != nil {
@@ -206,14 +208,14 @@ func listPools(ctx context.Context, c client.Client, options ...client.ListOptio
 	return list, nil
 }
 
-// levelColumns are the resources with a column in the table. Other resources, such as GPUs, are shown by
-// describe and -o wide.
+// levelColumns lists the resources with a column of their own. describe and -o wide show the other
+// resources, such as GPUs.
 var levelColumns = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// levelBars are the possible widths of a bar.
+// levelBars lists the possible lengths of a bar, longest first.
 var levelBars = []int{10, 5}
 
-// listTable returns the table of the list.
+// listTable returns a table with a row for each NodePool. The parameter wide adds columns.
 func listTable(items []tidekeeperv1.NodePool, wide bool, now time.Time) *term.Table {
 	t := &term.Table{Bars: levelBars, Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "STATUS", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"},
@@ -251,7 +253,8 @@ func listRow(p view.Pool, wide bool, now time.Time) []term.Cell {
 	return row
 }
 
-// largestFitCell shows the largest pod that could start now: the largest fit with the most CPU.
+// largestFitCell describes the largest pod that could start now. If the status lists several, it
+// shows the entry with the most CPU.
 func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	if len(fits) == 0 {
 		return term.Text("-")
@@ -259,7 +262,7 @@ func largestFitCell(fits []tidekeeperv1.LargestFit) term.Cell {
 	return term.Cell{Text: view.LargestFitText(fits[0]), Short: resources.Text(fits[0].Resources)}
 }
 
-// levelCell shows a percentage, with a bar if the screen is wide enough.
+// levelCell formats a resource's requested percentage, with a bar if the screen is wide enough.
 func levelCell(levels []view.Level, name corev1.ResourceName) term.Cell {
 	l, known := view.LevelOf(levels, name)
 	if !known {
@@ -276,7 +279,7 @@ func amountOf(levels []view.Level, name corev1.ResourceName) string {
 	return l.Amount()
 }
 
-// otherLevels lists the levels of the resources without a column.
+// otherLevels lists the requested percentages of the resources without a column.
 func otherLevels(levels []view.Level) string {
 	var texts []string
 	for _, l := range levels {

@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// lossOptions are the flags and arguments of pools loss.
+// lossOptions holds the flags and arguments of pools loss.
 type lossOptions struct {
 	nodesOptions
 	zones []string
@@ -87,7 +87,7 @@ func (o *lossOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// losses returns the losses that the flags select.
+// losses returns the effects of losing the nodes or zones that the flags select.
 func (o *lossOptions) losses(r *view.Room) ([]view.PoolLoss, error) {
 	if len(o.nodes) > 0 {
 		if err := o.checkNodes(r); err != nil {

@@ -24,16 +24,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// lastApplied is the annotation in which kubectl apply stores the last applied manifest.
+// lastApplied is the annotation in which kubectl apply stores the previously applied manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Field managers of kubectl apply, client-side and server-side.
+// Field managers of kubectl apply: client-side and server-side.
 const (
 	clientSideApplier = "kubectl-client-side-apply"
 	serverSideApplier = "kubectl"
 )
 
-// readPools returns the NodePools in manifests, and the number of objects of other kinds.
+// readPools returns the NodePools in manifest files, and the number of objects of other kinds.
 func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstructured.Unstructured, others int, err error) {
 	var wrong error
 	err = cmdutil.ReadManifests(e.In, files, func(o *unstructured.Unstructured, source string) {
@@ -63,9 +63,9 @@ func readPools(e *cmdutil.Env, files resource.FilenameOptions) (pools []*unstruc
 	}
 }
 
-// dryApply returns the pool that the API server would store if the manifest was applied. live is the existing
-// pool, nil if there is none. The manifest is applied in the same way as last time, client-side or
-// server-side with the same field manager, because only that removes fields that are no longer in the
+// dryApply returns the pool as the API server would store it after applying the manifest. live is
+// the existing pool, or nil. dryApply must apply in the same way as before, client-side or
+// server-side with the same field manager, to remove the fields that were deleted from the
 // manifest.
 func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
 	if live != nil && live.Annotations[lastApplied] != "" {
@@ -84,9 +84,10 @@ func dryApply(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, nil
 }
 
-// dryPatch is dryApply for pools that were last applied client-side.
+// dryPatch implements dryApply for a pool that was last applied client-side.
 func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (*tidekeeperv1.NodePool, error) {
-	// The annotation must be in the manifest, too, or it would be removed.
+	// Add the annotation to the manifest, because the patch would otherwise remove it from the
+	// pool.
 	manifest = manifest.DeepCopy()
 	annotations := manifest.GetAnnotations()
 	if annotations == nil {
@@ -111,7 +112,7 @@ func dryPatch(ctx context.Context, c client.Client, manifest *unstructured.Unstr
 	return pool, withoutPatch(err, live.Name)
 }
 
-// withoutPatch removes the patch from the error message about an unknown field.
+// withoutPatch removes the patch from the API server's error message about an unknown field.
 func withoutPatch(err error, name string) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -125,8 +126,8 @@ func withoutPatch(err error, name string) error {
 	return err
 }
 
-// applierOf returns the field manager that last applied the pool server-side, such as a GitOps tool. If there
-// is none, or several, it returns kubectl's.
+// applierOf returns the field manager that applied the pool server-side, such as a GitOps tool. If
+// there is none, or more than one, it returns the field manager of kubectl.
 func applierOf(live *tidekeeperv1.NodePool) string {
 	var names []string
 	if live != nil {

@@ -13,13 +13,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// A pool with more than manyMembers nodes is shown as a histogram and its fewMembers fullest nodes.
+// A pool with more than manyMembers nodes is shown as a histogram, with a table of the fewMembers
+// fullest nodes.
 const (
 	manyMembers = 40
 	fewMembers  = 10
 )
 
-// roomLines describes the resources that new pods can use.
+// roomLines describes the pool's free, lost and requested capacity, one line per aspect.
 func roomLines(d view.PoolDetail) (lines [][2]string) {
 	r := d.Room
 	if r == nil || r.Nodes == 0 {
@@ -43,7 +44,7 @@ func roomLines(d view.PoolDetail) (lines [][2]string) {
 	return lines
 }
 
-// sharesText lists names with their shares, rounded so that they add up to 100.
+// sharesText lists the names of shares with their percentages, rounded so that they add up to 100.
 func sharesText(shares []capacity.Share) string {
 	texts := make([]string, len(shares))
 	for i, s := range view.WholePercents(shares) {
@@ -52,7 +53,8 @@ func sharesText(shares []capacity.Share) string {
 	return strings.Join(texts, ", ")
 }
 
-// printMembers prints all nodes, or a histogram and the fullest nodes if there are many and all is not set.
+// printMembers prints a table of all nodes. If there are many nodes and all is not set, it prints a
+// histogram and the fullest nodes instead.
 func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen) error {
 	if all || len(members) <= manyMembers {
 		return membersTable(members).WriteTo(out, s)
@@ -64,7 +66,7 @@ func printMembers(out io.Writer, members []view.Member, all bool, s term.Screen)
 	return membersTable(members[:fewMembers]).WriteTo(out, s)
 }
 
-// histogram returns a table with the number of nodes by the level of their fullest resource.
+// histogram returns a table of the number of nodes by the level of their fullest resource.
 func histogram(members []view.Member) *term.Table {
 	classes := view.Histogram(members)
 	most := 0
@@ -80,7 +82,7 @@ func histogram(members []view.Member) *term.Table {
 	return t
 }
 
-// membersTable returns a table of the nodes, fullest first.
+// membersTable returns a table of the pool's nodes, the fullest first.
 func membersTable(members []view.Member) *term.Table {
 	t := &term.Table{Bars: levelBars[1:], Columns: []term.Column{
 		{Header: "NODE", Name: true}, {Header: "READY"}, {Header: "CPU"}, {Header: "MEMORY"}, {Header: "PODS"}, {Header: "LACKS", Text: 20},

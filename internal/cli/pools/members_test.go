@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// A large pool is a histogram and its fullest nodes.
+// TestManyMembers checks that a large pool is shown as a histogram with its fullest nodes.
 func TestManyMembers(t *testing.T) {
 	var members []view.Member
 	for i := range 60 {

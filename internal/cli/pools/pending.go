@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// pendingOptions are the flags and arguments of pools pending.
+// pendingOptions holds the flags and arguments of pools pending.
 type pendingOptions struct{ roomOptions }
 
 func newPendingCommand(e *cmdutil.Env) *cobra.Command {
@@ -75,7 +75,7 @@ func pendingTable(groups []view.PendingGroup) *term.Table {
 	return t
 }
 
-// answerCell shows whether and when a pool can take pods of a group.
+// answerCell describes whether a pool can take a group's pods, now or on an empty node.
 func answerCell(in view.PendingIn) term.Cell {
 	text, severity := in.AnswerText()
 	return term.Painted(cmdutil.ColorOf(severity), text)

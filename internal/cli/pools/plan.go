@@ -27,7 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// planOptions are the flags and arguments of pools plan.
+// planOptions holds the flags and arguments of pools plan.
 type planOptions struct {
 	*cmdutil.Env
 	files   genericclioptions.FileNameFlags
@@ -69,7 +69,7 @@ for that), 1 an error, or those of kubectl tide --help.`,
 	return cmd
 }
 
-// noNames refuses arguments: a plan is made for manifests.
+// noNames rejects arguments, because plan only accepts manifests.
 func noNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -111,8 +111,9 @@ func (o *planOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// plan computes the changes that applying and deleting the NodePools would cause. It sends one request per
-// pool, and a few lists, however many nodes and pods there are.
+// plan computes the changes that applying and deleting the NodePools would cause. It sends one
+// dry-run request per pool and a few lists. For a few nodes with affected pods, it lists the pods
+// of each node; otherwise, it lists all pods.
 func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	manifests, err := o.read()
 	if err != nil {
@@ -149,8 +150,8 @@ func (o *planOptions) plan(ctx context.Context) (*view.Plan, error) {
 	return plan, nil
 }
 
-// affectedPods returns the pods that the plan may affect, and possibly others. Pods with a deleted
-// RuntimeClass can be on any node.
+// affectedPods returns the pods that the plan may affect. The result may include other pods. The
+// pods of a deleted RuntimeClass can be on any node.
 func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]corev1.Pod, error) {
 	if len(plan.DeletedRuntimeClasses()) > 0 {
 		return cmdutil.AllPods(ctx, c)
@@ -158,7 +159,8 @@ func affectedPods(ctx context.Context, c client.Client, plan *view.Plan) ([]core
 	return cmdutil.PodsOf(ctx, c, preview.NodesWithAffectedPods(plan.Nodes))
 }
 
-// noteEmptyPools prints a note about applied pools that would have no nodes: their selectors may be misspelt.
+// noteEmptyPools prints a note about each applied pool that would have no nodes, because its
+// selector may be misspelt.
 func (o *planOptions) noteEmptyPools(pools *poolChanges, all []corev1.Node) {
 	for _, change := range pools.changes {
 		selector, err := plan.Selector(change.after)
@@ -180,20 +182,21 @@ func (o *planOptions) read() ([]*unstructured.Unstructured, error) {
 	return manifests, err
 }
 
-// poolChange is a pool that would be applied or deleted.
+// poolChange is the planned change of a NodePool.
 type poolChange struct {
 	name          string
 	action        string
 	before, after *tidekeeperv1.NodePool // before is nil for a new pool
 }
 
-// poolChanges has all pools before and after the plan.
+// poolChanges holds all pools of the cluster as they are before and after the plan, and the planned
+// changes.
 type poolChanges struct {
 	before, after []*tidekeeperv1.NodePool
 	changes       []poolChange
 }
 
-// changePools computes the changed pools by dry runs.
+// changePools computes the planned changes of pools by dry-run requests.
 func (o *planOptions) changePools(ctx context.Context, c client.Client, manifests []*unstructured.Unstructured) (*poolChanges, error) {
 	list, err := listPools(ctx, c)
 	if err != nil {
@@ -233,7 +236,7 @@ func (o *planOptions) changePools(ctx context.Context, c client.Client, manifest
 	return all, nil
 }
 
-// applied returns the change of a pool that is applied.
+// applied returns the change that applying a manifest would cause.
 func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, live *tidekeeperv1.NodePool) (poolChange, error) {
 	pool, err := dryApply(ctx, c, manifest, live)
 	change := poolChange{name: manifest.GetName(), action: view.PoolUnchanged, before: live, after: pool}
@@ -247,7 +250,7 @@ func applied(ctx context.Context, c client.Client, manifest *unstructured.Unstru
 	return change, err
 }
 
-// deletedPool returns the change of a pool that is deleted.
+// deletedPool returns the change that deleting a pool would cause.
 func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name string, live *tidekeeperv1.NodePool) (poolChange, error) {
 	if live == nil {
 		return poolChange{}, cmdutil.NotFound(poolKind.Name, "", name)
@@ -264,13 +267,13 @@ func (o *planOptions) deletedPool(ctx context.Context, c client.Client, name str
 	return change, nil
 }
 
-// differs reports whether a pool has changed in a way that matters to users.
+// differs reports whether two versions of a pool differ in the spec, labels or annotations.
 func differs(a, b *tidekeeperv1.NodePool) bool {
 	return !equality.Semantic.DeepEqual(a.Spec, b.Spec) || !equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
-// planPools returns the changes of the pools and of their RuntimeClasses. Pools without a handler have no
-// RuntimeClass.
+// planPools returns the planned changes of the NodePools and of their RuntimeClasses. Only pools
+// with a handler have a RuntimeClass.
 func (o *planOptions) planPools(ctx context.Context, c client.Client, pools *poolChanges) ([]view.PoolPlan, error) {
 	var plans []view.PoolPlan
 	anyHandler := false

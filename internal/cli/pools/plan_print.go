@@ -18,15 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// Limits of the printed plan, without --all.
+// Limits of a printed plan; -o wide removes them.
 const (
-	mostNames  = 5  // names in a group of nodes that change in the same way
-	mostGroups = 20 // groups of nodes
-	mostOwners = 20 // owners of pods
+	mostNames  = 5  // maximum number of names listed for a group of nodes with equal changes
+	mostGroups = 20 // maximum number of listed groups of nodes
+	mostOwners = 20 // maximum number of listed owners of pods
 )
 
-// printPlan prints a plan: a summary, then the nodes, grouped by equal changes, then the pods by workload.
-// With all, it names each node and pod.
+// printPlan prints a plan: a summary, the nodes grouped by equal changes, and the pods grouped by
+// workload. If all is set, it lists each node and pod by name.
 func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
 	for _, line := range planSummary(plan, s) {
 		fmt.Fprintln(out, line)
@@ -49,7 +49,7 @@ func printPlan(out io.Writer, plan *view.Plan, all bool, s term.Screen) error {
 	return nil
 }
 
-// printNodes prints the changes on nodes.
+// printNodes prints the planned changes of nodes.
 func printNodes(out io.Writer, nodes []preview.Node, all bool, s term.Screen) {
 	if len(nodes) == 0 {
 		return
@@ -108,7 +108,7 @@ func planSummary(plan *view.Plan, s term.Screen) []string {
 	return lines
 }
 
-// podFacts describes the consequences for the pods.
+// podFacts describes the plan's consequences for pods, one phrase per consequence.
 func podFacts(plan *view.Plan, c view.PlanCounts, s term.Screen) (facts []string) {
 	if plan.Pods == nil {
 		return []string{"unknown"}
@@ -146,7 +146,7 @@ func formatRuntimeClass(p *preview.RuntimeClass) string {
 	}
 }
 
-// groupLines describes the changes of a group of nodes.
+// groupLines describes a group of nodes with equal changes.
 func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
 	var lines []string
 	add := func(c term.Color, text string) {
@@ -178,7 +178,7 @@ func groupLines(g *view.NodeGroup, all bool, s term.Screen) []string {
 	return lines
 }
 
-// formatNodes lists the names of a few nodes, or some of many.
+// formatNodes lists the names of nodes. It omits some names if there are many nodes.
 func formatNodes(names []string) string {
 	switch n := len(names); {
 	case n == 1:
@@ -206,7 +206,7 @@ func formatChange(c preview.Change) (term.Color, string) {
 	return color, fmt.Sprintf("  %s %s %s%s", mark, c.Kind, setting.Format(c.SettingKey(), value), note)
 }
 
-// outcomeCell shows the outcome for a pod.
+// outcomeCell shows the plan's effect on a pod.
 func outcomeCell(p preview.Pod) term.Cell {
 	switch {
 	case p.Outcome == preview.OutcomeNotReschedulable:
@@ -220,7 +220,7 @@ func outcomeCell(p preview.Pod) term.Cell {
 	}
 }
 
-// podNote describes special conditions of a pod that is evicted.
+// podNote describes special circumstances of a pod's eviction.
 func podNote(p preview.Pod) string {
 	switch {
 	case p.NotRecreatable != "":
@@ -236,7 +236,8 @@ func podNote(p preview.Pod) string {
 	}
 }
 
-// ownersTable returns a table of the pods by workload, and the number of pods left out.
+// ownersTable returns a table of the pods by workload. `more` is the number of pods that the table
+// omits.
 func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
 	t = &term.Table{Columns: []term.Column{
 		{Header: "NAMESPACE", Name: true}, {Header: "WORKLOAD", Name: true}, {Header: "PODS"}, {Header: "NODES", Drop: 1}, {Header: "OUTCOME"},
@@ -255,7 +256,7 @@ func ownersTable(pods []preview.Pod) (t *term.Table, more int) {
 	return t, more
 }
 
-// podsTable returns a table of all pods by name.
+// podsTable returns a table with a row for each affected pod.
 func podsTable(pods []preview.Pod) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAMESPACE", Name: true}, {Header: "POD", Name: true}, {Header: "NODE", Name: true}, {Header: "WORKLOAD", Name: true, Drop: 2}, {Header: "OUTCOME"},

@@ -82,7 +82,7 @@ shop        DaemonSet/agent   1      1       not reschedulable   labels         
 	if got := show(false, term.Screen{Terminal: true, Width: 60, Colors: true}); !strings.Contains(got, "\x1b[32m  + taint") || !strings.Contains(got, "…") {
 		t.Errorf("on a terminal:\n%s", got)
 	}
-	// However different they are, a person is shown a page.
+	// Even if every node changes in a different way, the output fits on a page.
 	for i := range plan.Nodes {
 		plan.Nodes[i].Changes = []preview.Change{{Action: "Change", Kind: "label", Key: "a", From: fmt.Sprint(i), To: "1"}}
 	}
@@ -134,7 +134,8 @@ func TestReadPools(t *testing.T) {
 	}
 }
 
-// A manifest is applied with the field manager that applied it before.
+// TestApplierOf checks that a plan applies a manifest with the field manager that last applied the
+// pool.
 func TestApplierOf(t *testing.T) {
 	by := func(names ...string) *tidekeeperv1.NodePool {
 		p := aPool("a", "", nil)

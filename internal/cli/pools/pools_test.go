@@ -177,14 +177,14 @@ AGE   TYPE      REASON           MESSAGE
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Without the right to read pods the rest is shown.
+	// The rest must still be shown if the user is not allowed to read pods.
 	facts.Pods = nil
 	if got := lines(t, membersTable(detailOf(t, facts).Members), term.Screen{})[1]; got != "node-1   yes     -     -        -      -" {
 		t.Errorf("without pods: %q", got)
 	}
 }
 
-// Rounded shares still add up to 100.
+// TestSharesText checks that rounded percentages add up to 100.
 func TestSharesText(t *testing.T) {
 	third := 100.0 / 3
 	got := sharesText([]capacity.Share{{Name: "a", Percent: third}, {Name: "b", Percent: third}, {Percent: third}})

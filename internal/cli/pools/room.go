@@ -20,12 +20,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// roomOptions are the flags and arguments that fit, loss and pending share.
+// roomOptions holds the flags and arguments common to fit, loss and pending.
 type roomOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
 
-	names []string // names of pools; empty for all
+	names []string // names of pools; empty for all pools
 }
 
 // Complete implements [cmdutil.Options].
@@ -37,7 +37,8 @@ func (o *roomOptions) Complete(_ *cobra.Command, args []string) (err error) {
 // Validate implements [cmdutil.Options].
 func (o *roomOptions) Validate() error { return o.output.Validate() }
 
-// open connects to the cluster, and reads the selected pools, all nodes and all pods.
+// open returns a client, and the Room with the selected pools, all nodes and all pods of the
+// cluster.
 func (o *roomOptions) open(ctx context.Context) (client.Client, *view.Room, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -47,7 +48,7 @@ func (o *roomOptions) open(ctx context.Context) (client.Client, *view.Room, erro
 	return c, r, err
 }
 
-// printUnevaluated names the constraints of pods that were not evaluated, if there are some.
+// printUnevaluated prints the pod constraints that were not evaluated, if any.
 func (o *roomOptions) printUnevaluated(constraints []string) {
 	if len(constraints) > 0 {
 		slices.Sort(constraints)
@@ -55,10 +56,11 @@ func (o *roomOptions) printUnevaluated(constraints []string) {
 	}
 }
 
-// nodesOptions are the flags and arguments of loss and blockers, which are about pools or about nodes.
+// nodesOptions holds the flags and arguments common to loss and blockers, which evaluate either
+// pools or individual nodes.
 type nodesOptions struct {
 	roomOptions
-	nodes []string // names of nodes; empty for the nodes of pools
+	nodes []string // names of nodes; empty to evaluate the nodes of pools
 }
 
 // addTo adds the flag --node to a command.
@@ -82,7 +84,7 @@ func (o *nodesOptions) Validate() error {
 	return o.roomOptions.Validate()
 }
 
-// checkNodes returns an error if one of the named nodes does not exist.
+// checkNodes returns an error if a named node does not exist.
 func (o *nodesOptions) checkNodes(r *view.Room) error {
 	for _, name := range o.nodes {
 		if !slices.ContainsFunc(r.Nodes, func(n *corev1.Node) bool { return n.Name == name }) {
@@ -92,7 +94,7 @@ func (o *nodesOptions) checkNodes(r *view.Room) error {
 	return nil
 }
 
-// read reads the selected pools, by name, and all nodes and pods.
+// read reads the pools that the arguments name, and all nodes and pods of the cluster.
 func (o *roomOptions) read(ctx context.Context, c client.Client) (*view.Room, error) {
 	all, err := listPools(ctx, c)
 	if err != nil {

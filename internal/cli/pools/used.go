@@ -25,14 +25,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// metricsTimeout is the time limit for reading metrics. They come from another server, and the rest of the
-// output is useful without them.
+// metricsTimeout is the time limit for reading metrics. It is short, because the metrics API is
+// served by another server, and the rest of the output is useful without metrics.
 const metricsTimeout = 3 * time.Second
 
-// problemLimit is the maximum length of an error message from a server.
+// problemLimit is the maximum length of a server's error message.
 const problemLimit = 200
 
-// ReadMetrics reads the usage of the nodes. Missing metrics are not an error.
+// ReadMetrics reads the measured usage of all nodes. Unavailable metrics are not an error; the
+// result then contains the reason.
 func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.NodeMetrics, error) {
 	config, err := e.Kubeconfig.Config()
 	if err != nil {
@@ -60,7 +61,7 @@ func ReadMetrics(ctx context.Context, e *cmdutil.Env, c client.Client) (view.Nod
 	return m, nil
 }
 
-// problemOf briefly explains why there are no metrics.
+// problemOf briefly explains why the metrics are unavailable.
 func problemOf(err error, timeout time.Duration) string {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -75,11 +76,11 @@ func problemOf(err error, timeout time.Duration) string {
 	}
 }
 
-// anAmount matches the amounts in metrics. Other amounts are not parsed: parsing a huge exponent would take
-// forever.
+// anAmount matches the amounts in metrics that are safe to parse. Other amounts are ignored,
+// because a huge exponent would take too long to parse.
 var anAmount = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?$`)
 
-// metricsOf returns the metrics of a node. Malformed values are ignored.
+// metricsOf converts a node's metrics. It ignores malformed values.
 func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	m := capacity.Metrics{Node: o.GetName(), Usage: corev1.ResourceList{}}
 	if at, _, err := unstructured.NestedString(o.Object, "timestamp"); err == nil {
@@ -99,8 +100,8 @@ func metricsOf(o *unstructured.Unstructured) capacity.Metrics {
 	return m
 }
 
-// usedByPools returns the usage of the nodes of each pool, nil if unknown. It reads only the metadata of
-// nodes.
+// usedByPools returns the measured usage of each pool's nodes; nil means unknown. It reads only the
+// metadata of nodes.
 func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []tidekeeperv1.NodePool) ([]*capacity.Used, error) {
 	used := make([]*capacity.Used, len(pools))
 	if len(pools) == 0 {
@@ -124,7 +125,7 @@ func usedByPools(ctx context.Context, e *cmdutil.Env, c client.Client, pools []t
 	for i := range pools {
 		selector, err := plan.Selector(&pools[i])
 		if err != nil {
-			continue // The status of the pool already reports the invalid selector.
+			continue // The pool's status already reports the invalid selector.
 		}
 		used[i], _ = metrics.UsedBy(view.MembersOf(members, selector), e.Now())
 	}

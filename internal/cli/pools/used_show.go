@@ -15,10 +15,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// beforeUsed is the column before which USED is inserted.
+// beforeUsed is the header of the column in front of which the column USED is inserted.
 const beforeUsed = "FITS NOW"
 
-// addUsed adds a column with the usage of the nodes to the wide table.
+// addUsed adds the column USED, the measured usage of nodes, to the wide table.
 func addUsed(t *term.Table, items []tidekeeperv1.NodePool, used []*capacity.Used) {
 	at := slices.IndexFunc(t.Columns, func(c term.Column) bool { return c.Header == beforeUsed })
 	t.Columns = slices.Insert(t.Columns, at, term.Column{Header: "USED", Drop: 3})
@@ -38,8 +38,8 @@ func usedCell(nodes int32, u *capacity.Used) term.Cell {
 	}
 }
 
-// withUsed returns the list for -o json and -o yaml: each pool has the field used beside its status, if the
-// usage is known.
+// withUsed returns the list for -o json and -o yaml. A pool with known usage has the additional
+// field used, next to status.
 func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstructured.UnstructuredList, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
 	if err != nil {
@@ -56,7 +56,7 @@ func withUsed(list *tidekeeperv1.NodePoolList, used []*capacity.Used) (*unstruct
 	return shown, nil
 }
 
-// addUsedField adds the usage of a pool's nodes, if known, to its fields.
+// addUsedField adds the field used to a pool unless its usage is unknown.
 func addUsedField(pool map[string]any, u *capacity.Used) (err error) {
 	if u != nil {
 		pool["used"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(u)

@@ -72,7 +72,8 @@ func TestMetricsOf(t *testing.T) {
 	}
 }
 
-// What is not known is not 0, and a lower bound is marked as one.
+// TestUsedWords checks that an unknown usage is not shown as 0, and that a lower bound is marked as
+// such.
 func TestUsedWords(t *testing.T) {
 	used := func(measured int) *capacity.Used {
 		return &capacity.Used{Nodes: 5, MeasuredNodes: measured, Resources: list("cpu", "3218m", "memory", "11Gi")}
@@ -139,7 +140,8 @@ func TestUsedColumn(t *testing.T) {
 	}
 }
 
-// For programs each pool is as it is, and has what is used only if that is known.
+// TestWithUsed checks that JSON output only adds the field used to pools with known usage, and
+// leaves the pools unchanged otherwise.
 func TestWithUsed(t *testing.T) {
 	items := []tidekeeperv1.NodePool{aPool("a", "Healthy", nil), aPool("b", "Healthy", nil)}
 	for i := range items {

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// However narrow the terminal and however long the names, all percentages are
-// there, and no line is wider than the screen.
+// TestNumbersAreNeverCut checks that narrow terminals and long names neither cut percentages nor
+// make a line wider than the screen.
 func TestNumbersAreNeverCut(t *testing.T) {
 	percent := func(cpu, memory, pods int32) func(*tidekeeperv1.NodePool) {
 		return func(p *tidekeeperv1.NodePool) {
@@ -44,8 +44,8 @@ func TestNumbersAreNeverCut(t *testing.T) {
 	}
 }
 
-// Bars go first: with short names the numbers have bars at 80 columns, and with
-// long ones at 120.
+// TestBarsGoFirst checks that a narrow screen drops the bars first. Percentages have bars at 80
+// columns with short names, and at 120 columns with long names.
 func TestBarsGoFirst(t *testing.T) {
 	pool := func(name string) []tidekeeperv1.NodePool {
 		return []tidekeeperv1.NodePool{aPool(name, "Healthy", func(p *tidekeeperv1.NodePool) {
@@ -56,7 +56,7 @@ func TestBarsGoFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		width      int
-		bar, whole bool // there is a bar; the name is not cut and AGE is there
+		bar, whole bool // bar expects a bar. whole expects the complete name and the column AGE.
 	}{
 		{"gpu", 100, true, true}, {"gpu", 80, true, true}, {"gpu", 70, false, true}, {"gpu", 60, false, false},
 		{long, 120, true, true}, {long, 100, true, true}, {long, 80, false, false}, {long, 60, false, false},

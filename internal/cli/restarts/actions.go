@@ -13,14 +13,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// Actions run the commands now, suspend and resume on a single ScheduledRestart, for the local page.
-// Each returns its result as a sentence.
+// Actions runs the commands now, suspend and resume on a single ScheduledRestart for the dashboard.
+// Each method returns the outcome as a sentence.
 type Actions struct {
 	*cmdutil.Env
 	Client client.Client
 }
 
-// RestartNow requests a restart.
+// RestartNow requests a restart, like kubectl tide restarts now.
 func (a *Actions) RestartNow(ctx context.Context, namespace, name string) (string, error) {
 	r, err := getRestart(ctx, a.Client, namespace, name)
 	if err != nil {
@@ -42,12 +42,12 @@ func (a *Actions) RestartNow(ctx context.Context, namespace, name string) (strin
 	return text, err
 }
 
-// Suspend suspends the schedule.
+// Suspend suspends the schedule, like kubectl tide restarts suspend.
 func (a *Actions) Suspend(ctx context.Context, namespace, name string) (string, error) {
 	return a.change(ctx, namespace, name, (*suspendOptions).suspend)
 }
 
-// Resume resumes the schedule.
+// Resume resumes the schedule, like kubectl tide restarts resume.
 func (a *Actions) Resume(ctx context.Context, namespace, name string) (string, error) {
 	return a.change(ctx, namespace, name, (*suspendOptions).resume)
 }

@@ -15,8 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// budgetFlags are the manager's settings of the restart budget. A flag of the command wins over the
-// value that the manager published on its lease, which wins over the manager's default.
+// budgetFlags holds the settings of the manager's restart budget. The command's flags take
+// precedence over the values that the manager published in its lease, which take precedence over
+// the manager's defaults.
 type budgetFlags struct {
 	maxConcurrent, namespaceShare int
 	slotAge                       cmdutil.Duration
@@ -24,7 +25,7 @@ type budgetFlags struct {
 	given *pflag.FlagSet
 }
 
-// addTo adds the flags with the manager's defaults.
+// addTo adds the flags to a flag set, with the manager's defaults.
 func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	b.given = f
 	b.slotAge = cmdutil.Duration{Duration: budget.DefaultSlotAge, Max: budget.LongestSlotAge}
@@ -35,7 +36,7 @@ func (b *budgetFlags) addTo(f *pflag.FlagSet) {
 	f.Var(&b.slotAge, budget.FlagSlotAge, "how long a restart counts towards the restart budget, instead of the value on the manager's lease")
 }
 
-// The ranges of the flags are the ranges of the manager's flags.
+// Accept the same ranges as the manager's flags.
 var (
 	concurrentRange = options.Between(1, budget.HighestMaxConcurrent)
 	shareRange      = options.Between(1, budget.HighestNamespaceShare)
@@ -45,7 +46,7 @@ func (b *budgetFlags) validate() error {
 	return cmp.Or(concurrentRange.Check(budget.FlagMaxConcurrent, b.maxConcurrent), shareRange.Check(budget.FlagNamespaceShare, b.namespaceShare))
 }
 
-// settings returns the settings of a manager.
+// settings returns m's published settings, overridden by the command's flags.
 func (b *budgetFlags) settings(m view.Manager) view.Settings {
 	s := view.SettingsOf(m.Published)
 	give := func(flag string, take func()) {

@@ -16,16 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// clusterRestarts are the ScheduledRestarts of a cluster, and the options that they were read with.
-// Each cluster has options of its own: the namespace of its context, and its workloads with several
-// ScheduledRestarts.
+// clusterRestarts holds a cluster's ScheduledRestarts, and the list options for this cluster. Each
+// cluster has its own options, because they include the namespace of its context and the workloads
+// with several ScheduledRestarts.
 type clusterRestarts struct {
 	list    *tidekeeperv1.ScheduledRestartList
 	options *listOptions
 }
 
-// sharedRestart is a ScheduledRestart and the options of its cluster, which have the Freezes and the
-// other ScheduledRestarts of its workload.
+// sharedRestart is a ScheduledRestart with the list options of its cluster, which include the
+// Freezes and the other ScheduledRestarts of the same workload.
 type sharedRestart struct {
 	restart tidekeeperv1.ScheduledRestart
 	options *listOptions
@@ -39,7 +39,7 @@ func (c clusterRestarts) restarts() []sharedRestart {
 	return all
 }
 
-// clusters are the ScheduledRestarts of several clusters.
+// clusters defines how the command lists the ScheduledRestarts of several clusters.
 func (o *listOptions) clusters() *cmdutil.Clusters[clusterRestarts, sharedRestart] {
 	return &cmdutil.Clusters[clusterRestarts, sharedRestart]{
 		Read: o.readCluster, Items: clusterRestarts.restarts, List: func(c clusterRestarts) client.ObjectList { return c.list },
@@ -48,10 +48,10 @@ func (o *listOptions) clusters() *cmdutil.Clusters[clusterRestarts, sharedRestar
 	}
 }
 
-// ofCluster returns the options for a cluster.
+// ofCluster returns a copy of the options for one cluster.
 func (o *listOptions) ofCluster(e *cmdutil.Env) (*listOptions, error) {
 	one := *o
-	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // Clusters are read concurrently, and a cobra.Command is not safe for that.
+	one.Env, one.cmd, one.looks = e, nil, map[string]look{} // Clusters are read concurrently, and a cobra.Command is not safe for concurrent use.
 	var err error
 	one.namespace, err = e.Kubeconfig.Namespace(o.allNamespaces)
 	return &one, err
@@ -77,7 +77,7 @@ func (o *listOptions) readCluster(ctx context.Context, e *cmdutil.Env) (read clu
 	return read, read.options.NoteOutdated(ctx, c, read.options.unobserved(read.list.Items))
 }
 
-// namespacesDiffer reports whether the rows need a column for the namespace.
+// namespacesDiffer reports whether the table needs a NAMESPACE column.
 func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]) bool {
 	namespaces := map[string]bool{}
 	for _, a := range answers {
@@ -88,12 +88,12 @@ func (o *listOptions) namespacesDiffer(answers []cmdutil.Answer[clusterRestarts]
 	return o.allNamespaces || len(namespaces) > 1
 }
 
-// fields returns the ScheduledRestart for -o json and -o yaml.
+// fields returns the ScheduledRestart's fields for -o json and -o yaml.
 func (r *sharedRestart) fields() (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&r.restart)
 }
 
-// contextsTable returns the table of the ScheduledRestarts of several clusters.
+// contextsTable returns the table of several clusters' ScheduledRestarts.
 func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], rows []cmdutil.Located[sharedRestart], now time.Time) *term.Table {
 	shown := make([]view.Restart, len(rows))
 	for i := range rows {
@@ -103,7 +103,7 @@ func (o *listOptions) contextsTable(answers []cmdutil.Answer[clusterRestarts], r
 	return o.Output.Table(listTable(shown, o.namespacesDiffer(answers), o.Output.Wide(), now, o.Local))
 }
 
-// changes returns the lines that follow an answer.
+// changes returns the follower that prints later changes in cluster a.
 func (o *listOptions) changes(ctx context.Context, answers []cmdutil.Answer[clusterRestarts], a cmdutil.Answer[clusterRestarts]) (*cmdutil.Follower, func(client.Object) sharedRestart, error) {
 	one := a.Value.options
 	if a.Problem != "" {

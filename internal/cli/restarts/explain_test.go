@@ -89,8 +89,8 @@ func TestParseTime(t *testing.T) {
 		"2027-03-26":                "2027-03-25T23:00:00Z",
 		"2027-03-26 12:00":          "2027-03-26T11:00:00Z",
 		"2027-03-26T12:00":          "2027-03-26T11:00:00Z",
-		"2026-10-25T02:30":          "2026-10-25T00:30:00Z", // shown twice: the first
-		"2027-03-28T02:30":          "2027-03-28T01:00:00Z", // in a gap: its end
+		"2026-10-25T02:30":          "2026-10-25T00:30:00Z", // The local time occurs twice; the first instant counts.
+		"2027-03-28T02:30":          "2027-03-28T01:00:00Z", // The local time is skipped; the end of the gap counts.
 		"2027-03-26T12:00:00Z":      "2027-03-26T12:00:00Z",
 		"2027-03-26T12:00:00-05:00": "2027-03-26T17:00:00Z",
 		"tomorrow":                  "",

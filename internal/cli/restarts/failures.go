@@ -19,12 +19,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/cli/cmdutil"
 )
 
-// putBackTimeout is how long restoring the field is retried, even after Ctrl-C.
+// putBackTimeout is the time limit for restoring the original failure limit. The command retries
+// the patch even after Ctrl-C.
 const putBackTimeout = 10 * time.Second
 
-// clearFailures resumes a schedule that has stopped after failures. Only an edit of the spec makes the
-// manager do that, and the spec must be the same afterwards: so the failure limit is changed by 1 and
-// restored. This field is chosen because the schedule continues even if restoring it fails.
+// clearFailures resumes a schedule that stopped after too many failures. The manager only resumes
+// it after a change of the spec, but the spec must end up unchanged. So clearFailures changes the
+// failure limit by 1, and then restores it. The schedule continues even if restoring the limit
+// fails.
 func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, dryRun bool) error {
 	limit, other := r.Spec.FailureLimit, r.Spec.FailureLimit+1
 	if limit >= tidekeeperv1.MaxFailureLimit {
@@ -37,7 +39,7 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	if refused(err) {
 		return err // nothing has changed
 	}
-	// If the response was lost, the API server may still have applied the patch.
+	// The API server may have applied the patch even if its response was lost.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackTimeout)
 	defer cancel()
 	var last error
@@ -46,8 +48,8 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 			err = nil
 			return true, nil
 		}
-		// If the limit is not the temporary limit, the first patch was not applied, or another client
-		// has edited it since: there is nothing to restore.
+		// If the current limit is not the temporary limit, either the first patch was not applied,
+		// or another client has changed the limit since. There is nothing to restore in both cases.
 		now := &tidekeeperv1.ScheduledRestart{}
 		return c.Get(ctx, client.ObjectKeyFromObject(r), now) == nil && now.Spec.FailureLimit != other, nil
 	}) != nil {
@@ -59,13 +61,15 @@ func clearFailures(ctx context.Context, c client.Client, r *tidekeeperv1.Schedul
 	return err
 }
 
-// exchangeLimit sets the failure limit, unless another client has changed it.
+// exchangeLimit changes the failure limit from `was` to `is`. It fails if another client has
+// changed the limit.
 func exchangeLimit(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, was, is int32, options ...client.PatchOption) error {
 	change := fmt.Appendf(nil, `[{"op":"test","path":"/spec/failureLimit","value":%d},{"op":"replace","path":"/spec/failureLimit","value":%d}]`, was, is)
 	return c.Patch(ctx, r.DeepCopy(), client.RawPatch(types.JSONPatchType, change), append(options, client.FieldOwner(cmdutil.FieldManager))...)
 }
 
-// refused reports whether an error is the API server's response that it did not apply a patch.
+// refused reports whether the API server rejected the patch with a 4xx status, so that nothing was
+// changed.
 func refused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -14,10 +14,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestForecast limits the simulated time, and with it the CPU time of the command.
+// longestForecast is the maximum period that can be simulated. It limits the command's CPU time.
 const longestForecast = 7 * 24 * time.Hour
 
-// forecastOptions are the flags of restarts forecast.
+// forecastOptions holds the flags of restarts forecast.
 type forecastOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
@@ -26,17 +26,20 @@ type forecastOptions struct {
 	output        cmdutil.DataOutput
 
 	namespace string
-	// settings are the manager's restart budget.
+	// settings holds the limits of the manager's restart budget for the simulation.
 	settings view.Settings
 }
 
-// forecastOutput is the forecast for -o json and -o yaml, with the settings that it depends on.
+// forecastOutput is the JSON and YAML output of the command: the forecast, and the settings that it
+// depends on.
 type forecastOutput struct {
 	forecast.Forecast `json:",inline"`
 	Settings          forecastSettings `json:"settings"`
-	// Defaults are the flags of the settings that are neither given nor published by the manager.
+	// Defaults lists the flag names of the settings with default values, because neither a flag nor
+	// the manager provides a value.
 	Defaults []string `json:"defaults"`
-	// Partial is set if restarts in other namespaces are not counted.
+	// Partial is set if the forecast excludes restarts in other namespaces, which the user is not
+	// allowed to list.
 	Partial bool `json:"partial,omitempty"`
 }
 

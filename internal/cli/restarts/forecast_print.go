@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// print prints a forecast.
+// print prints a forecast in the format of -o. By default, it prints tables, a summary and the
+// assumptions. partial is set if other namespaces are not included.
 func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	for _, problem := range f.Problems {
 		o.Console.Note("left out: " + problem)
@@ -47,7 +48,7 @@ func (o *forecastOptions) print(f forecast.Forecast, partial bool) error {
 	return nil
 }
 
-// forecastTable returns the table with a row for each minute in which restarts start.
+// forecastTable returns a table with a row for each minute in which restarts start.
 func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, s term.Screen) *term.Table {
 	greatest := 0
 	for _, m := range f.Minutes {
@@ -70,7 +71,7 @@ func forecastTable(f *forecast.Forecast, namespaces bool, local *time.Location, 
 	return &t.Table
 }
 
-// tickNames lists the names of the ScheduledRestarts that the ticks belong to.
+// tickNames lists the names of the ticks' ScheduledRestarts.
 func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	names := make([]string, 0, len(ticks))
 	for _, t := range ticks {
@@ -86,8 +87,8 @@ func tickNames(ticks []forecast.Tick, namespaces bool, now time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// unservedTable returns the table of ticks without a restart, or with a restart that fails, by
-// restart and reason.
+// unservedTable returns a table of the ticks that do not lead to a successful restart, grouped by
+// ScheduledRestart and reason.
 func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK (" + term.Zone(now, local) + ")"}, {Header: "LAST", Drop: 1}, {Header: "TICKS"}, {Header: "OUTCOME"}, {Header: "MESSAGE", Text: 20}, {Header: "RESTARTS", Text: 8},
@@ -110,7 +111,7 @@ func unservedTable(all []view.Unserved, namespaces bool, now time.Time, local *t
 	return t
 }
 
-// summaryText counts the outcomes of all ticks, in a few words.
+// summaryText states the number of ticks with each outcome.
 func summaryText(f *forecast.Forecast, local *time.Location) string {
 	s := f.Summary
 	moment := func(t time.Time) string { return term.Moment(t, f.From, local) }

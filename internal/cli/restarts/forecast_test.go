@@ -17,13 +17,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// started is a restart that starts some minutes after noon.
+// started returns a tick whose restart starts the given number of minutes after noon.
 func started(name string, minutes int) forecast.Tick {
 	at := noon.Add(time.Duration(minutes) * time.Minute)
 	return forecast.Tick{Namespace: "shop", Name: name, Start: at, Tick: at}
 }
 
-// paused is a tick some minutes after noon that is missed, as its Deployment is paused.
+// paused returns a tick that is due the given number of minutes after noon and is missed because
+// its Deployment is paused.
 func paused(name string, minutes int) forecast.Tick {
 	return forecast.Tick{
 		Namespace: "shop", Name: name, Tick: noon.Add(time.Duration(minutes) * time.Minute), Outcome: tidekeeperv1.OutcomeMissed, Reason: "TargetPaused",

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// gatesOptions are the flags and arguments of restarts gates.
+// gatesOptions holds the flags and arguments of restarts gates.
 type gatesOptions struct {
 	historyOptions
 	budget budgetFlags
@@ -124,11 +124,12 @@ func gatesTable(gates []decision.Gate) *term.Table {
 	return t
 }
 
-// narrowScreen is the width below which a message is wrapped in lines below its gate. It must not be
-// cut: the message has the time at which the gate opens.
+// narrowScreen is the screen width below which messages are wrapped into lines below their gate.
+// Messages must not be cut, because they contain the time at which the gate opens.
 const narrowScreen = 80
 
-// wrapMessages returns the table of gates with each message wrapped in the lines below its gate.
+// wrapMessages returns a copy of the gates table, with each message wrapped into lines below its
+// gate.
 func wrapMessages(t *term.Table, width int) *term.Table {
 	const indent = "  "
 	last := len(t.Columns) - 1

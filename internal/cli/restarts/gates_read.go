@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// gateReader reads the state that decides whether a restart in a namespace would be started now. The
-// Freezes, the manager's settings and the other restarts are read once for all of the namespace.
+// gateReader evaluates whether restarts in a namespace would start now. It reads the Freezes, the
+// manager's settings and the other restarts only once for all restarts in the namespace.
 type gateReader struct {
 	*cmdutil.Env
 	client    client.Client
@@ -30,14 +30,14 @@ type gateReader struct {
 	manager  view.Manager
 	settings view.Settings
 	freezes  []period.Period
-	// known are all ScheduledRestarts of the namespace, and in other namespaces those with a restart in
-	// progress, which use slots of the budget. where is a note for the message of the budget's gate if
-	// other namespaces could not be read.
+	// known lists all ScheduledRestarts of the namespace, and the ScheduledRestarts in other
+	// namespaces with a restart in progress, which use slots of the restart budget. where is a
+	// remark for the budget gate if the user is not allowed to list the other namespaces.
 	known []*tidekeeperv1.ScheduledRestart
 	where string
 }
 
-// newGateReader reads the state that the gates of all restarts in a namespace share.
+// newGateReader reads the state that is common to the gates of all restarts in a namespace.
 func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string, settings func(view.Manager) view.Settings) (g *gateReader, err error) {
 	g = &gateReader{Env: e, client: c, namespace: namespace}
 	if g.manager, err = cmdutil.ManagerIfAllowed(ctx, e, c); err != nil {
@@ -67,7 +67,7 @@ func newGateReader(ctx context.Context, e *cmdutil.Env, c client.Client, namespa
 	return g, cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// of returns the gates of a ScheduledRestart.
+// of evaluates the gates of r, which must be in the namespace of g.
 func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (view.Gates, error) {
 	in := decision.Input{Restart: r, Offset: view.OffsetOf(r), Now: g.Now(), Freezes: g.freezes}
 	in.Ticks, in.Windows, in.Invalid = decision.ParseSchedule(&r.Spec)
@@ -88,8 +88,8 @@ func (g *gateReader) of(ctx context.Context, r *tidekeeperv1.ScheduledRestart) (
 	return view.GatesOf(in, slots.Gate(g.where)), nil
 }
 
-// readTarget reads the workload, or its scale subresource if it has no adapter and its pods are
-// evicted.
+// readTarget reads the workload's state into `in`. For a workload without an adapter whose pods are
+// evicted, it reads the scale subresource.
 func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, in *decision.Input) (err error) {
 	if _, unknown := workload.Get(r.Spec.TargetRef); unknown != nil && decision.Evicts(r) {
 		return scale.Read(ctx, c, r.Namespace, r.Spec.TargetRef, in)
@@ -98,8 +98,8 @@ func readTarget(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledR
 	return err
 }
 
-// targetOf returns the state of the workload, nil if it does not exist. unserved reports that the
-// cluster does not serve its kind.
+// targetOf returns the state of the target workload, or nil if it does not exist. unserved is set
+// if the cluster does not serve the workload's kind.
 func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (state *workload.State, unserved bool, err error) {
 	kind, err := workload.Get(r.Spec.TargetRef)
 	if err != nil {
@@ -109,8 +109,8 @@ func targetOf(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRes
 	err = c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		// The API server also responds NotFound if it does not serve the kind. Only then a list is not
-		// found either.
+		// The API server responds NotFound to a get both for a missing object and for a kind that
+		// it does not serve. A list request distinguishes the two.
 		err := c.List(ctx, cmdutil.NewList(kind), client.InNamespace(r.Namespace), client.Limit(1))
 		return nil, apierrors.IsNotFound(err), nil
 	case err != nil:

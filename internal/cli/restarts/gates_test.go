@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// On a narrow screen the message of a gate stands below it, complete: it says when the gate opens.
+// TestGatesOnANarrowScreen checks that complete messages are shown on a narrow screen, in lines
+// below their gate. A message contains the time at which the gate opens.
 func TestGatesOnANarrowScreen(t *testing.T) {
 	table := gatesTable([]decision.Gate{
 		{Name: decision.GateTarget, Open: true, Message: "Deployment web exists"},

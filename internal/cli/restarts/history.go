@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// historyOptions are the flags and arguments of restarts history.
+// historyOptions holds the flags and arguments of restarts history.
 type historyOptions struct {
 	*cmdutil.Env
 	output cmdutil.DataOutput
@@ -87,7 +87,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return o.Console.Write(historyTable(entries, o.Local))
 }
 
-// read returns the ScheduledRestart that the argument names, itself or by its workload.
+// read returns the ScheduledRestart that the argument names, directly or by its workload.
 func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledRestart, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *historyOptions) read(ctx context.Context) (*tidekeeperv1.ScheduledResta
 	return &found[0], nil
 }
 
-// historyTable returns the table of the history.
+// historyTable returns a table with a row for each past tick.
 func historyTable(entries []view.HistoryEntry, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "TICK"}, {Header: "TRIGGER", Drop: 3}, {Header: "OUTCOME", Name: true}, {Header: "WAITED", Drop: 2}, {Header: "TOOK"}, {Header: "PODS", Drop: 4},

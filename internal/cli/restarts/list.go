@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// listOptions are the flags and arguments of restarts.
+// listOptions holds the flags and arguments of restarts.
 type listOptions struct {
 	cmdutil.Listing
 	allNamespaces bool
@@ -32,7 +32,7 @@ type listOptions struct {
 	refs      []reference
 	namespace string
 	shared    view.Shared
-	// looks has the last look at each namespace.
+	// looks caches the Freezes and workloads, keyed by namespace.
 	looks map[string]look
 }
 
@@ -139,7 +139,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// unobserved returns the restarts whose status may be out of date.
+// unobserved counts the ScheduledRestarts whose status may be outdated.
 func (o *listOptions) unobserved(items []tidekeeperv1.ScheduledRestart) (unobserved view.Unobserved) {
 	for i := range items {
 		unobserved.AddRestart(&items[i], o.Now())
@@ -174,8 +174,8 @@ func (o *listOptions) list(ctx context.Context, c client.Client) (*tidekeeperv1.
 	return list, nil
 }
 
-// older returns the ScheduledRestarts whose workload has a pod older than --older-than. For a workload
-// without known pods, the time of the last successful restart counts.
+// older returns the ScheduledRestarts whose workload has a pod older than --older-than. If no pods
+// of the workload are known, it compares the age of the last successful restart instead.
 func (o *listOptions) older(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) ([]tidekeeperv1.ScheduledRestart, error) {
 	ages, err := readPodAges(ctx, c, namespacesOf(items))
 	if err != nil {
@@ -201,7 +201,8 @@ func (o *listOptions) table(items []tidekeeperv1.ScheduledRestart, now time.Time
 	return o.Output.Table(listTable(shown, o.allNamespaces, o.Output.Wide(), now, o.Local))
 }
 
-// listTable returns the table of the list.
+// listTable returns a table with a row for each ScheduledRestart. The parameters namespaces and
+// wide add columns.
 func listTable(items []view.Restart, namespaces, wide bool, now time.Time, local *time.Location) *term.Table {
 	t := &term.Table{Columns: []term.Column{
 		{Header: "NAME", Name: true}, {Header: "TARGET", Name: true, Drop: 9}, {Header: "SCHEDULE", Drop: 7}, {Header: "STATUS", Name: true},
@@ -242,7 +243,7 @@ func listRow(r view.Restart, namespaces, wide bool, now time.Time, local *time.L
 	return row
 }
 
-// nextCell shows when the next restart starts, and the reasons why it may wait.
+// nextCell formats the time of the next start, and the reasons why the restart may wait.
 func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	switch {
 	case r.ActiveSince != nil:
@@ -269,7 +270,8 @@ func nextCell(r view.Restart, now time.Time, local *time.Location) term.Cell {
 	return c
 }
 
-// workloadText is the reason why a restart would have to wait for the workload now.
+// workloadText returns the reason why the workload's current state would delay a restart. It is ""
+// if there is none.
 func workloadText(r view.Restart) string {
 	if r.Workload == nil {
 		return ""
@@ -277,7 +279,7 @@ func workloadText(r view.Restart) string {
 	return "; now " + r.Workload.Message
 }
 
-// sharedText names the other ScheduledRestarts of the same workload.
+// sharedText lists the names of the other ScheduledRestarts of the same workload.
 func sharedText(r view.Restart) string {
 	if len(r.AlsoBy) == 0 {
 		return ""

@@ -18,17 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// lookAge is the maximum age of the look at a namespace that restarts -w uses for a line. A namespace
-// with frequent changes is then not read again for each of them.
+// lookAge is the time for which restarts -w reuses the Freezes and workloads of a namespace.
+// Without reuse, each change in a busy namespace would send new requests.
 const lookAge = 10 * time.Second
 
-// look has the Freezes and the workloads of a namespace, and the time at which they were read.
+// look holds a namespace's Freezes and workloads, and the time at which they were read.
 type look struct {
 	at    time.Time
 	world *world
 }
 
-// namespacesOf returns the namespaces of ScheduledRestarts, each once.
+// namespacesOf returns the ScheduledRestarts' namespaces, without duplicates.
 func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
 	var namespaces []string
 	for i := range items {
@@ -39,12 +39,13 @@ func namespacesOf(items []tidekeeperv1.ScheduledRestart) []string {
 	return namespaces
 }
 
-// lookAround reads the Freezes and the workloads of ScheduledRestarts, as far as the user may.
+// lookAround reads the Freezes and workloads that affect the ScheduledRestarts, and stores them in
+// o.looks. It omits objects that the user is not allowed to read.
 func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []tidekeeperv1.ScheduledRestart) error {
 	w := newWorld(o.Env, c, o.namespace)
 	w.alone = true
 	for i := range items {
-		// A workload of a kind that this version does not know must not fail the whole list.
+		// A workload kind that this version does not know must not make the whole list fail.
 		if _, err := workload.Get(items[i].Spec.TargetRef); err == nil || decision.Evicts(&items[i]) {
 			w.restarts = append(w.restarts, &items[i])
 		}
@@ -64,8 +65,8 @@ func (o *listOptions) lookAround(ctx context.Context, c client.Client, items []t
 	return nil
 }
 
-// lookAgain replaces the look at a namespace if it is older than lookAge. If reading fails, the old
-// look stays in use.
+// lookAgain refreshes a namespace's Freezes and workloads if they are older than lookAge. If
+// reading fails, it keeps the previous state.
 func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace string) {
 	if last, known := o.looks[namespace]; known && o.Now().Sub(last.at) < lookAge {
 		return
@@ -80,7 +81,7 @@ func (o *listOptions) lookAgain(ctx context.Context, c client.Client, namespace 
 	o.looks = again.looks
 }
 
-// restart returns a ScheduledRestart as the list shows it.
+// restart returns the summary of r for the list.
 func (o *listOptions) restart(r *tidekeeperv1.ScheduledRestart, now time.Time) view.Restart {
 	shown := view.RestartOf(r, o.shared)
 	if around := o.looks[r.Namespace].world; around != nil {

@@ -10,8 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// minuteTable is a table with a row for each minute in which restarts start. On a terminal, each row
-// has a bar.
+// minuteTable is a table with a row for each minute in which restarts start. On a terminal, a bar
+// shows the number of starts.
 type minuteTable struct {
 	term.Table
 	greatest int
@@ -21,8 +21,8 @@ type minuteTable struct {
 	lastDay  string
 }
 
-// newMinuteTable returns an empty table. The bar of a minute with greatest starts is full; the columns
-// in more follow the number of starts.
+// newMinuteTable returns an empty table. The bar of a minute with `greatest` starts has the full
+// length. more lists the columns after the number of starts.
 func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Screen, more ...term.Column) *minuteTable {
 	columns := []term.Column{{Header: "DAY"}, {Header: "TIME (" + term.Zone(now, local) + ")"}, {Header: "STARTS"}}
 	if s.Terminal {
@@ -34,12 +34,12 @@ func newMinuteTable(greatest int, now time.Time, local *time.Location, s term.Sc
 	}
 }
 
-// add adds the row of a minute with this number of starts.
+// add appends a row for a minute with the given number of starts.
 func (t *minuteTable) add(minute time.Time, starts int, more ...term.Cell) {
 	day := minute.In(t.local).Format("Mon 2 Jan")
 	shown := day
 	if t.terminal && day == t.lastDay {
-		shown = "" // Off a terminal, each row has its date, for grep and awk.
+		shown = "" // In a file or pipe, every row has the date, for grep and awk.
 	}
 	t.lastDay = day
 	row := []term.Cell{term.Text(shown), term.Text(term.Clock(minute, t.now, t.local)), term.Text(fmt.Sprint(starts))}

@@ -17,11 +17,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// longestCalendar limits the number of computed ticks: a schedule that ticks every minute has half a
-// million of them in a year.
+// longestCalendar is the maximum period of a calendar of future starts. It limits the number of
+// computed ticks: a schedule that ticks every minute has half a million ticks per year.
 const longestCalendar = 31 * 24 * time.Hour
 
-// nextOptions are the flags of restarts next.
+// nextOptions holds the flags of restarts next.
 type nextOptions struct {
 	*cmdutil.Env
 	allNamespaces bool
@@ -100,7 +100,7 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	return o.Console.Write(calendarTable(calendar, o.allNamespaces, now, o.Local, o.Console.Screen))
 }
 
-// calendar reads a cluster and returns its coming starts.
+// calendar reads the state of a cluster, and computes the calendar of future starts.
 func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, error) {
 	c, err := o.Kubeconfig.Client()
 	if err != nil {
@@ -134,7 +134,8 @@ func (o *nextOptions) calendar(ctx context.Context) (*world, view.Calendar, erro
 	return read, view.CalendarOf(&f, offsets, underWay), err
 }
 
-// note prints on stderr the ScheduledRestarts that are not in a calendar, and the restarts in progress.
+// note prints to stderr which ScheduledRestarts the calendar does not show, and which restarts are
+// in progress.
 func (o *nextOptions) note(calendar *view.Calendar) {
 	for _, problem := range calendar.Problems {
 		o.Console.Note("left out: " + problem)
@@ -151,7 +152,7 @@ func (o *nextOptions) nothingStarts() {
 	fmt.Fprintf(o.Console.ErrOut, "No restart will start within %s.\n", o.ahead.String())
 }
 
-// calendarTable returns the table of the calendar.
+// calendarTable returns a table with a row for each minute of the calendar.
 func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.Location, s term.Screen) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, local, s, term.Column{Header: "RESTARTS", Text: 8})
 	for _, m := range c.Minutes {
@@ -160,7 +161,7 @@ func calendarTable(c view.Calendar, namespaces bool, now time.Time, local *time.
 	return &t.Table
 }
 
-// mostStarts returns the number of starts in the busiest minute.
+// mostStarts returns the number of starts in the calendar's busiest minute.
 func mostStarts(c view.Calendar) int {
 	greatest := 0
 	for _, m := range c.Minutes {
@@ -169,8 +170,8 @@ func mostStarts(c view.Calendar) int {
 	return greatest
 }
 
-// startNames lists the names of the restarts that start in a minute, and of the due restarts that do
-// not start.
+// startNames lists the restarts that start in a minute, and the restarts that are due in the minute
+// but do not start.
 func startNames(m view.Minute, namespaces bool) string {
 	var names []string
 	if len(m.Starts) < m.Count {
@@ -195,7 +196,7 @@ func startNames(m view.Minute, namespaces bool) string {
 	return strings.Join(names, ", ")
 }
 
-// delayed reports whether a restart starts in a later minute than that in which it is due.
+// delayed reports whether a restart starts in a later minute than the minute in which it is due.
 func delayed(s *view.Start) bool {
 	due := s.Tick.Add(time.Duration(s.OffsetSeconds) * time.Second)
 	return s.Start.Truncate(time.Minute).After(due)

@@ -13,13 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// clusterCalendar is the calendar of a cluster.
+// clusterCalendar is the calendar of future starts in one of several clusters.
 type clusterCalendar struct {
 	view.Calendar
 	namespace string // "" for all namespaces
 }
 
-// runContexts prints the calendar of several clusters.
+// runContexts prints a joint calendar of future starts in several clusters.
 func (o *nextOptions) runContexts(ctx context.Context) error {
 	now := o.Now()
 	answers, err := cmdutil.AskContexts(ctx, o.Env, o.contexts.Names, func(ctx context.Context, e *cmdutil.Env) (read clusterCalendar, err error) {
@@ -65,11 +65,11 @@ func (o *nextOptions) runContexts(ctx context.Context) error {
 	return cmdutil.Unanswered(problems)
 }
 
-// contextsTable returns the table of the calendar of several clusters: a row for each minute and
-// cluster with starts, and a row with the error for each cluster that could not be read.
+// contextsTable returns the joint calendar of several clusters as a table. It has a row for each
+// minute and cluster with starts, and a row with the error for each cluster that could not be read.
 func (o *nextOptions) contextsTable(c view.Calendar, namespaces bool, problems []cmdutil.Problem, now time.Time) *term.Table {
 	t := newMinuteTable(mostStarts(c), now, o.Local, o.Console.Screen, term.Column{Header: "CONTEXT", Name: true}, term.Column{Header: "HERE"}, term.Column{Header: "RESTARTS", Text: 8})
-	ofMinute := len(t.Columns) - 3 // The last three columns differ from cluster to cluster.
+	ofMinute := len(t.Columns) - 3 // The last three columns differ between clusters.
 	for _, m := range c.Minutes {
 		if len(m.Starts) < m.Count {
 			t.add(m.Time, m.Count, term.Text("-"), term.Text("-"), term.Text(startNames(m, namespaces)))

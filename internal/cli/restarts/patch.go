@@ -13,12 +13,12 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// displayName names an object as kubectl does.
+// displayName returns the name of a ScheduledRestart as kubectl prints it.
 func displayName(r *tidekeeperv1.ScheduledRestart) string {
 	return "scheduledrestart.tidekeeper.dev/" + r.Name
 }
 
-// patchRestart patches a ScheduledRestart and updates r with the response.
+// patchRestart applies a merge patch to r, and updates r from the response.
 func patchRestart(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart, change map[string]any, options []client.PatchOption) error {
 	text, err := json.Marshal(change)
 	if err != nil {

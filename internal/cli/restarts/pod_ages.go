@@ -14,14 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// podAges has the creation time of the oldest pod of each workload.
+// podAges holds the creation time of each workload's oldest pod.
 type podAges struct {
 	oldest view.PodAges
-	// unread are the namespaces whose pods the user may not list.
+	// unread lists the namespaces in which the user is not allowed to list pods.
 	unread []string
 }
 
-// readPodAges reads the pods of these namespaces.
+// readPodAges lists the pods in the given namespaces, and returns the age of each workload's oldest
+// pod.
 func readPodAges(ctx context.Context, c client.Reader, namespaces []string) (podAges, error) {
 	ages := podAges{oldest: view.PodAges{}}
 	for _, namespace := range namespaces {

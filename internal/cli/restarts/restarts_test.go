@@ -20,7 +20,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// aRestart makes a ScheduledRestart of the Deployment of that name.
+// aRestart returns a ScheduledRestart whose target is the Deployment of the same name. The given
+// changes are applied to it.
 func aRestart(name, expression string, changes ...func(*tidekeeperv1.ScheduledRestart)) tidekeeperv1.ScheduledRestart {
 	r := tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -140,7 +141,8 @@ func TestRequestTime(t *testing.T) {
 	}
 }
 
-// A pod that was created earlier in the same second has the second's beginning as its creation time.
+// TestRequestTimeIsAfterThePodsToEvict checks that a pod created earlier in the same second counts
+// as older than the request. Its creation time is truncated to whole seconds.
 func TestRequestTimeIsAfterThePodsToEvict(t *testing.T) {
 	r := aRestart("web", "@daily")
 	r.Spec.Method = tidekeeperv1.MethodEvict

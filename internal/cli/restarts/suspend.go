@@ -20,10 +20,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/view"
 )
 
-// suspendOptions are the flags and arguments of restarts suspend and restarts resume.
+// suspendOptions holds the flags and arguments of restarts suspend and restarts resume.
 type suspendOptions struct {
 	targets
-	// change suspends or resumes a ScheduledRestart and returns its result, such as "resumed".
+	// change suspends or resumes a ScheduledRestart, and returns the outcome to print, such as
+	// "resumed".
 	change func(ctx context.Context, c client.Client, r *tidekeeperv1.ScheduledRestart) (string, error)
 }
 
@@ -107,8 +108,8 @@ func (o *suspendOptions) resume(ctx context.Context, c client.Client, r *tidekee
 	return "resumed" + nextStart(r, o.Now(), o.Local), err
 }
 
-// nextStart says when the next restart starts, judged by the spec alone: the manager may not have
-// updated the status yet.
+// nextStart describes the time of the next start. It uses only the spec, because the manager may
+// not have updated the status yet.
 func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Location) string {
 	s, windows, err := decision.ParseSchedule(&r.Spec)
 	if err != nil {
@@ -134,8 +135,8 @@ func nextStart(r *tidekeeperv1.ScheduledRestart, now time.Time, local *time.Loca
 	return "; next start " + term.ComingInZone(start, now, local)
 }
 
-// triggers lists the triggers of a restart without a schedule: the age of pods, changed
-// configuration, or both.
+// triggers describes the triggers of a ScheduledRestart without a schedule: the age of its pods, a
+// configuration change, or both.
 func triggers(spec *tidekeeperv1.ScheduledRestartSpec) string {
 	var when []string
 	if age := spec.GetMaxPodAge(); age > 0 {

@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// What is said of a resumed restart is what will restart it.
+// TestNextStart checks that the message about a resumed restart describes the restart's trigger.
 func TestNextStart(t *testing.T) {
 	now := time.Date(2026, 6, 10, 0, 0, 0, 0, time.UTC)
 	hourly := tidekeeperv1.RestartWindow{Schedule: "0 * * * *", DurationSeconds: 60}

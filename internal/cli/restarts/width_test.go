@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/term"
 )
 
-// However narrow the terminal and however long the names, NEXT is never cut: it
-// says at least when, or that it is due.
+// TestNextIsNeverCut checks that the column NEXT is never cut, even on a narrow terminal with long
+// names. It shows at least the time of the next start, or that a restart is due.
 func TestNextIsNeverCut(t *testing.T) {
 	at3 := func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = at(noon.Add(15 * time.Hour)) }
 	due := func(r *tidekeeperv1.ScheduledRestart) { r.Status.NextScheduleTime = at(noon.Add(-13 * time.Hour)) }

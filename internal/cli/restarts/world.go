@@ -27,34 +27,37 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// world is the state of a cluster from which the commands list, next, forecast and explain predict
+// world is the cluster state that the commands list, next, forecast and explain need to predict
 // restarts.
 type world struct {
 	*cmdutil.Env
 	client client.Client
-	// namespace is the namespace whose restarts are shown; "" is all.
+	// namespace limits the displayed restarts; "" means all namespaces.
 	namespace string
 
 	restarts []*tidekeeperv1.ScheduledRestart
 	targets  map[forecast.TargetKey]forecast.Target
 	freezes  map[string][]period.Period
-	// alone is set if workloads of other namespaces are not read: the list does not need the budget.
+	// alone is set if only the workloads of the given restarts are needed, without other
+	// namespaces. The list sets it, because it does not depend on the restart budget.
 	alone bool
-	// partial is set if other namespaces could not be read.
+	// partial is set if the user is not allowed to list other namespaces.
 	partial bool
-	// manager is the state of the manager, and unobserved counts the changes that it has not observed.
+	// manager is the state of the manager. unobserved counts the objects with changes that the
+	// manager has not observed.
 	manager    view.Manager
 	unobserved view.Unobserved
 }
 
-// assumedDuration is the default duration of a restart without a successful restart in its history.
+// assumedDuration is the duration to assume for a restart whose history contains no successful
+// restart.
 const assumedDuration = time.Minute
 
 func newWorld(e *cmdutil.Env, c client.Client, namespace string) *world {
 	return &world{Env: e, client: c, namespace: namespace, targets: map[forecast.TargetKey]forecast.Target{}}
 }
 
-// readWorld reads the ScheduledRestarts and the state that decides when they start.
+// readWorld reads the ScheduledRestarts and the state that determines when they start.
 func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace string) (*world, error) {
 	r := newWorld(e, c, namespace)
 	if err := r.readRestarts(ctx); err != nil {
@@ -63,7 +66,8 @@ func readWorld(ctx context.Context, e *cmdutil.Env, c client.Client, namespace s
 	return r, r.readRest(ctx)
 }
 
-// readRest reads the Freezes, the manager's settings and the workloads of the ScheduledRestarts.
+// readRest reads the Freezes, the manager's settings and the target workloads for the
+// ScheduledRestarts in r.
 func (r *world) readRest(ctx context.Context) (err error) {
 	if err := r.readFreezes(ctx); err != nil {
 		return err
@@ -74,7 +78,7 @@ func (r *world) readRest(ctx context.Context) (err error) {
 	return r.readWorkloads(ctx)
 }
 
-// readWorkloads reads the target workloads, and the pods of workloads with a maximum pod age.
+// readWorkloads reads the target workloads, and the pods of the workloads whose pod age is limited.
 func (r *world) readWorkloads(ctx context.Context) error {
 	if err := r.readTargetsOfAll(ctx); err != nil {
 		return err
@@ -89,7 +93,8 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 		for _, ref := range []tidekeeperv1.TargetRef{restart.Spec.TargetRef, decision.TargetRef(restart.Status.Active, &restart.Spec)} {
 			kind, err := workload.Get(ref)
 			if err != nil && decision.Evicts(restart) {
-				// A kind without an adapter has no known state: it is assumed to be healthy.
+				// The state of a workload without an adapter is unknown. The workload is assumed to
+				// be healthy.
 				continue
 			}
 			if err != nil {
@@ -112,7 +117,7 @@ func (r *world) readTargetsOfAll(ctx context.Context) error {
 	return nil
 }
 
-// readPods reads the ages of pods in the namespaces in which a ScheduledRestart limits them.
+// readPods reads the pods' ages in the namespaces with a ScheduledRestart that limits the pod age.
 func (r *world) readPods(ctx context.Context) error {
 	limited := map[string]bool{}
 	for _, restart := range r.restarts {
@@ -136,8 +141,8 @@ func (r *world) readPods(ctx context.Context) error {
 	return nil
 }
 
-// inNamespaces reads the objects of all namespaces. If the user may not list all, it reads only the
-// given namespace, if any, and returns its name.
+// inNamespaces calls read for all namespaces (""). If the user is not allowed to list all
+// namespaces and `one` is not empty, it calls read for the namespace `one` and returns it.
 func inNamespaces(one string, read func(namespace string) error) (namespace string, err error) {
 	err = read("")
 	if apierrors.IsForbidden(err) && one != "" {
@@ -166,7 +171,7 @@ func (r *world) readRestarts(ctx context.Context) error {
 	return cmdutil.AboutKind(err, restartKind.Name, namespace, "")
 }
 
-// forget drops the messages, which take memory and decide nothing.
+// forget drops the messages in the status, which take memory and do not affect the forecast.
 func forget(r *tidekeeperv1.ScheduledRestart) {
 	for i := range r.Status.History {
 		r.Status.History[i].Message = ""
@@ -176,8 +181,8 @@ func forget(r *tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// readFreezes reads the Freezes that apply to the namespaces of the ScheduledRestarts, as far as the
-// user may.
+// readFreezes reads the Freezes that apply to the ScheduledRestarts' namespaces. It omits Freezes
+// that the user is not allowed to read.
 func (r *world) readFreezes(ctx context.Context) error {
 	namespaces := sets.New[string]()
 	for _, restart := range r.restarts {
@@ -191,8 +196,8 @@ func (r *world) readFreezes(ctx context.Context) error {
 	return err
 }
 
-// readTargets reads the target workloads of a kind. Workloads that the user may not read are taken to
-// be healthy.
+// readTargets reads the target workloads of one kind. Workloads that the user is not allowed to
+// read are assumed to be healthy.
 func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map[forecast.TargetKey]bool) error {
 	var stateErr error
 	take := func(object runtime.Object) error {
@@ -208,7 +213,7 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 		if err != nil {
 			return err
 		}
-		state.Selector = nil // The selector is large, and not needed.
+		state.Selector = nil // A selector takes much memory, and the forecast does not need it.
 		r.targets[key] = forecast.Target{State: state}
 		return nil
 	}
@@ -250,7 +255,8 @@ func (r *world) readTargets(ctx context.Context, kind *workload.Kind, wanted map
 	return nil
 }
 
-// forecast simulates the restarts from now until a time.
+// forecast simulates the restarts from now to the given time. `assumed` is the duration of restarts
+// without a history.
 func (r *world) forecast(ctx context.Context, settings view.Settings, assumed time.Duration, until time.Time) (forecast.Forecast, error) {
 	f := forecast.Run(ctx, forecast.Input{
 		Restarts: r.restarts, Targets: r.targets, Freezes: r.freezes, Limits: settings.Limits, AssumedDuration: assumed,

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package period decides which freezes are in force, where and when. It has no client, clock or
-// logger.
+// Package period decides which freezes are in force in a namespace at a given time. It uses no
+// client, clock or logger.
 package period
 
 import (
@@ -15,18 +15,18 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Period is the time of a Freeze: from From, and before Until.
+// Period is the time during which a Freeze is in force, from From (inclusive) to Until (exclusive).
 type Period struct {
 	Name, Reason string
 	From, Until  time.Time
-	// AtOnce means that the Freeze has no spec.from, and has begun because it exists. From is
-	// then its creation time by the clock of the API server, which may be ahead of the reader's
-	// clock.
+	// AtOnce is true if the Freeze has no spec.from, so that it is in force as soon as it exists.
+	// From is then the creation time, which the API server sets; the API server's clock may be
+	// ahead of the reader's clock.
 	AtOnce bool
 }
 
-// Of returns the period of a Freeze. Without spec.from, the period begins with the creation of
-// the Freeze.
+// Of returns the period of a Freeze. Without spec.from, the period begins when the Freeze is
+// created.
 func Of(f *tidekeeperv1.Freeze) Period {
 	p := Period{Name: f.Name, Reason: f.Spec.Reason, From: f.CreationTimestamp.Time, Until: f.Spec.Until.Time, AtOnce: f.Spec.From == nil}
 	if f.Spec.From != nil {
@@ -35,19 +35,20 @@ func Of(f *tidekeeperv1.Freeze) Period {
 	return p
 }
 
-// HasBegun reports whether the period has begun at a time.
+// HasBegun reports whether the period has begun at the given time.
 func (p Period) HasBegun(at time.Time) bool { return p.AtOnce || !at.Before(p.From) }
 
-// Contains reports whether a time is in the period.
+// Contains reports whether the period contains the given time.
 func (p Period) Contains(at time.Time) bool { return p.HasBegun(at) && at.Before(p.Until) }
 
-// String returns the freeze, its end and its reason, for messages about waiting objects.
+// String returns the name, the end and the reason of the freeze, for messages about objects that
+// wait for the freeze to end.
 func (p Period) String() string {
 	return fmt.Sprintf("Freeze %s until %s: %s", p.Name, p.Until.UTC().Format(time.RFC3339), p.Reason)
 }
 
-// InForce returns the period that contains a time and ends last, the first by name if several
-// end then; nil if no period contains the time.
+// InForce returns the period that ends last among the periods that contain the given time; nil if
+// there is none. If several periods end at the same time, it returns the first by name.
 func InForce(periods []Period, at time.Time) *Period {
 	var last *Period
 	for i := range periods {
@@ -59,14 +60,15 @@ func InForce(periods []Period, at time.Time) *Period {
 	return last
 }
 
-// AppliesToAllNamespaces reports whether a Freeze applies to all namespaces, whatever their labels.
+// AppliesToAllNamespaces reports whether a Freeze applies to all namespaces regardless of their
+// labels.
 func AppliesToAllNamespaces(f *tidekeeperv1.Freeze) bool {
 	selector, err := Selector(f)
 	return err != nil || selector.Empty()
 }
 
-// Selector returns the selector of the namespaces that a Freeze applies to. The schema refuses
-// every selector for which this function returns an error.
+// Selector returns the selector of the namespaces that a Freeze applies to. The CRD's schema
+// rejects every selector for which Selector returns an error.
 func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
 	if f.Spec.NamespaceSelector == nil {
 		return labels.Everything(), nil
@@ -89,7 +91,7 @@ func Selector(f *tidekeeperv1.Freeze) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// Selects reports whether a Freeze applies to a namespace with these labels. A Freeze with an
+// Selects reports whether a Freeze applies to a namespace with the given labels. A Freeze with an
 // invalid selector applies to all namespaces, since a missed restart does less harm than an
 // unwanted restart.
 func Selects(f *tidekeeperv1.Freeze, namespaceLabels map[string]string) bool {
@@ -97,7 +99,7 @@ func Selects(f *tidekeeperv1.Freeze, namespaceLabels map[string]string) bool {
 	return err != nil || selector.Matches(labels.Set(namespaceLabels))
 }
 
-// In returns the periods of the freezes that apply to a namespace with these labels and have
+// In returns the periods of the freezes that apply to a namespace with the given labels and have
 // not ended at the time now.
 func In(freezes []tidekeeperv1.Freeze, namespaceLabels map[string]string, now time.Time) []Period {
 	var periods []Period

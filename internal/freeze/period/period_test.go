@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, time.December, 23, 12, 0, 0, 0, time.UTC)
 
-// freeze returns one that was created at noon and ends some hours later.
+// freeze returns a Freeze that was created at noon and ends the given number of hours later.
 func freeze(name string, hours int, changes ...func(*tidekeeperv1.FreezeSpec)) tidekeeperv1.Freeze {
 	f := tidekeeperv1.Freeze{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: noon}},
@@ -103,8 +103,8 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// Whatever freezes there are, one is in force at a time exactly if that is in one of them that
-// selects the namespace, and the one that is named ends no earlier than any other of these.
+// TestInForceIsAnyOfThem checks for random freezes that InForce returns a period exactly if the
+// given time is within some freeze that selects the namespace, and that no such freeze ends later.
 func TestInForceIsAnyOfThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var freezes []tidekeeperv1.Freeze

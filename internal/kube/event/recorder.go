@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event records events: no event is refused because of its length, and events with
-// different notes are never merged.
+// Package event records Kubernetes events. It shortens their notes to the length that the API
+// server accepts, and prevents events with different notes from being merged.
 package event
 
 import (
@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// noteLimit is the maximum length in bytes that the API server accepts for a note.
+	// noteLimit is the maximum length, in bytes, of an event note that the API server accepts.
 	noteLimit = 1024
 
-	// maxNotes is the maximum number of different notes that are recorded within a window for
-	// an object and reason; a last note says that there are more. The text of an error may
-	// differ each time, and its frequency is up to users who may edit an object. The window is
-	// longer than client-go waits for the next event of a series, which is at most twelve
-	// minutes.
+	// maxNotes is the maximum number of different notes recorded for the same object and reason
+	// within a time window. Further notes are replaced with moreNote. Without a limit, users who
+	// may edit an object could cause an arbitrary number of different error messages. The window is
+	// longer than the time for which client-go waits for the next event of a series, which is at
+	// most twelve minutes.
 	maxNotes = 20
 	window   = 15 * time.Minute
 
-	// moreNote replaces all notes above the limit.
+	// moreNote replaces all notes in excess of maxNotes.
 	moreNote = "further events with this reason are not recorded"
 )
 
@@ -42,10 +42,10 @@ var seed = maphash.MakeSeed()
 
 // Recorder is an [events.EventRecorder] that passes events on to another recorder.
 //
-// It shortens notes to the length that the API server accepts. And it makes client-go merge an
-// event into an earlier event, as a series, only if both have the same note. client-go compares
-// all fields but the note: without the Recorder, the corrections of two nodes within minutes
-// would become a single event about the first node, with a count of two.
+// Recorder shortens notes to the length that the API server accepts, and makes client-go merge two
+// events only if they have the same note. client-go itself compares all fields except the note:
+// without the Recorder, corrections of two nodes within minutes would become a single event with a
+// count of two and the note about the first node.
 type Recorder struct {
 	inner  events.EventRecorder
 	scheme *runtime.Scheme
@@ -53,28 +53,28 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	recorded map[subject]*history
-	// sweepAt is the number of subjects at which old subjects are dropped.
+	// sweepAt is the number of entries in recorded at which outdated entries are dropped.
 	sweepAt int
 }
 
-// subject has the fields by which client-go compares events, except for the version of the
-// object.
+// subject holds the fields that client-go compares to merge events, except for the object's
+// version.
 type subject struct {
 	object                    types.UID
 	eventType, reason, action string
 }
 
-// history is the set of notes recorded for a subject, in this window and in the previous
-// window.
+// history holds the notes recorded for the same subject in the current time window and in the
+// previous window.
 type history struct {
 	since            time.Time
 	current, earlier versions
 }
 
-// versions maps hashes of notes to the version of the object in the recorded event.
+// versions maps the hash of a note to the resourceVersion with which the event was recorded.
 type versions map[uint64]string
 
-// minSweep is the minimum of sweepAt.
+// minSweep is the minimum value of sweepAt.
 const minSweep = 1000
 
 // NewRecorder returns a recorder that passes events on to inner.
@@ -95,10 +95,10 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	r.inner.Eventf(ref, related, eventType, reason, action, "%s", note)
 }
 
-// distinguish returns the note to record, and the version of the object to record it for. If
-// the version of the object was already used for another note, it gets a suffix, because the
-// version is the only field by which client-go compares events and which users do not see. A
-// repeated note gets the same version as before.
+// distinguish returns the note to record, and the resourceVersion to record it with. If the
+// object's resourceVersion is already used for another note, it gets a suffix. The resourceVersion
+// is used because it is the only field that client-go compares but users do not see. A repeated
+// note gets the same resourceVersion as before.
 func (r *Recorder) distinguish(s subject, note, version string) (string, string) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -131,7 +131,7 @@ func (r *Recorder) distinguish(s subject, note, version string) (string, string)
 	return note, distinct
 }
 
-// sweep drops old subjects if there are many.
+// sweep drops outdated entries of recorded once there are sweepAt entries.
 func (r *Recorder) sweep(now time.Time) {
 	if len(r.recorded) < r.sweepAt {
 		return
@@ -153,8 +153,8 @@ func (v versions) contain(version string) bool {
 	return false
 }
 
-// AnnotatedEventf implements [events.AnnotatedEventRecorder]. It drops the annotations, which
-// no caller sets.
+// AnnotatedEventf implements [events.AnnotatedEventRecorder]. Annotations are dropped, since no
+// caller sets any.
 func (r *Recorder) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventType, reason, action, format string, args ...any) {
 	r.Eventf(regarding, related, eventType, reason, action, format, args...)
 }

@@ -16,7 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// sink keeps what client-go would receive: what it compares by, and the note.
+// sink records the notes that client-go would receive, keyed by the fields that client-go compares.
 type sink struct{ notes map[string][]string }
 
 func (s *sink) Eventf(regarding, _ runtime.Object, eventType, reason, action, format string, args ...any) {
@@ -25,7 +25,7 @@ func (s *sink) Eventf(regarding, _ runtime.Object, eventType, reason, action, fo
 	s.notes[key] = append(s.notes[key], fmt.Sprintf(format, args...))
 }
 
-// merged reports whether events with different notes have become one.
+// merged reports whether client-go would merge events with different notes.
 func (s *sink) merged() bool {
 	for _, notes := range s.notes {
 		for _, note := range notes {
@@ -55,7 +55,7 @@ func TestDifferentNotesAreDifferentEvents(t *testing.T) {
 	r.Eventf(o, nil, "Normal", "DriftCorrected", "Update", "put back on %s", "node-1")
 	c.SetTime(c.Now().Add(3 * time.Second))
 	r.Eventf(o, nil, "Normal", "DriftCorrected", "Update", "put back on %s", "node-2")
-	// The same again, and after another write.
+	// The first note is repeated, both for the same version of the object and for a later version.
 	r.Eventf(o, nil, "Normal", "DriftCorrected", "Update", "put back on %s", "node-1")
 	r.Eventf(object("a", "9"), nil, "Normal", "DriftCorrected", "Update", "put back on %s", "node-1")
 	if s.merged() {
@@ -70,8 +70,8 @@ func TestDifferentNotesAreDifferentEvents(t *testing.T) {
 	}
 }
 
-// An error that has another text each time is recorded up to a limit, and then that
-// there are more; the memory for it is bounded.
+// TestEndlessNotes checks that an error whose message changes every time is recorded up to a limit,
+// followed by a single note for all further events, and that memory use stays bounded.
 func TestEndlessNotes(t *testing.T) {
 	r, s, c := newTest()
 	for i := range 1000 {

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informers adds typed event handlers to informers, and removes the tombstones in which
-// client-go wraps the objects of deletions that it missed.
+// Package informers adds typed event handlers to informers. It unwraps the tombstones that
+// client-go delivers for deletions that the watch missed.
 package informers
 
 import (
@@ -13,16 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
 )
 
-// Handler is a [cache.ResourceEventHandler] for objects of a type. A nil function ignores its
-// events.
+// Handler is a [cache.ResourceEventHandler] for objects of type T. Events whose handler function is
+// nil are ignored.
 type Handler[T any] struct {
-	// Add is called with each new object. initial is true if the object was in the first list.
+	// Add is called with each new object. initial is true if the object was in the initial list.
 	Add func(object T, initial bool)
-	// Update is called with each changed object. After a gap in the watch, object may be
-	// another object of the same name: compare their UIDs.
+	// Update is called with the old and new version of each changed object. After a gap in the
+	// watch, the new version may be a different object with the same name, so handlers must compare
+	// UIDs.
 	Update func(old, object T)
 	// Delete is called with the last known state of each deleted object. missed is true if the
-	// informer missed the deletion during a gap in the watch; the state may then be outdated.
+	// informer missed the deletion because of a gap in the watch. The state may then be outdated.
 	Delete func(last T, missed bool)
 }
 
@@ -52,14 +53,14 @@ func (h Handler[T]) OnDelete(object any) {
 	h.Delete(object.(T), missed)
 }
 
-// object is a pointer to the API type T.
+// object is the constraint for pointers to the API type T.
 type object[T any] interface {
 	*T
 	cacheapi.Object
 }
 
-// Follow adds the handler to the informer for objects of its type, and starts that
-// informer if the cache has none yet. It does not wait for the informer to sync.
+// Follow adds the handler to the informer for objects of type T, and starts the informer if the
+// cache does not have it yet. It does not wait for the informer to sync.
 func Follow[T any, O object[T]](ctx context.Context, informers cacheapi.Informers, handler Handler[O]) (cache.ResourceEventHandlerRegistration, error) {
 	kind := O(new(T))
 	informer, err := informers.GetInformer(ctx, kind, cacheapi.BlockUntilSynced(false))

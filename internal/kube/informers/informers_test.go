@@ -36,14 +36,14 @@ func TestHandler(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	// A handler without functions ignores all events.
+	// A handler whose functions are all nil must ignore all events.
 	handler = Handler[*corev1.Pod]{}
 	handler.OnAdd(pod("a"), true)
 	handler.OnUpdate(pod("a"), pod("a"))
 	handler.OnDelete(pod("a"))
 }
 
-// fakeInformers has an informer for pods, and remembers what is added to it.
+// fakeInformers provides an informer for pods, and records the handlers added to it.
 type fakeInformers struct {
 	cacheapi.Informers
 	cacheapi.Informer

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leadership notifies the parts of a manager that are not reconcilers when the manager
-// becomes the leader. Reconcilers do not need it, because they run only in the leader.
+// Package leadership notifies components other than reconcilers when their manager becomes the
+// leader. Reconcilers need no notification, because they run only in the leader.
 package leadership
 
 import (
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// OnElected calls start once, when this manager is elected, or immediately if leader election
-// is off. The manager's caches have synced by then.
+// OnElected calls `start` once, when this manager is elected, or immediately if leader election is
+// disabled. The manager's caches have synced before the call.
 func OnElected(mgr manager.Manager, start func(context.Context)) error {
 	return mgr.Add(onElected{mgr.Elected(), start})
 }
@@ -32,5 +32,6 @@ func (e onElected) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements [manager.LeaderElectionRunnable]: a standby waits.
+// NeedLeaderElection implements [manager.LeaderElectionRunnable]. It returns false, because the
+// runnable must also run in a standby to wait for its election.
 func (e onElected) NeedLeaderElection() bool { return false }

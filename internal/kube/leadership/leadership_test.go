@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// fakeManager remembers what is added to it.
+// fakeManager is a manager that records the runnables added to it.
 type fakeManager struct {
 	manager.Manager
 	elected chan struct{}

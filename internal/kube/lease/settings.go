@@ -11,17 +11,20 @@ import (
 )
 
 const (
-	// settingPrefix is the prefix of the labels of the lease that publish settings of the leader;
-	// the flag's name follows. Clients that may read the lease need not guess the settings.
+	// settingPrefix is the prefix of the lease labels through which the leader publishes the values
+	// of its flags. It is followed by the name of the flag. Clients that may read the lease can
+	// thereby read the leader's settings.
 	settingPrefix = "settings.tidekeeper.dev/"
 
-	// publisherLabel is the label of the lease that identifies the publisher of the settings. A
-	// manager of a version that publishes none leaves the labels of an earlier leader in place.
+	// publisherLabel is the lease label that identifies the manager that published the settings. It
+	// is needed because a manager whose version publishes no settings does not remove an earlier
+	// leader's labels.
 	publisherLabel = "tidekeeper.dev/settings-of"
 )
 
-// Labels returns the labels of the lease by which the manager with an identity publishes settings, by
-// flag name. A value that is not a valid label value is left out.
+// Labels returns the lease labels through which the manager with the given identity publishes its
+// settings. settings maps flag names to values. Values that are not valid label values are left
+// out.
 func Labels(identity string, settings map[string]string) map[string]string {
 	labels := map[string]string{publisherLabel: publisher(identity)}
 	for name, value := range settings {
@@ -32,8 +35,8 @@ func Labels(identity string, settings map[string]string) map[string]string {
 	return labels
 }
 
-// Settings returns the settings that the holder of a lease publishes, by flag name: none if another
-// manager published the labels, or if the lease has no holder.
+// Settings returns the settings published by the lease's holder, keyed by flag name. It returns an
+// empty map if the lease has no holder, or if another manager published the labels.
 func Settings(l *coordinationv1.Lease) map[string]string {
 	settings := map[string]string{}
 	if holder := l.Spec.HolderIdentity; holder == nil || *holder == "" || l.Labels[publisherLabel] != publisher(*holder) {
@@ -47,8 +50,8 @@ func Settings(l *coordinationv1.Lease) map[string]string {
 	return settings
 }
 
-// publisher is the part of the identity of a manager that is unique, and can be the value of a label:
-// the UUID behind the name of its host.
+// publisher returns the part of a manager's identity that is unique and a valid label value: the
+// UUID after the host name.
 func publisher(identity string) string {
 	return identity[strings.LastIndex(identity, "_")+1:]
 }

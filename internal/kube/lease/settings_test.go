@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the holder of a lease publishes is what is read from it, whatever other labels it has. What
-// another manager has published says nothing about the holder.
+// TestSettings checks that settings published by the holder of a lease are read back, and that
+// labels published by another manager are ignored.
 func TestSettings(t *testing.T) {
 	const holder = "tidekeeper-5d8_0b6f3c1e-9a51-4a3a-8b5e-6b6b1d1f6a01"
 	published := map[string]string{"max-concurrent-restarts": "2", "restart-slot-age": "10m0s"}

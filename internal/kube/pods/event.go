@@ -9,9 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// LastSeen returns the time at which an event last happened. The field with that time depends
-// on the API that was used to write the event, and on whether the event happened more than
-// once.
+// LastSeen returns the time of an event's latest occurrence. The field that holds this time depends
+// on the API with which the event was written, and on whether the event occurred more than once.
 func LastSeen(e *corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
@@ -25,7 +24,7 @@ func LastSeen(e *corev1.Event) time.Time {
 	}
 }
 
-// Times returns the number of occurrences of an event, at least 1.
+// Times returns an event's number of occurrences, which is at least 1.
 func Times(e *corev1.Event) int32 {
 	if e.Series != nil {
 		return max(1, e.Series.Count)

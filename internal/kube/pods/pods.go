@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods has small functions about pods that several packages share. It is pure: its only
-// input is the pod.
+// Package pods provides helper functions for pods. The functions are pure: their results depend
+// only on their arguments.
 package pods
 
 import (
@@ -15,20 +15,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// IsTerminal reports whether the pod has ended: its containers do not run and are not started
-// again, so that it uses no resources of its node.
+// IsTerminal reports whether the pod has terminated, so that its containers will never run again
+// and it uses no resources of its node.
 func IsTerminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// IsActive reports whether the pod has neither ended nor been deleted. Workload controllers
-// count active pods as replicas, and replace the others.
+// IsActive reports whether the pod has neither terminated nor been deleted. Workload controllers
+// count only active pods as replicas, and replace all others.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !IsTerminal(pod)
 }
 
-// Condition returns the condition of the given type; nil if there is none. If the pod has
-// several, it returns the condition that changed last, whatever their order.
+// Condition returns the pod's condition of the given type, or nil if there is none. If the pod has
+// several conditions of this type, it returns the most recently changed condition.
 func Condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
 	var found *corev1.PodCondition
 	for i := range pod.Status.Conditions {
@@ -48,14 +48,13 @@ func Condition(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.P
 	return found
 }
 
-// IsConditionTrue reports whether the pod's condition of the given type is true.
+// IsConditionTrue reports whether the pod's condition of the given type has the status True.
 func IsConditionTrue(pod *corev1.Pod, conditionType corev1.PodConditionType) bool {
 	c := Condition(pod, conditionType)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// ContainerStatus returns the status of the named container, the first if there are several;
-// nil if there is none.
+// ContainerStatus returns the first status of the named container, or nil if there is none.
 func ContainerStatus(statuses []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 	for i := range statuses {
 		if statuses[i].Name == name {
@@ -65,8 +64,8 @@ func ContainerStatus(statuses []corev1.ContainerStatus, name string) *corev1.Con
 	return nil
 }
 
-// TemplateHashLabels returns the labels that [Workload] reads. A cache that drops labels
-// must keep them.
+// TemplateHashLabels returns the pod labels that [Workload] reads. A cache that drops labels must
+// retain them.
 func TemplateHashLabels() []string {
 	var labels []string
 	for _, k := range workload.Kinds {
@@ -77,8 +76,8 @@ func TemplateHashLabels() []string {
 	return labels
 }
 
-// WorkloadName returns the workload that the pod belongs to, such as Deployment/web; Pod/NAME
-// if the pod has no controller.
+// WorkloadName returns the workload that the pod belongs to, such as Deployment/web, or Pod/NAME if
+// the pod has no controller.
 func WorkloadName(pod *corev1.Pod) string {
 	kind, name := Workload(pod)
 	if kind == "" {
@@ -87,24 +86,25 @@ func WorkloadName(pod *corev1.Pod) string {
 	return kind + "/" + name
 }
 
-// IsReplaced reports whether the pod has a controller that creates a replacement after its
-// deletion. The controller of a static pod is its Node.
+// IsReplaced reports whether the pod's controller would replace the pod after its deletion. It
+// returns false for pods without a controller, and for static pods, whose controller is their Node.
 func IsReplaced(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind != "Node"
 }
 
-// Workload returns the kind and the name of the workload that the pod belongs to; both are
-// empty if the pod has no controller.
+// Workload returns the kind and name of the workload that the pod belongs to. Both are empty if the
+// pod has no controller.
 //
-// The workload is the pod's controller, except for the pods of a Deployment or Rollout: they
-// are controlled by a ReplicaSet, whose name consists of the workload's name and the hash of
-// the pod template, so that neither object has to be read.
+// The workload is the pod's controller, except for pods of a Deployment or Rollout. Such a pod's
+// controller is a ReplicaSet. Its name consists of the workload's name and the hash of the pod
+// template, so that Workload can derive the workload's name without reading either object.
 func Workload(pod *corev1.Pod) (kind, name string) {
 	return WorkloadOf(metav1.GetControllerOfNoCopy(pod), pod.Labels)
 }
 
-// WorkloadOf is [Workload] for a pod with this controller, which may be nil, and these labels.
+// WorkloadOf is like [Workload], but takes the pod's controller, which may be nil, and the pod's
+// labels.
 func WorkloadOf(controller *metav1.OwnerReference, labels map[string]string) (kind, name string) {
 	if controller == nil {
 		return "", ""

@@ -71,7 +71,7 @@ func TestCondition(t *testing.T) {
 				if reason != tt.reason || IsConditionTrue(pod, corev1.PodReady) != tt.isTrue {
 					t.Errorf("condition %s, true %t; want %s, %t", reason, IsConditionTrue(pod, corev1.PodReady), tt.reason, tt.isTrue)
 				}
-				// In the other order the answer is the same.
+				// The order of the conditions must not matter.
 				if n := len(tt.conditions); n > 1 {
 					pod.Status.Conditions = []corev1.PodCondition{tt.conditions[n-1], tt.conditions[0]}
 				}
@@ -131,7 +131,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// A condition of a pod that was never scheduled has no time.
+// TestConditionWithoutTimes checks that a condition without a transition time, which a pod that was
+// never scheduled may have, counts as the oldest.
 func TestConditionWithoutTimes(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady}, {Type: corev1.PodReady, LastTransitionTime: metav1.NewTime(time.Unix(1, 0)), Reason: "timed"},

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconnect keeps a user's watch running while the API server is unreachable, or
-// refuses requests for a while.
+// Package reconnect keeps the watch of a command-line program running while the API server is
+// unreachable or temporarily rejects requests.
 package reconnect
 
 import (
@@ -19,31 +19,33 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxRefusal is the time for which an API server that has answered before may refuse requests:
-// during its start, it does not know all rights and kinds yet.
+// maxRefusal is the time for which an API server that was reachable before may reject requests. A
+// starting API server does so because its authorization rules and API groups are incomplete.
 const maxRefusal = 30 * time.Second
 
-// longestPause is the longest time between two attempts, but for its jitter: an API server that is back is
-// noticed after that.
+// longestPause is the maximum time between two attempts, without jitter. It limits the time until
+// the end of an outage is noticed.
 const longestPause = 2 * time.Second
 
-// Connection lists and watches, and retries while the API server is unreachable. An informer
-// does so, too, but waits up to a minute between two attempts, and reports nothing.
+// Connection sends list and watch requests, and retries them while the API server is unreachable.
+// An informer retries, too, but waits up to a minute between two attempts and does not report the
+// outage.
 type Connection struct {
 	Source cache.ListerWatcherWithContext
-	// OnLost is called once when the API server becomes unreachable, and OnRegained when it is
-	// reachable again. Stop is called if a retry would be pointless.
+	// OnLost is called when a connected API server becomes unreachable or starts to reject
+	// requests. OnRegained is called when it accepts requests again. Stop is called when further
+	// retries would be pointless.
 	OnLost     func(error)
 	OnRegained func()
 	Stop       func(error)
 
 	mu           sync.Mutex
-	connected    bool      // the API server has answered at least once
-	lost         bool      // OnLost was called, and OnRegained was not
-	refusedSince time.Time // start of the refusals; zero if the last answer was not a refusal
+	connected    bool      // true once the API server has accepted a request
+	lost         bool      // true between OnLost and OnRegained
+	refusedSince time.Time // time of the first of the current rejections; zero if the last request was not rejected
 }
 
-// ListerWatcher returns a ListWatch for an informer.
+// ListerWatcher returns a ListWatch for an informer. It retries failed requests.
 func (c *Connection) ListerWatcher() *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -55,7 +57,7 @@ func (c *Connection) ListerWatcher() *cache.ListWatch {
 	}
 }
 
-// retry calls ask until the informer can handle the result.
+// retry calls `ask` until it succeeds or fails with an error that the informer handles.
 func retry[T any](ctx context.Context, c *Connection, ask func() (T, error)) (T, error) {
 	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: longestPause}
 	for {
@@ -84,11 +86,12 @@ func (c *Connection) succeeded() {
 	c.connected, c.lost, c.refusedSince = true, false, time.Time{}
 }
 
-// shouldRetry reports whether to ask again after an error.
+// shouldRetry reports whether to retry the request after an error, and calls OnLost or Stop if
+// necessary.
 func (c *Connection) shouldRetry(err error) bool {
 	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 	if !refused && !unreachable(err) {
-		return false // For example an expired list, which the informer handles.
+		return false // The informer itself handles other errors, such as an expired list.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +100,7 @@ func (c *Connection) shouldRetry(err error) bool {
 		c.OnLost(err)
 	}
 	if !refused {
-		// The time of an outage does not count as a refusal.
+		// An outage restarts the time allowed for rejections.
 		c.refusedSince = time.Time{}
 		return true
 	}
@@ -111,8 +114,8 @@ func (c *Connection) shouldRetry(err error) bool {
 	return true
 }
 
-// unreachable reports whether the API server did not answer, or answered that it cannot serve
-// at the moment.
+// unreachable reports whether the error means that the API server did not respond, or that it
+// currently cannot serve requests.
 func unreachable(err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		return false

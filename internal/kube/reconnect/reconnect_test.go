@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// phase is an answer that the API server gives for a while.
+// phase is a period in which the API server gives the same response to every request.
 type phase struct {
 	err  error
 	span time.Duration
 }
 
-// Refusals for half a minute without a break end the connection, and a long outage before
-// them does not count.
+// TestConnection checks that a connection stops after half a minute of uninterrupted rejections,
+// and that the time of an outage before the rejections does not count.
 func TestConnection(t *testing.T) {
 	down := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
@@ -77,7 +77,7 @@ func TestConnection(t *testing.T) {
 				var err error
 				for time.Now().Before(at) && err == nil {
 					_, err = c.ListerWatcher().ListWithContextFunc(t.Context(), metav1.ListOptions{})
-					time.Sleep(time.Second) // sleep: in a bubble
+					time.Sleep(time.Second) // sleep: in a synctest bubble
 				}
 				if !errors.Is(err, tt.err) {
 					t.Errorf("it ends with %v, want %v", err, tt.err)
@@ -90,7 +90,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// The end of the context ends it without waiting for the next attempt.
+// TestConnectionEndsWithItsContext checks that a request returns when its context is cancelled,
+// without waiting for the next attempt.
 func TestConnectionEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -125,7 +126,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// However long an outage was, an API server that is back is noticed within the longest pause and its jitter.
+// TestConnectionNoticesTheEndOfAnOutage checks that even after a long outage the recovery of the
+// API server is noticed within the longest pause and its jitter.
 func TestConnectionNoticesTheEndOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := time.Now().Add(time.Hour)

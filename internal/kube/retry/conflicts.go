@@ -13,17 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// After a conflict the retry waits until the cache shows the other write, or the deletion. That
-// takes some milliseconds, or an unknown time if the watch has stalled, so the delays double.
+// After a conflict, the first retry is delayed by firstConflictDelay; further delays double up to
+// maxConflictDelay. The cache usually shows the conflicting write within milliseconds, but takes
+// longer if the watch has stalled.
 const (
 	firstConflictDelay = 50 * time.Millisecond
 	maxConflictDelay   = 5 * time.Second
 )
 
-// Conflicts returns a reconciler that calls inner and does not treat a conflict (HTTP 409), or
-// a write of a deleted object (404), as a failure: the cache is behind. It retries after a
-// delay, without an error in the log and the metrics. With any other error it returns an empty
-// result, because controller-runtime would ignore RequeueAfter and log a warning.
+// Conflicts wraps a reconciler so that conflicts (HTTP 409) and writes to deleted objects (HTTP
+// 404) do not count as failures, because they only mean that the cache lags behind. The request is
+// retried after a delay, without an error in the log and the metrics. For any other error an empty
+// result is returned, because controller-runtime would ignore RequeueAfter and log a warning.
 func Conflicts[R comparable](inner reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstConflictDelay, maxConflictDelay)
 	return reconcile.TypedFunc[R](func(ctx context.Context, request R) (ctrl.Result, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What fails for an hour is tried at most two hundred times, and then again within half
-// a minute.
+// TestAnHour checks that a request that fails for an hour is tried at most 200 times, and that its
+// retries are at most half a minute apart at the end of the hour.
 func TestAnHour(t *testing.T) {
 	limiter := Limiter[string]()
 	tries := 0

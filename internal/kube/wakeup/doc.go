@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wakeup queues the requests of a controller at times of the wall clock.
+// Package wakeup adds requests to a controller's queue at given times of the wall clock.
 //
-// Waiting requests cost nothing, whatever their number. A delay in the controller's own queue
-// would be a timer, which stands still while a machine is suspended, and which could not be
-// cancelled when the reason to wake up is gone.
+// Waiting requests consume no CPU, regardless of their number. A delayed addition to the
+// controller's own queue would be a timer, which stops while the machine is suspended and cannot be
+// cancelled when it is no longer needed.
 package wakeup

@@ -14,20 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// checkInterval is the interval at which the wall clock is read while any time is set. A timer
-// alone would be late by the time for which a machine was suspended, or by which the clock was
-// set forward.
+// checkInterval is the interval at which the wall clock is checked while any request waits. A timer
+// alone would fire late after the machine was suspended or the clock was set forward.
 const checkInterval = time.Second
 
-// setBack is the jump backwards of the wall clock after which all requests are queued, since
-// their times were computed from a wrong clock.
+// setBack is the size of a backward jump of the wall clock after which all requests are queued,
+// because their times were computed from a wrong clock.
 const setBack = time.Minute
 
-// priority of due requests; events have 0, and events of the initial list less.
+// priority is the queue priority of due requests. Requests caused by events have priority 0, and
+// requests from the initial list have a lower priority.
 const priority = 1
 
-// Wakeups is a source of requests for a controller: each request is queued at the time set for
-// it. Setting a time costs O(log n).
+// Wakeups is a source of requests for a controller. It queues each request at the time that was set
+// for it. Setting a time costs O(log n) for n waiting requests.
 type Wakeups[request comparable] struct {
 	clock clock.Clock
 
@@ -35,9 +35,9 @@ type Wakeups[request comparable] struct {
 	entries map[request]*entry[request]
 	heap    entries[request]
 	queue   workqueue.TypedRateLimitingInterface[request]
-	// read is the time at which the wall clock was last read.
+	// read is the wall clock's time when it was last checked.
 	read time.Time
-	// changed has an element when another entry has become the first.
+	// changed is signaled when the earliest entry changes.
 	changed chan struct{}
 }
 
@@ -47,12 +47,12 @@ type entry[request comparable] struct {
 	index   int
 }
 
-// New returns a source without any times.
+// New returns a Wakeups without any waiting requests.
 func New[request comparable](c clock.Clock) *Wakeups[request] {
 	return &Wakeups[request]{clock: c, entries: map[request]*entry[request]{}, changed: make(chan struct{}, 1)}
 }
 
-// Set sets the time at which a request is queued. The zero time means never.
+// Set sets the time at which a request is queued. The zero time cancels the request.
 func (w *Wakeups[request]) Set(r request, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,9 +80,10 @@ func (w *Wakeups[request]) Set(r request, at time.Time) {
 	}
 }
 
-// Enqueue queues requests now, ahead of requests queued by events: of many ticks that are due
-// at once, all are sent before the end of the first restart is recorded. Unlike Set with a past
-// time, Enqueue cannot be overwritten by a concurrent Set for the same request.
+// Enqueue queues requests immediately, ahead of requests queued because of events. If many restarts
+// are due at the same time, all of them are therefore started before the end of the first is
+// recorded. In contrast to Set with a past time, Enqueue cannot be overridden by a concurrent Set
+// for the same request.
 func (w *Wakeups[request]) Enqueue(requests ...request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,12 +96,12 @@ func (w *Wakeups[request]) Enqueue(requests ...request) {
 	}
 }
 
-// due removes and returns the requests whose time has come, and the time to wait for the next
-// request; 0 if there is none. If the clock has been set back, it returns all requests.
+// due removes and returns the requests whose time has come, or all requests if the clock has been
+// set back. wait is the time until the next request is due, or 0 if no request is left.
 func (w *Wakeups[request]) due() (requests []request, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Round removes the monotonic reading, which stands still while a machine is suspended.
+	// Round strips the monotonic clock reading, which stops while the machine is suspended.
 	now := w.clock.Now().Round(0)
 	all := now.Before(w.read.Add(-setBack))
 	w.read = now
@@ -139,7 +140,7 @@ func (w *Wakeups[request]) Start(ctx context.Context, queue workqueue.TypedRateL
 	return nil
 }
 
-// entries is a heap by time.
+// entries is a heap of entries, ordered by time.
 type entries[request comparable] []*entry[request]
 
 func (h entries[request]) Len() int           { return len(h) }

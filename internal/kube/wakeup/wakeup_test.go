@@ -50,11 +50,11 @@ func TestDue(t *testing.T) {
 	expect(10 * time.Second)
 	c.SetTime(at("03:00:10"))
 	expect(50*time.Second, key("a", "soon"))
-	// A clock that is set forward, or a machine that was suspended.
+	// The clock jumps forward, as when a suspended machine resumes.
 	c.SetTime(at("05:00:00"))
 	expect(0, key("a", "later"), key("a", "moved"))
 	expect(0)
-	// A clock that is set back by a little, and by more.
+	// The clock is set back, first by less than setBack, then by more.
 	a.Set(key("a", "next"), at("06:00:00"))
 	c.SetTime(at("04:59:00"))
 	expect(61 * time.Minute)
@@ -63,8 +63,8 @@ func TestDue(t *testing.T) {
 	expect(0)
 }
 
-// TestOrder: whatever is set and taken back, what comes out is what
-// is set, in the order of its times.
+// TestOrder checks that, after any sequence of calls of Set, due returns exactly the requests that
+// are due, in the order of their times.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := clocktesting.NewFakeClock(at("03:00:00"))
@@ -104,8 +104,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestQueues: the loop queues a key when its time comes, also one that is
-// set to earlier while it waits.
+// TestQueues checks that the loop queues a key at its time, even if an earlier time is set while
+// the loop waits for a later key.
 func TestQueues(t *testing.T) {
 	c := clocktesting.NewFakeClock(at("03:00:00"))
 	a := New[types.NamespacedName](c)
@@ -131,7 +131,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// clockwork is many schedules that wait for their ticks.
+// clockwork simulates many schedules that wait for their next scheduled times (ticks).
 type clockwork struct {
 	clock   *clocktesting.FakeClock
 	wakeups *Wakeups[types.NamespacedName]
@@ -147,7 +147,8 @@ func newClockwork(schedules int) *clockwork {
 	return w
 }
 
-// tick lets the next schedule tick, and sets the time of the tick after that.
+// tick advances the clock by a second, and sets the next scheduled time of each schedule that is
+// due. It returns the number of due schedules.
 func (w *clockwork) tick() int {
 	w.clock.Step(time.Second)
 	keys, _ := w.wakeups.due()
@@ -157,7 +158,7 @@ func (w *clockwork) tick() int {
 	return len(keys)
 }
 
-// Of many schedules, one ticks after the other.
+// TestClockwork checks that many schedules with different times become due one after the other.
 func TestClockwork(t *testing.T) {
 	w := newClockwork(100)
 	for i := range 250 {
@@ -167,7 +168,8 @@ func TestClockwork(t *testing.T) {
 	}
 }
 
-// A tick costs O(log n) among n schedules.
+// BenchmarkTick measures the processing of one due schedule among n schedules, which should cost
+// O(log n).
 func BenchmarkTick(b *testing.B) {
 	for _, schedules := range []int{200, 2_000, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("schedules=%d", schedules), func(b *testing.B) {

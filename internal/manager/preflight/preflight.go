@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight checks the requirements of a manager on the cluster before the manager
-// starts. Informers and leader election would detect each problem, too, but they would retry
-// and log, and the manager would hang without an explanation.
+// Package preflight checks, before a manager starts, that the cluster meets the manager's
+// requirements. Informers and leader election would also detect each problem, but they retry and
+// log: the manager would hang without an explanation.
 //
 //	preflight.go  the checks, in their order
 //	resources.go  whether the API server serves the watched kinds
@@ -26,37 +26,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// requestTimeout bounds each request: an address that drops packets must fail within
-// seconds.
+// requestTimeout is the timeout of each request. With an address that drops packets, the checks
+// must fail within seconds.
 const requestTimeout = 10 * time.Second
 
-// Requirements are the requirements of a manager on the cluster.
+// Requirements lists a manager's requirements on the cluster.
 type Requirements struct {
-	// Scheme knows the kinds.
+	// Scheme maps the Go types in Kinds to their group, version and kind.
 	Scheme *runtime.Scheme
-	// Kinds are the kinds that the manager lists and watches.
+	// Kinds lists the kinds that the manager lists and watches.
 	Kinds []Kind
-	// Lease is the lease of the leader election; nil without leader election.
+	// Lease identifies the leader election lease. It is nil if leader election is off.
 	Lease *Lease
 }
 
-// Kind is a watched kind. No namespaces means all namespaces.
+// Kind is a kind that the manager watches. If it lists no namespaces, it is watched in all
+// namespaces.
 type Kind struct {
 	Object     client.Object
 	Namespaces []string
-	// Optional means that the cluster need not serve the kind.
+	// Optional is true if the cluster may not serve the kind.
 	Optional bool
 }
 
-// Lease is the lease of a leader election.
+// Lease identifies the lease for leader election.
 type Lease struct {
 	Namespace, Name string
-	// NamespaceFlag is the flag that sets the namespace, for messages.
+	// NamespaceFlag is the name of the flag that sets the namespace, for error messages.
 	NamespaceFlag string
 }
 
-// Check returns nil if the cluster meets the requirements, else an error that names the unmet
-// requirement and the solution.
+// Check returns nil if the cluster meets the requirements. Its error names the unmet requirement
+// and the solution.
 func Check(ctx context.Context, cfg *rest.Config, required Requirements) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -99,7 +100,8 @@ func explainUnreachable(host string, err error) error {
 	case errors.As(err, &status):
 		return fmt.Errorf("the API server at %s answers %w", host, err)
 	}
-	// The rest of a url.Error repeats the request, which adds nothing to the host.
+	// Report only the cause: a url.Error repeats the request's URL, although the message already
+	// contains the host.
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
 		err = urlErr.Err
 	}

@@ -20,21 +20,22 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// The API server serves a kind only some moments after kubectl apply has reported its CRD as
-// created. A manager that is started together with the CRDs waits for up to crdTimeout.
+// crdTimeout is the maximum time for which a manager waits for its own kinds. It may be started
+// together with the CRDs, and the API server serves a kind only some time after kubectl apply has
+// reported the CRD as created.
 const (
 	crdTimeout  = 10 * time.Second
 	crdInterval = 250 * time.Millisecond
 )
 
-// resource is a watched resource. No namespaces means all namespaces.
+// resource is a watched resource. If it lists no namespaces, it is watched in all namespaces.
 type resource struct {
 	schema.GroupVersionResource
 	namespaces []string
 }
 
-// awaitResources returns the result of findResources. It waits for Tidekeeper's own kinds if
-// they are not served yet.
+// awaitResources returns the result of findResources, and waits up to crdTimeout if Tidekeeper's
+// own kinds are not served yet.
 func awaitResources(ctx context.Context, server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var last error
@@ -59,7 +60,7 @@ func awaitResources(ctx context.Context, server discovery.ServerResourcesInterfa
 	return resources, err
 }
 
-// unknownKindsError names kinds of Tidekeeper that the cluster does not serve.
+// unknownKindsError is the error for Tidekeeper kinds that the cluster does not serve.
 type unknownKindsError struct {
 	host  string
 	kinds []string
@@ -69,8 +70,8 @@ func (e *unknownKindsError) Error() string {
 	return fmt.Sprintf("the cluster at %s does not know the kind %s: install it first: kubectl apply -k config/crd", e.host, strings.Join(e.kinds, ", "))
 }
 
-// findResources returns the resources of the required kinds, or an error that names the kinds
-// that the cluster does not serve.
+// findResources returns the resources of the required kinds. Its error names the kinds that the
+// cluster does not serve.
 func findResources(server discovery.ServerResourcesInterface, host string, required Requirements) ([]resource, error) {
 	var resources []resource
 	var missing, missingOurs []string
@@ -107,7 +108,7 @@ func findResources(server discovery.ServerResourcesInterface, host string, requi
 	return resources, nil
 }
 
-// resourcesByKind returns the names of the resources of a group and version, by kind.
+// resourcesByKind returns the names of the resources in a group and version, keyed by kind.
 func resourcesByKind(server discovery.ServerResourcesInterface, gv schema.GroupVersion) (map[string]string, error) {
 	byKind := map[string]string{}
 	list, err := server.ServerResourcesForGroupVersion(gv.String())

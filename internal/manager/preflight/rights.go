@@ -16,13 +16,13 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// rights asks the API server about the rights of the manager's credentials.
+// rights queries the API server for the rights of the manager's credentials.
 type rights struct {
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 	host    string
 }
 
-// allowed reports whether the API server allows a request.
+// allowed reports whether the manager's credentials allow the given request.
 func (r *rights) allowed(ctx context.Context, request authorizationv1.ResourceAttributes) (bool, error) {
 	review, err := r.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &request},
@@ -33,8 +33,8 @@ func (r *rights) allowed(ctx context.Context, request authorizationv1.ResourceAt
 	return review.Status.Allowed, nil
 }
 
-// checkWatch returns an error that names the resources that the credentials may not list and
-// watch.
+// checkWatch returns an error that names the resources that the manager's credentials may not list
+// and watch.
 func (r *rights) checkWatch(ctx context.Context, resources []resource) error {
 	var denied []string
 	for _, resource := range resources {
@@ -61,7 +61,7 @@ func (r *rights) checkWatch(ctx context.Context, resources []resource) error {
 	return nil
 }
 
-// canWatch reports whether the credentials may list and watch a resource.
+// canWatch reports whether the manager's credentials may list and watch a resource.
 func (r *rights) canWatch(ctx context.Context, resource resource, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		allowed, err := r.allowed(ctx, authorizationv1.ResourceAttributes{
@@ -74,15 +74,14 @@ func (r *rights) canWatch(ctx context.Context, resource resource, namespace stri
 	return true, nil
 }
 
-// checkLease returns an error that names the verbs that the credentials may not use on the
-// lease. Without these rights a manager would remain a standby forever, and report that it is
-// ready.
+// checkLease returns an error that names the verbs on the lease that the manager's credentials
+// lack. Without them, the manager would remain a standby forever but report that it is ready.
 func (r *rights) checkLease(ctx context.Context, lease *Lease) error {
 	var denied []string
 	for _, verb := range []string{"create", "get", "update"} {
 		name := lease.Name
 		if verb == "create" {
-			name = "" // A right to create cannot be limited to a name.
+			name = "" // RBAC cannot restrict the verb create to a name.
 		}
 		allowed, err := r.allowed(ctx, authorizationv1.ResourceAttributes{
 			Namespace: lease.Namespace, Verb: verb, Group: coordinationv1.GroupName, Version: "v1", Resource: "leases", Name: name,
@@ -102,13 +101,13 @@ func (r *rights) checkLease(ctx context.Context, lease *Lease) error {
 	return nil
 }
 
-// checkLeaseNamespace returns an error if the namespace of the lease does not exist. It uses a
-// dry run of a create request, because the manager has no right to read namespaces.
+// checkLeaseNamespace returns an error if the lease's namespace does not exist. It sends a dry-run
+// create request, because the manager has no right to read namespaces.
 func checkLeaseNamespace(ctx context.Context, leases coordinationclient.LeaseInterface, host string, lease *Lease) error {
 	object := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name}}
 	_, err := leases.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if !apierrors.IsNotFound(err) {
-		return nil // The election reports any other problem, and retries.
+		return nil // Leader election reports any other error, and retries.
 	}
 	return fmt.Errorf("the cluster at %s has no namespace %s, so this manager could never lead: create it, or name another namespace with --%s",
 		host, lease.Namespace, lease.NamespaceFlag)

@@ -11,18 +11,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Digest represents a value in a record. A short value is its own digest; a long value is
-// hashed, so that the record leaves space for the annotations themselves.
+// Digest represents a value in a node's ownership annotation. A short value is its own digest. A
+// long value is hashed, so that the ownership annotation leaves space for the node's other
+// annotations.
 type Digest string
 
 const (
-	// hashMark is the first byte of a digest that is a hash.
+	// hashMark is the first byte of every hashed digest. Values that begin with this byte are
+	// always hashed.
 	hashMark = "\x00"
-	// maxPlainLength is the length up to which a value is its own digest.
+	// maxPlainLength is the maximum length of a value that is its own digest, in bytes.
 	maxPlainLength = 128
 )
 
-// DigestOf returns the digest of a value of the setting.
+// DigestOf returns the digest of the given value of a setting.
 func DigestOf(key setting.Key, value string) Digest {
 	if !key.Kind.CanBeLong() || len(value) <= maxPlainLength && !strings.HasPrefix(value, hashMark) {
 		return Digest(value)

@@ -25,12 +25,12 @@ func TestLongValuesAreRecordedByHash(t *testing.T) {
 	if err != nil || !back.Owns(s, long) || back.Owns(s, long+"<") {
 		t.Errorf("Parse(%s) = %v, %v", text, back, err)
 	}
-	// The form that earlier versions wrote.
+	// Earlier versions stored long values in full.
 	old, err := Parse(`{"p":{"annotations":{"note":"` + strings.Repeat(`\u003c`, 1024) + `"}}}`)
 	if diff := cmp.Diff(r, old); err != nil || diff != "" {
 		t.Errorf("the record with the whole value differs (-want +got):\n%s%v", diff, err)
 	}
-	// A short value cannot pass for the long value whose hash it is.
+	// A short value that looks like a hash must not be mistaken for the long value with that hash.
 	if fake := string(DigestOf(s, long)); r.Owns(s, fake) {
 		t.Error("a value that looks like a hash counts as the hashed value")
 	}

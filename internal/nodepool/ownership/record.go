@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership reads and writes the ownership record: the annotation on a node that lists
-// the settings each pool has put there.
+// Package ownership reads and writes a node's ownership record, which is an annotation that lists
+// the settings applied to the node by each pool.
 package ownership
 
 import (
@@ -13,15 +13,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Record maps names of pools to the settings that they have put on a node. It is written in the
-// same patch as the settings themselves, so that neither exists without the other.
+// Record is the content of a node's ownership annotation: it maps pool names to the settings that
+// the pools have applied to the node. It is written in the same patch as the settings, so that
+// neither can exist without the other.
 type Record map[string]Settings
 
-// Settings are the settings that a pool has put on a node, with their digests.
+// Settings maps the keys of a pool's settings on a node to the digests of their values.
 type Settings map[setting.Key]Digest
 
-// Parse reads a record from the annotation. The annotation may contain anything, because every
-// client that may edit nodes can write it. After an error, the ownership is unknown.
+// Parse parses the value of the ownership annotation. The value may be arbitrary, because any
+// client that may edit nodes can write it. An error means that the ownership is unknown.
 func Parse(text string) (Record, error) {
 	if text == "" {
 		return Record{}, nil
@@ -46,8 +47,8 @@ func Parse(text string) (Record, error) {
 	return r, nil
 }
 
-// String returns the text of the annotation: JSON with sorted keys, so that equal records
-// have equal texts, or "" for an empty record.
+// String returns the value of the ownership annotation as JSON with sorted keys, so that equal
+// records result in equal strings. It returns "" for an empty record.
 func (r Record) String() string {
 	stored := map[string]setting.Stored{}
 	for pool, settings := range r {
@@ -72,19 +73,19 @@ func (r Record) String() string {
 	}
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // An escaped character takes six bytes instead of a single byte.
+	encoder.SetEscapeHTML(false) // Each HTML-escaped character would take up six bytes.
 	if err := encoder.Encode(stored); err != nil {
 		panic("a map of strings is always JSON: " + err.Error())
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// Add records that the pool has put a value on the node.
+// Add records that the pool has set the key to the given value.
 func (r Record) Add(pool string, key setting.Key, value string) {
 	r.Put(pool, key, DigestOf(key, value))
 }
 
-// Put records that the pool has put the value with this digest on the node.
+// Put records that the pool has set the key to the value with the given digest.
 func (r Record) Put(pool string, key setting.Key, digest Digest) {
 	if r[pool] == nil {
 		r[pool] = Settings{}
@@ -92,8 +93,8 @@ func (r Record) Put(pool string, key setting.Key, digest Digest) {
 	r[pool][key] = digest
 }
 
-// Owns reports whether, according to the record, a pool has put this value on the node. Any
-// other value was written by another client.
+// Owns reports whether, according to the record, any pool has set the key to the given value. A
+// value without an owner was written by another client.
 func (r Record) Owns(key setting.Key, value string) bool {
 	for _, settings := range r {
 		if recorded, ok := settings[key]; ok && recorded == DigestOf(key, value) {

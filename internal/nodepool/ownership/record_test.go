@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Records are stored data: every later version must read what an older one wrote to nodes.
-// This text must never change.
+// TestRecordFormat checks that the current version can read records in their stored format. The
+// JSON in this test must never change, because any older version may have written the records that
+// are stored on nodes.
 func TestRecordFormat(t *testing.T) {
 	const text = `{"gpu":{"taints":{"gpu:NoExecute":"","gpu:NoSchedule":"yes"}},` +
 		`"worker":{"labels":{"example.com/zone":"1"},"annotations":{"note":"<a \"b\"> ü"},"taints":{"dedicated:NoSchedule":"worker"}}}`
@@ -107,7 +108,8 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// The API server accepts 256 KiB of annotations. All of them may be one record.
+// TestParseHugeRecord parses a record of 256 KiB, which is the maximum size of an object's
+// annotations.
 func TestParseHugeRecord(t *testing.T) {
 	text := `{"worker":{"labels":{"zone":"` + strings.Repeat("x", 256<<10) + `"}}}`
 	r, err := Parse(text)
@@ -134,7 +136,8 @@ func TestRecordText(t *testing.T) {
 	}
 }
 
-// Records survive a round trip, and equal records have equal texts.
+// TestRecordRoundTrip checks that records survive formatting and parsing, and that equal records
+// are formatted equally.
 func TestRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := recordGenerator().Draw(t, "record")
@@ -152,8 +155,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-// recordGenerator makes records with any valid text, but without pools that have no
-// settings, which are not stored.
+// recordGenerator generates records with arbitrary valid strings. It leaves out pools without
+// settings, because they are not stored.
 func recordGenerator() *rapid.Generator[Record] {
 	s := rapid.Custom(func(t *rapid.T) setting.Key {
 		return setting.Key{Kind: rapid.SampledFrom(setting.Kinds()).Draw(t, "kind"), Name: rapid.String().Draw(t, "key")}

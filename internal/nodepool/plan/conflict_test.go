@@ -70,8 +70,8 @@ func TestPlanConflicts(t *testing.T) {
 			outdated:  []string{"old"},
 		},
 		{
-			// Otherwise a younger pool that is reconciled first would get the key for a
-			// moment, and the previous value would be lost.
+			// If a younger pool could set the key first, it would replace the node's original value
+			// for a short time, and that value would be lost.
 			name:      "a key waits for the older pool even before that has its finalizer",
 			node:      objects.Node("a").Label("zone", "1"),
 			pools:     []plan.PoolOnNode{young().Member(), old().WithoutFinalizer().Member()},
@@ -112,8 +112,8 @@ func TestPlanConflicts(t *testing.T) {
 			want:  objects.Node("a").LabelOf("young", "zone", "1"),
 		},
 		{
-			// Otherwise no pool would manage it if the younger is edited next, and the
-			// label would stay forever.
+			// If ownership passed earlier and the younger pool were edited next, no pool would
+			// manage the key and the label would stay forever.
 			name:  "but not before the younger manages the key: until then it stays the older's",
 			node:  objects.Node("a").LabelOf("old", "zone", "1"),
 			pools: []plan.PoolOnNode{young().Labels("zone", "1").ManagingNothing().Member(), old().Deleted().NoMember()},

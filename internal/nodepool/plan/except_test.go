@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// All settings of a frozen pool are left as they are, and those of the others are not.
+// TestPlanWithoutAPool checks that a frozen pool's settings and ownership entries are left
+// unchanged, while the settings of other pools are applied.
 func TestPlanWithoutAPool(t *testing.T) {
 	node := objects.Node("n").LabelOf("frozen", "old", "1").LabelOf("going", "theirs", "1").Obj()
 	pools := []plan.PoolOnNode{

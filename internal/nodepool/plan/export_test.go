@@ -5,8 +5,8 @@ package plan
 
 import corev1 "k8s.io/api/core/v1"
 
-// PlanWith is planWith, for tests.
+// PlanWith exports planWith to tests.
 var PlanWith = planWith
 
-// Fits is fits, for tests.
+// Fits exports fits to tests.
 func (p *NodePlan) Fits(node *corev1.Node) bool { return p.fits(node) }

@@ -15,12 +15,13 @@ import (
 // annotationsLimit is the maximum total size of an object's annotations, in bytes.
 const annotationsLimit = apivalidation.TotalAnnotationSizeLimitB
 
-// AnnotationsFullReason explains why a pool sets nothing on a node whose annotations are full.
+// AnnotationsFullReason is the reason reported for a node that has no space left for a pool's
+// annotations.
 var AnnotationsFullReason = fmt.Sprintf("the annotations of the node and of the pool together exceed the limit of %d bytes; shorten or remove some", annotationsLimit)
 
-// planWithinLimit plans for a node whose annotations would exceed the limit after the plan
-// tooLarge. It leaves out all pools that set something, then adds each of them, oldest first,
-// if the annotations still fit.
+// planWithinLimit returns a plan that keeps the node's annotations within the size limit, for use
+// when the plan tooLarge exceeds it. It first leaves out all pools that set any key, then adds them
+// back one by one, oldest first, as long as the annotations fit.
 func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string], tooLarge *NodePlan) NodePlan {
 	leftOut := sets.New[string]()
 	for key := range tooLarge.Set {
@@ -46,8 +47,8 @@ func planWithinLimit(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[stri
 	return best
 }
 
-// fits reports whether the API server accepts the node's annotations after the plan. A plan
-// that does not make the annotations larger always fits.
+// fits reports whether the API server would accept the annotations of the node as changed by the
+// plan. A plan that does not enlarge the annotations always fits.
 func (p *NodePlan) fits(node *corev1.Node) bool {
 	if p.Empty() {
 		return true

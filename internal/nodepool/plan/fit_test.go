@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Whatever pools ask for and other clients have put on a node, the API server accepts the
-// planned annotations; everything that a pool has put there can be removed again; and only a
-// pool that does not fit is left out.
+// TestPlansFit checks, for annotations of any size, that the API server accepts the planned
+// annotations, that a pool is left out only if its annotations do not fit, and that all settings
+// applied by the pools can be removed again.
 func TestPlansFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]int{1, 20, 30_000, 90_000, 140_000})

@@ -12,14 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// IsActive reports whether the pool may put settings on nodes: it is not being deleted, and has
-// the finalizer that guarantees the removal of its settings.
+// IsActive reports whether the pool may apply settings to nodes. An active pool has the finalizer,
+// which guarantees that its settings will be removed, and is not being deleted.
 func IsActive(pool *tidekeeperv1.NodePool) bool {
 	return pool.DeletionTimestamp.IsZero() && slices.Contains(pool.Finalizers, tidekeeperv1.NodePoolFinalizer)
 }
 
-// ManagedKeys returns the keys that the pool has to manage: the keys of its spec, and the
-// managed keys for which mayBeOnNode returns true.
+// ManagedKeys returns the keys that the pool has to manage: all keys in its spec, and the
+// previously managed keys for which mayBeOnNode returns true.
 func ManagedKeys(pool *tidekeeperv1.NodePool, mayBeOnNode func(setting.Key) bool) tidekeeperv1.ManagedKeys {
 	keys := sets.New[setting.Key]()
 	for key := range setting.Desired(pool) {

@@ -15,10 +15,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Selector returns the selector of the pool's member nodes: spec.selector, or if there is none
-// the label node-role.kubernetes.io/<name> with any value. The schema refuses every selector
-// for which this function returns an error, so an error means that the pool was stored under an
-// older schema.
+// Selector returns the label selector of the pool's member nodes: spec.selector or, if it is not
+// set, a selector for the label node-role.kubernetes.io/<name> with any value. An error means that
+// the pool was stored under an older schema, since the current schema rejects invalid selectors.
 func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	if pool.Spec.Selector == nil {
 		role, err := labels.NewRequirement(tidekeeperv1.RoleLabelPrefix+pool.Name, selection.Exists, nil)
@@ -46,8 +45,8 @@ func Selector(pool *tidekeeperv1.NodePool) (labels.Selector, error) {
 	return compiled, nil
 }
 
-// ByPrecedence orders pools by precedence: if two pools ask for the same key, the older pool
-// wins; if both are equally old, the first by name.
+// ByPrecedence orders pools by precedence: if two pools specify the same key, the older pool wins.
+// Pools created at the same time are ordered by name.
 func ByPrecedence(a, b *tidekeeperv1.NodePool) int {
 	return cmp.Or(
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
@@ -55,7 +54,7 @@ func ByPrecedence(a, b *tidekeeperv1.NodePool) int {
 	)
 }
 
-// plainMap converts a map of the API's bounded strings to a map of plain strings.
+// plainMap converts the values of a map to plain strings.
 func plainMap[V ~string](in map[string]V) map[string]string {
 	return maps.Collect(func(yield func(string, string) bool) {
 		for k, v := range in {

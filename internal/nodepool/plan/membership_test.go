@@ -25,7 +25,7 @@ func TestNodeSelector(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		pool *objects.PoolBuilder
-		// yes are nodes that are members, no are nodes that are not.
+		// yes lists nodes that must be members; no lists nodes that must not be members.
 		yes, no []*objects.NodeBuilder
 	}{
 		{
@@ -104,13 +104,13 @@ func TestNodeSelector(t *testing.T) {
 	}
 }
 
-// A pool that the schema refuses may have been stored under an older schema. It must select
-// nothing, and report why.
+// TestNodeSelectorRefuses checks that a pool with a selector that the current schema rejects
+// selects no nodes, and that the error states the reason.
 func TestNodeSelectorRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		pool *objects.PoolBuilder
-		want string // part of the error
+		want string // substring expected in the error
 	}{
 		{"an empty selector", objects.Pool("worker").MatchLabels(), "would take every node"},
 		{"an unknown operator", objects.Pool("worker").MatchExpression("zone", "Near", "1"), "spec.selector"},
@@ -150,8 +150,8 @@ func TestBySeniority(t *testing.T) {
 	}
 }
 
-// Two managers that see the pools in different orders must agree on the precedence: the order
-// is total.
+// TestBySeniorityIsTotal checks that the order of precedence is total, so that two managers agree
+// on it regardless of the order in which they list the pools.
 func TestBySeniorityIsTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pools := []*objects.PoolBuilder{}

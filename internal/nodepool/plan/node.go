@@ -16,44 +16,46 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// PoolOnNode is a pool that takes part in a node's plan, and its permissions there.
+// PoolOnNode is an input of a node's plan: a pool, and the pool's permissions on the node.
 type PoolOnNode struct {
 	Pool *tidekeeperv1.NodePool
 	// Member is true if the pool selects the node and is not being deleted.
 	Member bool
-	// MayEvict is true if the pool may add NoExecute taints to this node now.
+	// MayEvict is true if the pool is currently permitted to add NoExecute taints to this node.
 	MayEvict bool
-	// FormerlyManaged are keys that this pool, or a deleted pool of the same name, managed in
-	// the past. A delayed write may have put them on the node since.
+	// FormerlyManaged is the set of keys that this pool, or a deleted pool with the same name,
+	// managed in the past. A delayed write may have set them on the node after the pool stopped
+	// managing them.
 	FormerlyManaged sets.Set[setting.Key]
 }
 
-// ForNode decides which settings to write to a node. pools are all pools that select the node,
-// and all existing pools in its ownership record, in any order.
+// ForNode decides which settings to write to a node. pools contains, in any order, all pools that
+// select the node, and all existing pools named in the node's ownership record.
 //
 // Rules, in order of precedence:
-//   - If two member pools ask for the same key, the older pool gets it.
-//   - A setting is put on a node only if the pool has its finalizer and the key is among its
-//     managed keys, so that it is removed again whatever crashes. Until then no pool sets
-//     the key: a younger pool that is faster must not get it in the meantime.
-//   - A value that the node already has is not recorded as the pool's, and stays when the
-//     pool is deleted. Any other value is replaced.
-//   - A recorded setting that no pool asks for any more is removed, if its pool manages the
-//     key and the value is still the recorded value: a forged record removes nothing, and a
-//     value that another client wrote over it stays. A taint that the pool replaces by a
-//     NoExecute taint of the same key stays until the NoExecute taint may be added, so that
-//     the node is not open to pods meanwhile.
-//   - A setting that is recorded for a pool that does not exist stays, and so does its
-//     record, as no pool manages the key; unless a pool of that name is known to have
-//     managed it.
-//   - The annotations of a node have a size limit. A pool that does not fit sets nothing on
-//     the node, and the others, older or younger, are not affected.
+//   - If two member pools specify the same key, the older pool gets it.
+//   - A setting is added to a node only if the pool has its finalizer and the key is among its
+//     managed keys, so that the setting will be removed again even after a crash. Until then no
+//     pool sets the key: a younger pool that is reconciled earlier must not get it in the
+//     meantime.
+//   - A value that the node already had is not recorded as the pool's, and is kept when the pool
+//     is deleted. Any other value is replaced.
+//   - A recorded setting that no pool specifies any longer is removed if its pool manages the
+//     key and the value is still the recorded value. A forged record therefore removes
+//     nothing, and a value that another client has written since is kept. A taint that the pool
+//     replaces with a NoExecute taint of the same key is kept until the NoExecute taint may be
+//     added, so that no new pods are scheduled to the node in the meantime.
+//   - A setting recorded for a pool that does not exist is kept, as is its ownership entry,
+//     because no pool manages the key. The setting is removed if a pool of that name is known
+//     to have managed the key.
+//   - The annotations of a node have a size limit. A pool whose annotations do not fit sets
+//     nothing on the node. Other pools, older or younger, are not affected.
 func ForNode(node *corev1.Node, pools []PoolOnNode) NodePlan {
 	return ForNodeExcept(node, pools, nil)
 }
 
-// ForNodeExcept is [ForNode] with some pools frozen, by name: their settings are neither added
-// nor removed.
+// ForNodeExcept is like [ForNode], but neither adds nor removes settings of the pools named in
+// `frozen`.
 func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string]) NodePlan {
 	pools = slices.SortedFunc(slices.Values(pools), func(a, b PoolOnNode) int { return ByPrecedence(a.Pool, b.Pool) })
 	nodePlan := planWith(node, pools, frozen, nil)
@@ -63,8 +65,8 @@ func ForNodeExcept(node *corev1.Node, pools []PoolOnNode, frozen sets.Set[string
 	return planWithinLimit(node, pools, frozen, &nodePlan)
 }
 
-// planWith plans with some pools frozen, and some pools left out: no setting of a left out pool
-// is put on the node, but settings that it no longer asks for are removed.
+// planWith returns a plan for which some pools are frozen and others are left out. A pool that is
+// left out adds no settings to the node, but settings that are no longer in its spec are removed.
 func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[string]) NodePlan {
 	p := planner{
 		node: node, pools: pools, frozen: frozen, leftOut: leftOut, pending: map[setting.Key]string{},
@@ -86,35 +88,36 @@ func planWith(node *corev1.Node, pools []PoolOnNode, frozen, leftOut sets.Set[st
 	return p.plan
 }
 
-// planner computes the plan for a node.
+// planner holds the intermediate state while the plan of a node is computed.
 type planner struct {
 	node *corev1.Node
-	// pools are in order of precedence.
+	// pools lists the pools to consider, in order of precedence.
 	pools           []PoolOnNode
 	frozen, leftOut sets.Set[string]
-	// recorded is the ownership record of the node. The values on the node are read by the
-	// method has.
+	// recorded is the content of the node's ownership annotation. The node's current values must be
+	// read through the method has, which records the dependency.
 	recorded ownership.Record
-	// pending has the keys that must not be added yet, with the pool that asks for each.
+	// pending maps each key that must not be added yet to the name of the pool that specifies it.
 	pending map[setting.Key]string
 
 	plan NodePlan
 }
 
-// has returns the node's value for a key, and notes that the plan depends on it.
+// has returns the node's value for a key, and adds the key to plan.Read, because the plan depends
+// on the value.
 func (p *planner) has(key setting.Key) (value string, exists bool) {
 	p.plan.Read.Insert(key)
 	return setting.Value(p.node, key)
 }
 
-// winner is the pool that gets a key, with the value in its spec.
+// winner is the pool that takes precedence for a key, together with its value for the key.
 type winner struct {
 	PoolOnNode
 	value string
 }
 
-// resolve returns, for each key that a member pool asks for, the winning pool, and notes the
-// conflicts.
+// resolve returns the winning pool for each key specified by a member pool. It adds an entry to
+// plan.Conflicts for each pool that specifies a different value.
 func (p *planner) resolve() map[setting.Key]winner {
 	winners := map[setting.Key]winner{}
 	for _, pool := range p.pools {
@@ -133,7 +136,8 @@ func (p *planner) resolve() map[setting.Key]winner {
 	return winners
 }
 
-// write decides whether to set a key to its winner's value, and which owner to record for it.
+// write decides whether to set a key to its winner's value, and which pool to record as the key's
+// owner.
 func (p *planner) write(key setting.Key, w winner) {
 	pool := w.Pool.Name
 	actual, exists := p.has(key)
@@ -145,8 +149,8 @@ func (p *planner) write(key setting.Key, w winner) {
 		}
 		p.keepOwnership(key)
 	case exists && actual == w.value:
-		// A value that was put there by a pool passes to the pool that asks for it now, but
-		// only once that pool manages the key: otherwise no pool might manage it.
+		// If another pool set the value, ownership passes to the winner only once the winner
+		// manages the key. If it passed earlier, the key might not be managed by any pool.
 		switch {
 		case !p.recorded.Owns(key, actual):
 		case mayManage:
@@ -172,7 +176,7 @@ func (p *planner) write(key setting.Key, w winner) {
 	}
 }
 
-// changeKind returns the kind of the change that sets a key to its winner's value.
+// changeKind returns the kind of change that results from setting a key to its winner's value.
 func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	recorded, owned := p.recorded[w.Pool.Name][key]
 	actual, exists := p.has(key)
@@ -188,7 +192,7 @@ func (p *planner) changeKind(key setting.Key, w winner) ChangeKind {
 	}
 }
 
-// remove decides which recorded settings without a winner are removed from the node.
+// remove decides which of the recorded settings without a winner to remove from the node.
 func (p *planner) remove(winners map[setting.Key]winner) {
 	for pool, settings := range p.recorded {
 		i := slices.IndexFunc(p.pools, func(on PoolOnNode) bool { return on.Pool.Name == pool })
@@ -202,8 +206,8 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 				p.plan.Ownership.Put(pool, key, recorded)
 				continue
 			case !manages && (i < 0 || !p.pools[i].FormerlyManaged.Has(key)):
-				// A pool that is being deleted and does not manage the key cannot have put it
-				// there: the record is dropped. For other pools the record is kept.
+				// A pool that is being deleted and does not manage the key cannot have set the
+				// value, so its ownership entry is dropped. Entries of other pools are kept.
 				if i < 0 || p.pools[i].Pool.DeletionTimestamp == nil {
 					p.plan.Ownership.Put(pool, key, recorded)
 				}
@@ -219,7 +223,8 @@ func (p *planner) remove(winners map[setting.Key]winner) {
 	}
 }
 
-// keepOwnership keeps the record of a key that cannot be written yet.
+// keepOwnership copies the recorded owner of a key to the plan, because the key cannot be written
+// yet.
 func (p *planner) keepOwnership(key setting.Key) {
 	for pool, settings := range p.recorded {
 		if digest, ok := settings[key]; ok {
@@ -228,9 +233,9 @@ func (p *planner) keepOwnership(key setting.Key) {
 	}
 }
 
-// inferOwnership returns a record for a node whose own record cannot be parsed: settings that
-// are both in a pool's spec and on the node are attributed to that pool. The existence of the
-// annotation shows that pools were applied to the node before.
+// inferOwnership returns a replacement for an ownership annotation that cannot be parsed. The
+// existence of the annotation shows that pools were applied to the node before, so each setting on
+// the node that equals a pool's setting is attributed to that pool.
 func (p *planner) inferOwnership() ownership.Record {
 	r := ownership.Record{}
 	for _, pool := range p.pools {
@@ -243,7 +248,7 @@ func (p *planner) inferOwnership() ownership.Record {
 	return r
 }
 
-// finish derives the remaining fields of the plan from its changes, and sorts its lists.
+// finish fills in the plan's fields that derive from its changes, and sorts its lists.
 func (p *planner) finish() {
 	plan := &p.plan
 	for _, c := range plan.Changes {
@@ -275,7 +280,7 @@ func (p *planner) finish() {
 	}
 }
 
-// sortedSet returns the names sorted and without duplicates.
+// sortedSet sorts the names and removes duplicates.
 func sortedSet(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)

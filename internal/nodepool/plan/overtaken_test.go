@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Another client writes to the node after it was read and before it is patched. The patch is
-// refused if the plan depends on what was written, and otherwise leaves it as it is.
+// TestOvertaken checks that the patch is rejected if another client has changed a value that the
+// plan depends on, and that an accepted patch preserves other concurrent changes.
 func TestOvertaken(t *testing.T) {
 	read := func() *corev1.Node {
 		return objects.Node("a").Label("os", "linux").Annotation("agent", "1").Annotation("note", "old").
@@ -81,8 +81,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// Whatever another client changes in between: if the patch is accepted, the plan would have
-// been the same for the node as it is.
+// TestOvertakenAnyhow checks, for random concurrent changes, that an accepted patch has the same
+// result as a new plan for the changed node.
 func TestOvertakenAnyhow(t *testing.T) {
 	names := []string{"a", "b/c", "~d"}
 	anyOf := func(t *rapid.T, what string) map[string]string {

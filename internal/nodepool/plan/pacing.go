@@ -9,50 +9,51 @@ import (
 	"time"
 )
 
-// NodeEviction is the state of a node with respect to the NoExecute taints of a pool.
+// NodeEviction describes the progress of evictions by a pool's NoExecute taints on a node.
 type NodeEviction struct {
 	Node string
-	// Member is true if the node is a member of the pool. Other nodes count only towards the
-	// cluster's share.
+	// Member is true if the node is a member of the pool. Non-members count only towards the
+	// cluster-wide share.
 	Member bool
-	// Waiting is true if the node waits for a NoExecute taint of the pool.
+	// Waiting is true if the node needs a NoExecute taint of the pool and still waits for
+	// permission.
 	Waiting bool
-	// Allowed is true if the node may get its taint, and does not have it yet.
+	// Allowed is true if the node has been permitted to get its taint but does not have it yet.
 	Allowed bool
-	// Failing is true if the last write of the node failed.
+	// Failing is true if the last write to the node failed.
 	Failing bool
-	// Since is when a pool last put a NoExecute taint on the node; zero if none did.
+	// Since is the time at which the node last got a pool's NoExecute taint, or zero if it has
+	// none.
 	Since time.Time
-	// AffectedPods is the number of running pods that the taints evict. If the node waits, pods
-	// evicted after any delay count; if it has the taints, only pods evicted within
-	// Pace.MaxDuration.
+	// AffectedPods is the number of running pods that the taints evict. For a waiting node, it
+	// includes pods that are evicted after any delay. For other nodes, it includes only pods that
+	// are evicted within Pace.MaxDuration.
 	AffectedPods int
 }
 
-// MaxEvictionDuration is the maximum time for which a node counts as being emptied, unless
-// Options.NoExecuteInterval is longer.
+// MaxEvictionDuration is the default of Pace.MaxDuration. It is overridden by a longer
+// Options.NoExecuteInterval.
 const MaxEvictionDuration = 10 * time.Minute
 
-// Pace limits how fast NoExecute taints are added to nodes.
+// Pace configures how fast NoExecute taints are added to nodes.
 type Pace struct {
-	// Share is the percentage of a pool's nodes, and of the cluster's nodes, that may be
-	// emptied at the same time; at least one node of each.
+	// Share is the percentage of a pool's nodes, and of the cluster's nodes, that may be evicting
+	// pods at the same time. The resulting number of nodes is rounded down, but is at least 1.
 	Share int
-	// MinDuration and MaxDuration are the minimum and maximum time for which a node counts
-	// as being emptied.
+	// MinDuration and MaxDuration limit the time for which a tainted node counts as evicting pods.
 	MinDuration, MaxDuration time.Duration
 }
 
-// NextEvictions returns the nodes that may get a NoExecute taint now, so that at any time no
-// more than the share of the pool's nodes (members) and of the cluster's (total) are being
-// emptied. A node is being emptied until its affected pods are gone and p.MinDuration has
-// passed since it got the taint, but no longer than p.MaxDuration: a pod that does not
-// terminate, because its node is dead or its owner prevents it, must not hold up all other
-// nodes. Nodes without affected pods never wait.
+// NextEvictions returns the nodes that may get a NoExecute taint now, such that only the given
+// share of the pool's nodes (members) and of the cluster's nodes (total) evicts pods at the same
+// time. A tainted node counts as evicting until no affected pods remain and p.MinDuration has
+// passed since it got the taint, but no longer than p.MaxDuration: a pod that does not terminate,
+// because its node is dead or its owner prevents it, must not hold up all other nodes. Nodes
+// without affected pods never wait.
 //
-// again is the time after which to ask again if nothing else happens, or 0 if no node waits.
-// All input comes from the nodes themselves, so that a restarted or second manager reaches the
-// same result.
+// again is the time after which to call NextEvictions again even if nothing changes, or 0 if no
+// node waits. All input is derived from the state of the nodes, so a restarted or second manager
+// computes the same result.
 func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Time) (allowed []string, again time.Duration) {
 	ours, all := max(1, members*p.Share/100), max(1, total*p.Share/100)
 	waiting := []NodeEviction{}
@@ -61,7 +62,8 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 		case n.Waiting && n.AffectedPods == 0:
 			allowed = append(allowed, n.Node)
 		case n.Waiting && p.justTainted(n, now):
-			// The node is already being emptied because of another taint, and counts once.
+			// Another NoExecute taint is already evicting pods from the node, which must not be
+			// counted twice.
 			allowed = append(allowed, n.Node)
 			ours--
 			all--
@@ -74,8 +76,8 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 			}
 		}
 	}
-	// Nodes with the fewest affected pods come first, and nodes whose last write failed
-	// come last, so that they do not hold up others.
+	// Nodes with the fewest affected pods come first. Nodes whose last write failed come last, so
+	// that they do not delay other nodes.
 	slices.SortFunc(waiting, func(a, b NodeEviction) int {
 		if a.Failing != b.Failing {
 			if a.Failing {
@@ -96,15 +98,15 @@ func NextEvictions(nodes []NodeEviction, members, total int, p Pace, now time.Ti
 	return allowed, again
 }
 
-// justTainted reports whether p.MinDuration may not have passed since the node got its taint.
-// One second is added, because the API rounds the time of a taint down to whole seconds.
+// justTainted reports whether p.MinDuration may not have passed yet since the node got its taint. A
+// second is added because the API truncates a taint's timeAdded to whole seconds.
 func (p Pace) justTainted(n NodeEviction, now time.Time) bool {
 	return p.MinDuration > 0 && Within(n.Since, p.MinDuration+time.Second, now)
 }
 
-// Within reports whether a node was tainted less than the given duration ago. A time that is at
-// least as far in the future was written while the clock was wrong. Such a time does not count,
-// since the pool would otherwise wait until then.
+// Within reports whether the times `since` and `now` are less than `duration` apart. A time in the
+// future comes from a wrong clock. If it is further away than `duration` it must not count, because
+// the pool would then have to wait until that time.
 func Within(since time.Time, duration time.Duration, now time.Time) bool {
 	return now.Sub(since).Abs() < duration
 }

@@ -19,21 +19,22 @@ import (
 
 const minEviction = time.Minute
 
-// waits, isAllowed and tainted return the kinds of nodes that a pool with a NoExecute taint
-// can have.
+// waits returns a member node that waits for a NoExecute taint and has the given number of affected
+// pods.
 func waits(node string, pods int) plan.NodeEviction {
 	return plan.NodeEviction{Node: node, Waiting: true, AffectedPods: pods}
 }
 
-// isAllowed returns a node without affected pods: they are not counted for a node that is
-// allowed, which counts as being emptied anyway.
+// isAllowed returns a node that has been permitted to get its taint. AffectedPods is not set, since
+// a permitted node counts as evicting in any case.
 func isAllowed(node string) plan.NodeEviction { return plan.NodeEviction{Node: node, Allowed: true} }
 
 func tainted(node string, ago time.Duration, pods int) plan.NodeEviction {
 	return plan.NodeEviction{Node: node, Since: objects.PatchTime.Add(-ago), AffectedPods: pods}
 }
 
-// next calls NextEvictions for a pool with all the nodes, in a cluster that is much larger.
+// next calls NextEvictions for a pool that consists of the given nodes and is part of a much larger
+// cluster.
 func next(nodes []plan.NodeEviction, share int, minDuration, maxDuration time.Duration, now time.Time) ([]string, time.Duration) {
 	for i := range nodes {
 		nodes[i].Member = true
@@ -181,21 +182,23 @@ func TestNextEvictions(t *testing.T) {
 				if again != tc.again {
 					t.Errorf("ask again after %v; want %v", again, tc.again)
 				}
-				slices.Reverse(tc.nodes) // The order of the nodes does not matter.
+				slices.Reverse(tc.nodes) // The order of the nodes must not matter.
 			}
 		})
 	}
 }
 
-// A short minimum duration must not become a busy loop.
+// TestNextEvictionsAsksAtMostEverySecond checks that NextEvictions never requests another call
+// within less than a second, so that a short minimum duration does not cause a busy loop.
 func TestNextEvictionsAsksAtMostEverySecond(t *testing.T) {
 	if _, again := next([]plan.NodeEviction{waits("a", 1), waits("b", 1)}, 1, 0, plan.MaxEvictionDuration, objects.PatchTime); again != time.Second {
 		t.Errorf("ask again after %v; want 1s", again)
 	}
 }
 
-// However pods come and go and whenever NextEvictions is called, no more nodes than the share,
-// or one, are being emptied at a time; and in the end every node has the taint.
+// TestNextEvictionsIsBoundedAndEnds checks that, for any interleaving of pod changes and calls of
+// NextEvictions, no more than the allowed share of nodes evicts pods at the same time, and that
+// every node eventually gets the taint.
 func TestNextEvictionsIsBoundedAndEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.IntRange(0, 120).Draw(t, "share")
@@ -205,7 +208,8 @@ func TestNextEvictionsIsBoundedAndEnds(t *testing.T) {
 		}
 		bound := max(1, len(nodes)*share/100)
 		now := objects.PatchTime
-		// emptied are the nodes that had affected pods when they were allowed.
+		// emptied is the set of nodes that had affected pods when they were permitted to get the
+		// taint.
 		emptied := map[string]bool{}
 
 		for turn := 0; slices.ContainsFunc(nodes, func(n plan.NodeEviction) bool { return n.Waiting || n.Allowed }); turn++ {
@@ -216,7 +220,7 @@ func TestNextEvictionsIsBoundedAndEnds(t *testing.T) {
 			input := slices.Clone(nodes)
 			for i := range input {
 				if input[i].Allowed {
-					input[i].AffectedPods = 0 // They are not counted; see isAllowed.
+					input[i].AffectedPods = 0 // as in isAllowed
 				}
 			}
 			allowed, again := next(rapid.Permutation(input).Draw(t, "order"), share, minEviction, 1000*time.Hour, now)
@@ -258,7 +262,8 @@ func TestNextEvictionsIsBoundedAndEnds(t *testing.T) {
 	})
 }
 
-// Many pools of one node each are paced like one pool of many nodes.
+// TestNextEvictionsShareTheCluster checks that the cluster-wide share also limits pools that have
+// only one node each.
 func TestNextEvictionsShareTheCluster(t *testing.T) {
 	p := plan.Pace{Share: 20, MinDuration: minEviction, MaxDuration: plan.MaxEvictionDuration}
 	elsewhere := func(e plan.NodeEviction) plan.NodeEviction { e.Member = false; return e }

@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// A taint of another client keeps its value, its position and its time, whatever happens to
-// ours between them.
+// TestPlanLeavesTaintsOfOthersAlone checks that another client's taint keeps its value, position
+// and timeAdded, regardless of how the surrounding taints of the pool change.
 func TestPlanLeavesTaintsOfOthersAlone(t *testing.T) {
 	before := objects.PatchTime.Add(-48 * time.Hour)
 	gpu := setting.TaintKey("gpu", "NoSchedule")
@@ -65,14 +65,15 @@ func TestPlanLeavesTaintsOfOthersAlone(t *testing.T) {
 	}
 }
 
-// The whole patch as it is sent, in both forms.
+// TestPatch compares a plan's JSON patch and merge patch with the expected JSON.
 func TestPatch(t *testing.T) {
 	gpu := setting.TaintKey("gpu", "NoExecute")
 	for _, tc := range []struct {
 		name string
 		node *objects.NodeBuilder
 		pool plan.PoolOnNode
-		// tests and changes are the operations of the JSON patch, versioned is the other form.
+		// tests and changes are the expected operations of the JSON patch. versioned is the
+		// expected merge patch.
 		tests, changes string
 		versioned      string
 	}{

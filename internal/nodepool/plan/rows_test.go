@@ -17,20 +17,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// planRow is one row of a table: with these pools, the node becomes want.
+// planRow is a test case of plan tables: a node, its pools, and the expected result.
 type planRow struct {
 	name  string
 	node  *objects.NodeBuilder
 	pools []plan.PoolOnNode
 
-	// want is the node afterwards; nil if there is nothing to write.
+	// want is the node after the plan has been applied, or nil if the plan must be empty.
 	want *objects.NodeBuilder
-	// changes are as in events: "worker: added label zone".
+	// changes lists the expected changes, such as "worker: added label zone".
 	changes []string
-	// conflicts are as in "young wants label zone of old".
+	// conflicts lists the expected conflicts, such as "young wants label zone of old".
 	conflicts []string
-	// outdated, pending and evicting are names of pools. outdated may be left out if it is
-	// the members among the changes.
+	// outdated, pending and evicting list names of pools. If outdated is nil, it defaults to the
+	// member pools that appear in changes.
 	outdated, pending, evicting []string
 }
 
@@ -90,7 +90,7 @@ func (row planRow) run(t *testing.T) {
 	})
 }
 
-// ignoreVersion ignores the resourceVersion, which changes when a plan is carried out.
+// ignoreVersion excludes the resourceVersion from comparisons, because it changes with every write.
 var ignoreVersion = cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "ObjectMeta.ResourceVersion" }, cmp.Ignore())
 
 func changesText(changes []plan.Change) []string {

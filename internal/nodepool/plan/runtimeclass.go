@@ -14,29 +14,29 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// RuntimeClassAction is the action that a pool's RuntimeClass needs.
+// RuntimeClassAction is the action needed to reconcile a pool's RuntimeClass.
 type RuntimeClassAction int
 
-// The actions.
+// Possible results of [DecideRuntimeClass].
 const (
 	RuntimeClassUpToDate RuntimeClassAction = iota // nothing to do
 	RuntimeClassCreate                             // the RuntimeClass does not exist
 	RuntimeClassUpdate                             // its scheduling differs
-	RuntimeClassReplace                            // its handler differs, which cannot be changed in place
-	RuntimeClassDelete                             // the pool no longer has a handler
-	RuntimeClassNotOwned                           // the RuntimeClass of that name has another owner
+	RuntimeClassReplace                            // the handler, which is immutable, differs
+	RuntimeClassDelete                             // the pool's spec no longer has a handler
+	RuntimeClassNotOwned                           // the existing RuntimeClass has another owner
 )
 
 // RuntimeClassName returns the name of the pool's RuntimeClass.
 func RuntimeClassName(pool string) string { return tidekeeperv1.RuntimeClassPrefix + pool }
 
-// DesiredRuntimeClass returns the RuntimeClass with which pods are scheduled to the pool's
-// nodes; nil if the pool has no handler.
+// DesiredRuntimeClass returns the RuntimeClass that schedules pods to the pool's nodes, or nil if
+// the pool's spec has no handler.
 func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	if pool.Spec.Handler == "" {
 		return nil
 	}
-	// By convention the role label has no value; a RuntimeClass cannot express "any value".
+	// By convention, the role label has an empty value. A node selector cannot match any value.
 	nodeSelector := map[string]string{tidekeeperv1.RoleLabelPrefix + pool.Name: ""}
 	if pool.Spec.Selector != nil {
 		nodeSelector = plainMap(pool.Spec.Selector.MatchLabels)
@@ -57,9 +57,9 @@ func DesiredRuntimeClass(pool *tidekeeperv1.NodePool) *nodev1.RuntimeClass {
 	}
 }
 
-// DecideRuntimeClass compares the existing RuntimeClass of the pool's name, nil if there is
-// none, with the desired RuntimeClass. It never changes a RuntimeClass that the pool does not
-// own.
+// DecideRuntimeClass returns the action that brings the pool's RuntimeClass to its desired state.
+// existing is the RuntimeClass that has the pool's RuntimeClass name, or nil. A RuntimeClass that
+// the pool does not own must not be changed.
 func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) RuntimeClassAction {
 	desired := DesiredRuntimeClass(pool)
 	switch {
@@ -73,7 +73,7 @@ func DecideRuntimeClass(pool *tidekeeperv1.NodePool, existing *nodev1.RuntimeCla
 		}
 		return RuntimeClassNotOwned
 	case existing.DeletionTimestamp != nil:
-		// The deletion event queues the pool again.
+		// The deletion event will queue the pool again.
 		return RuntimeClassUpToDate
 	case desired == nil:
 		return RuntimeClassDelete

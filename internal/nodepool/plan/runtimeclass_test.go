@@ -67,7 +67,7 @@ func TestDecideRuntimeClass(t *testing.T) {
 	pool := func() *objects.PoolBuilder {
 		return objects.Pool("worker").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "1", objects.NoSchedule).Taint("fpga", "", objects.NoExecute)
 	}
-	// ours returns the pool's RuntimeClass as it should be, with a change.
+	// ours returns the pool's desired RuntimeClass, modified by the function `change`.
 	ours := func(change func(*nodev1.RuntimeClass)) *nodev1.RuntimeClass {
 		rc := plan.DesiredRuntimeClass(pool().Obj())
 		rc.UID, rc.ResourceVersion = "rc", "7"
@@ -140,14 +140,15 @@ func TestDecideRuntimeClass(t *testing.T) {
 	}
 }
 
-// Once it is what the pool asks for, there is nothing more to do: no update loop.
+// TestDesiredRuntimeClassIsRight checks that the desired RuntimeClass itself counts as up to date,
+// so that there is no update loop.
 func TestDesiredRuntimeClassIsRight(t *testing.T) {
 	for _, pool := range []*objects.PoolBuilder{
 		objects.Pool("a").Handler("runc"),
 		objects.Pool("b").Handler("runc").MatchLabels("disk", "ssd").Taint("gpu", "", objects.NoExecute),
 	} {
 		desired := plan.DesiredRuntimeClass(pool.Obj())
-		// The API server returns it without empty fields.
+		// The API server omits empty fields.
 		stored := desired.DeepCopy()
 		if len(stored.Scheduling.Tolerations) == 0 {
 			stored.Scheduling.Tolerations = nil

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Taints returns the taints that the pool puts on its nodes.
+// Taints returns the taints in the pool's spec.
 func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	taints := make([]corev1.Taint, len(pool.Spec.Taints))
 	for i, t := range pool.Spec.Taints {
@@ -24,7 +24,7 @@ func Taints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	return taints
 }
 
-// NoExecuteTaints returns the pool's NoExecute taints, or nil.
+// NoExecuteTaints returns the NoExecute taints in the pool's spec, or nil if there are none.
 func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	var taints []corev1.Taint
 	for _, t := range pool.Spec.Taints {
@@ -35,9 +35,9 @@ func NoExecuteTaints(pool *tidekeeperv1.NodePool) []corev1.Taint {
 	return taints
 }
 
-// EvictionDelay reports whether the taints evict the pod, and how long after they are added to
-// its node. If several tolerations match a taint, the first counts, as in Kubernetes' taint
-// eviction controller.
+// EvictionDelay reports whether the taints evict the pod, and returns the time between the addition
+// of the taints and the eviction. As in Kubernetes' taint eviction controller, only the first
+// toleration that matches a taint counts.
 func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	if pods.IsTerminal(pod) {
 		return 0, false
@@ -45,7 +45,7 @@ func EvictionDelay(pod *corev1.Pod, taints []corev1.Taint) (after time.Duration,
 	return EvictionDelayOf(pod.Spec.Tolerations, taints)
 }
 
-// EvictionDelayOf is [EvictionDelay] for a pod with these tolerations.
+// EvictionDelayOf is [EvictionDelay] for a running pod that has the given tolerations.
 func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (after time.Duration, evicted bool) {
 	for _, taint := range taints {
 		i := nodes.FirstTolerating(tolerations, &taint)
@@ -56,7 +56,7 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 		if limit == nil {
 			continue
 		}
-		// More than a few centuries would overflow a Duration.
+		// A time.Duration would overflow after about 292 years.
 		wait := time.Duration(min(max(*limit, 0), 100*365*24*3600)) * time.Second
 		if !evicted || wait < after {
 			after, evicted = wait, true
@@ -65,15 +65,15 @@ func EvictionDelayOf(tolerations []corev1.Toleration, taints []corev1.Taint) (af
 	return after, evicted
 }
 
-// HasTaint reports whether a taint on a node is in the pool's spec. A taint with another value
-// belongs to another pool, or to an earlier spec of this pool.
+// HasTaint reports whether the given taint of a node is in the pool's spec. A taint with another
+// value belongs to another pool, or to an earlier spec of this pool.
 func HasTaint(pool *tidekeeperv1.NodePool, on *corev1.Taint) bool {
 	return slices.ContainsFunc(pool.Spec.Taints, func(t tidekeeperv1.Taint) bool {
 		return t.Key == on.Key && t.Effect == on.Effect && string(t.Value) == on.Value
 	})
 }
 
-// LatestTaint returns the latest timeAdded of the taints; zero if no taint has a timeAdded.
+// LatestTaint returns the latest timeAdded of the taints, or zero if none of them has a timeAdded.
 func LatestTaint(taints []corev1.Taint) time.Time {
 	var last time.Time
 	for _, t := range taints {
@@ -88,7 +88,7 @@ func LatestTaint(taints []corev1.Taint) time.Time {
 func TaintsKey(taints []corev1.Taint) string {
 	var key strings.Builder
 	for _, t := range taints {
-		key.WriteString(t.Key + "=" + t.Value + ";") // Neither keys nor values can contain = or ;.
+		key.WriteString(t.Key + "=" + t.Value + ";") // Neither keys nor values can contain an equals sign or a semicolon.
 	}
 	return key.String()
 }

@@ -25,8 +25,8 @@ func TestEvicting(t *testing.T) {
 	}
 }
 
-// The reference is Kubernetes' taint eviction controller; see GetMatchingTolerations and
-// getMinTolerationTime there.
+// TestIsVictim checks which pods a taint evicts, and when, against the rules of Kubernetes' taint
+// eviction controller (its functions GetMatchingTolerations and getMinTolerationTime).
 func TestIsVictim(t *testing.T) {
 	seconds := func(n int64, t corev1.Toleration) corev1.Toleration {
 		t.TolerationSeconds = &n

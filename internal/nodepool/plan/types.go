@@ -1,8 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides which settings to add to a node, keep and remove, which pool wins if two
-// pools ask for the same setting, and how fast NoExecute taints are added to nodes.
+// Package plan computes the changes to a node's settings. It decides which settings to add, keep
+// and remove, which pool wins if several pools specify the same setting, and how fast NoExecute
+// taints are added to nodes.
 package plan
 
 import (
@@ -17,86 +18,89 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// NodePlan is the set of changes to write to a node, with the results to report.
+// NodePlan is a set of changes to write to a node, with the results to report for the node's pools.
 type NodePlan struct {
-	// Set are the settings to put on the node, Remove the settings to remove from it.
+	// Set maps the keys of the settings to add or change to their values. Remove is the set of keys
+	// of the settings to remove.
 	Set    map[setting.Key]string
 	Remove sets.Set[setting.Key]
-	// Read are the settings of the planned node that the plan depends on.
+	// Read is the set of keys whose current values the plan depends on.
 	Read sets.Set[setting.Key]
-	// Ownership is the ownership record after the plan.
+	// Ownership is the content of the ownership annotation that the plan writes.
 	Ownership ownership.Record
-	// OwnershipChanged reports whether Ownership differs from the record on the node.
+	// OwnershipChanged reports whether Ownership differs from the node's current ownership
+	// annotation.
 	OwnershipChanged bool
-	// ownershipText is Ownership as the text of the annotation.
+	// ownershipText is Ownership in the format of the annotation.
 	ownershipText string
 
-	// Changes are the changes of settings, by pool, for events and logs.
+	// Changes lists the changes of settings, sorted by pool. It is used for events and logs.
 	Changes []Change
-	// Conflicts are keys that a member pool asks for and an older pool owns.
+	// Conflicts lists the keys to which a member pool and an older member pool assign different
+	// values.
 	Conflicts []Conflict
-	// Outdated are the member pools whose spec the node does not match yet.
+	// Outdated lists the member pools whose settings the node does not fully have yet.
 	Outdated []string
-	// EvictionPending are the member pools with a NoExecute taint that waits for its turn,
-	// Evicting the member pools whose NoExecute taint this plan adds.
+	// EvictionPending lists the member pools that still wait for permission to add a NoExecute
+	// taint. Evicting lists the member pools whose NoExecute taint this plan adds.
 	EvictionPending, Evicting []string
-	// AnnotationsFull are the member pools that are left out because the annotations of the node
-	// would exceed the API server's limit.
+	// AnnotationsFull lists the member pools that are left out because the node's annotations would
+	// exceed the API server's size limit with their settings.
 	AnnotationsFull []string
 
-	// Affected are the pools for which a setting or the record changes, the oldest first.
+	// Affected lists the pools for which a setting or an ownership entry changes, oldest first.
 	Affected []string
-	// BeingDeleted are the pools of the plan that are being deleted.
+	// BeingDeleted lists the pools considered in the plan that are being deleted.
 	BeingDeleted []string
-	// Orphaned are the removals of keys that a pool managed in the past and no pool manages
-	// now.
+	// Orphaned lists the removals of keys that a pool managed in the past and that it no longer
+	// manages.
 	Orphaned []Change
 }
 
 // ChangeKind is the kind of change that a plan makes to a setting.
 type ChangeKind string
 
-// The kinds of changes.
+// Kinds of changes.
 const (
-	// Added means that the node had no value, or a value that another pool had put there.
+	// Added means that the node had no value for the key, or a value set by another pool.
 	Added ChangeKind = "added"
-	// Replaced means that the node had another value, which no pool had put there.
+	// Replaced means that the node had another value for the key, which was not set by a pool.
 	Replaced ChangeKind = "replaced"
-	// Updated means that the pool asks for another value than before.
+	// Updated means that the value in the pool's spec has changed.
 	Updated ChangeKind = "updated"
-	// Restored means that another client had changed or removed the pool's value.
+	// Restored means that another client had changed or removed a value set by the pool.
 	Restored ChangeKind = "restored"
-	// Removed means that the pool no longer asks for the setting.
+	// Removed means that the setting is no longer in the pool's spec.
 	Removed ChangeKind = "removed"
 )
 
-// Change is a change of one setting for one pool.
+// Change is the change of a single setting on behalf of a pool.
 type Change struct {
 	Pool string
 	Key  setting.Key
 	Kind ChangeKind
 }
 
-// String returns the change in words.
+// String describes the change for events and logs.
 func (c Change) String() string {
 	return fmt.Sprintf("pool %s: %s %s", c.Pool, c.Kind, c.Key)
 }
 
-// Conflict is a key on a node that Pool asks for and that the older pool Owner owns with
-// another value.
+// Conflict describes a key on a node to which Pool and the older pool Owner assign different
+// values.
 type Conflict struct {
 	Pool, Owner string
 	Node        string
 	Key         setting.Key
 }
 
-// Empty reports whether there is nothing to write.
+// Empty reports whether the plan has nothing to write.
 func (p *NodePlan) Empty() bool {
 	return len(p.Set) == 0 && len(p.Remove) == 0 && !p.OwnershipChanged
 }
 
-// ApplyTo returns a copy of the node with the plan applied. The copy shares with the node all
-// fields that no plan changes.
+// ApplyTo returns a copy of the node with the plan applied. Fields that plans never change are
+// shared with the given node. at becomes the timeAdded of added NoExecute taints.
 func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	after := setting.Apply(node, p.Set, p.Remove, at)
 	if p.ownershipText == "" {
@@ -107,28 +111,28 @@ func (p *NodePlan) ApplyTo(node *corev1.Node, at time.Time) *corev1.Node {
 	return after
 }
 
-// Patch returns the JSON patch that carries out the plan. The patch applies as long as the
-// settings in Read have not changed on the node, whatever else is written to the node.
+// Patch returns the JSON patch that carries out the plan. The API server accepts it as long as the
+// node's values for the keys in Read have not changed, regardless of other changes.
 func (p *NodePlan) Patch(node *corev1.Node, now time.Time) []byte {
 	return setting.Patch(node, p.ApplyTo(node, now), p.Read)
 }
 
-// VersionedPatch returns the JSON merge patch that carries out the plan. The patch applies only
-// to the resourceVersion of the planned node.
+// VersionedPatch returns the JSON merge patch that carries out the plan. The API server accepts it
+// only if the node's resourceVersion has not changed.
 func (p *NodePlan) VersionedPatch(node *corev1.Node, now time.Time) []byte {
 	return setting.VersionedPatch(node, p.ApplyTo(node, now))
 }
 
-// Summary is the part of a plan that the model keeps for each node.
+// Summary is the part of a plan that package state keeps for each node.
 type Summary struct {
-	// NeedsWrite reports whether the plan changes the node.
+	// NeedsWrite reports whether the plan requires a write to the node.
 	NeedsWrite bool
-	// The other fields are as in [NodePlan].
+	// Conflicts and the following fields are copied from [NodePlan].
 	Conflicts                                                      []Conflict
 	Outdated, EvictionPending, Evicting, AnnotationsFull, Affected []string
 }
 
-// Summary returns the summary of the plan.
+// Summary returns the part of the plan that package state keeps for each node.
 func (p *NodePlan) Summary() Summary {
 	return Summary{
 		NeedsWrite: !p.Empty(), Conflicts: p.Conflicts,

@@ -5,9 +5,9 @@ package plan
 
 import "time"
 
-// Patches of a node are limited to a burst, and then to one patch per interval. The limit is
-// high enough for all changes that users make, and low enough to do no harm if another client,
-// or another pool, reverts each patch.
+// WriteBurst is the maximum number of consecutive patches of a node; further patches are limited to
+// a single patch per WriteInterval. The limit is high enough for all changes made by users, and low
+// enough to avoid harm if another client or another pool reverts every patch.
 const (
 	WriteBurst    = 20
 	WriteInterval = 10 * time.Second

@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview computes the effects of a change of NodePools on nodes, pods and
-// RuntimeClasses, for the kubectl plugin.
+// Package preview computes the effects of a change to NodePools on nodes, pods and RuntimeClasses.
+// It is used by the kubectl plugin.
 //
-//	simulate.go      the state of nodes once the controllers are done
-//	nodes.go         the differences of that state between two sets of pools
-//	pods.go          the effects on pods of the nodes that differ
+//	simulate.go      the final state of nodes after the controllers have reconciled them
+//	nodes.go         the differences between the final states for two sets of pools
+//	pods.go          the effects of the node changes on pods
 //	runtimeclass.go  the effect on a pool's RuntimeClass
 package preview
 
@@ -23,53 +23,52 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Node is the effect of a change of pools on a node. Its JSON form is the output of kubectl
+// Node describes the effect of a change of pools on a node. Its JSON form is printed by kubectl
 // tide pools plan -o json.
 type Node struct {
 	Name string `json:"name"`
-	// Joins and Leaves are the names of pools.
+	// Joins and Leaves list the names of the pools that the node would join and leave.
 	Joins  []string `json:"joins,omitempty"`
 	Leaves []string `json:"leaves,omitempty"`
-	// Changes are the changes of labels, annotations and taints, in this order.
+	// Changes lists the changed settings: labels first, then annotations, then taints.
 	Changes []Change `json:"changes,omitempty"`
-	// ConflictsBegin are the conflicts that the node has only after the change, ConflictsEnd
-	// the conflicts that it has only before.
+	// ConflictsBegin lists the conflicts that the node has only with the changed pools.
+	// ConflictsEnd lists the conflicts that it has only with the current pools.
 	ConflictsBegin []Conflict `json:"conflictsBegin,omitempty"`
 	ConflictsEnd   []Conflict `json:"conflictsEnd,omitempty"`
-	// NeverSettles is true if pools would keep adding the node to each other and removing it
-	// again.
+	// NeverSettles is true if, after the change, pools would repeatedly add the node to each other
+	// and remove it again.
 	NeverSettles bool `json:"neverSettles,omitempty"`
 
-	// before is the node with the pools before the change, after with the pools after the
-	// change.
+	// before and after are the node's final states without and with the change of pools.
 	before, after *corev1.Node
 }
 
-// The actions of a [Change].
+// Possible values of [Change.Action].
 const (
 	ActionAdd    = "Add"
 	ActionChange = "Change"
 	ActionRemove = "Remove"
 )
 
-// Change is a label, annotation or taint that changes.
+// Change describes a label, annotation or taint of a node that would change.
 type Change struct {
 	Action string       `json:"action"` // Add, Change or Remove
 	Kind   setting.Kind `json:"kind"`   // label, annotation or taint
-	Key    string       `json:"key"`    // key:effect of a taint
+	Key    string       `json:"key"`    // key:effect for a taint
 	From   string       `json:"from,omitempty"`
 	To     string       `json:"to,omitempty"`
-	// Pool owns the setting after the change; empty if no pool does.
+	// Pool is the pool that owns the setting after the change. It is empty if no pool does.
 	Pool string `json:"pool,omitempty"`
-	// External is true if no pool had put the old value there. The old value is not restored
-	// when the pool is deleted.
+	// External is true if the old value was not set by a pool. The old value is not restored when
+	// the pool is deleted.
 	External bool `json:"external,omitempty"`
 }
 
-// SettingKey returns the key of the setting that changes.
+// SettingKey returns the key of the changed setting.
 func (c *Change) SettingKey() setting.Key { return setting.Key{Kind: c.Kind, Name: c.Key} }
 
-// Conflict is a key that Pool asks for and that the older pool Owner owns with another value.
+// Conflict describes a key to which Pool and the older pool Owner assign different values.
 type Conflict struct {
 	Pool  string       `json:"pool"`
 	Owner string       `json:"owner"`
@@ -77,9 +76,9 @@ type Conflict struct {
 	Key   string       `json:"key"`
 }
 
-// Nodes returns the nodes that would differ, sorted by name, if the pools after existed instead
-// of the pools before. It compares the final results of the controllers, so changes in progress
-// are not included. Pools and nodes are not modified.
+// Nodes returns the nodes that would differ, sorted by name, if the pools in `before` were replaced
+// with the pools in `after`. It compares the controllers' final results, so changes in progress are
+// not included. The given pools and nodes are not modified.
 func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 	without, with := NewSimulator(before), NewSimulator(after)
 	var previews []Node
@@ -92,7 +91,8 @@ func Nodes(before, after []*tidekeeperv1.NodePool, nodes []corev1.Node) []Node {
 	return previews
 }
 
-// compare returns the differences between two results for the same node.
+// compare returns the differences between two simulation results for the same node, and whether
+// there are any.
 func compare(before, after Result) (p Node, differs bool) {
 	p = Node{
 		Name: before.Node.Name, before: before.Node, after: after.Node,
@@ -105,7 +105,7 @@ func compare(before, after Result) (p Node, differs bool) {
 	return p, len(p.Joins)+len(p.Leaves)+len(p.Changes)+len(p.ConflictsBegin)+len(p.ConflictsEnd) > 0 || p.NeverSettles
 }
 
-// changes returns the settings that differ.
+// changes returns the settings of a node that differ between two simulation results.
 func changes(before, after Result) []Change {
 	old, now := setting.Actual(before.Node), setting.Actual(after.Node)
 	all := maps.Clone(old)

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// previewText returns previews as lines, for tables.
+// previewText formats previews as lines that test tables can compare.
 func previewText(previews []Node) []string {
 	var lines []string
 	add := func(format string, args ...any) {

@@ -17,44 +17,45 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// The outcomes for a [Pod].
+// Possible values of [Pod.Outcome].
 const (
 	// OutcomeEvicted means that a taint evicts the pod from its node.
 	OutcomeEvicted = "Evicted"
-	// OutcomeNotReschedulable means that the pod stays, but the scheduler would not place its
-	// replacement on the node.
+	// OutcomeNotReschedulable means that the pod keeps running, but the scheduler would not place
+	// its replacement on the node.
 	OutcomeNotReschedulable = "NotReschedulable"
-	// OutcomeNotRecreatable means that the pod stays, but the API server would refuse its
-	// replacement, because its RuntimeClass has been deleted.
+	// OutcomeNotRecreatable means that the pod keeps running, but the API server would reject its
+	// replacement, because the pod's RuntimeClass has been deleted.
 	OutcomeNotRecreatable = "NotRecreatable"
 )
 
-// Pod is the effect of a node's change on a pod.
+// Pod describes the effect of a change of pools on a pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Node      string `json:"node"`
-	// Owner is the workload, such as Deployment/web; empty if there is none.
+	// Owner is the workload that the pod belongs to, such as Deployment/web. It is empty if no
+	// controller would replace the pod.
 	Owner   string `json:"owner,omitempty"`
 	Outcome string `json:"outcome"` // Evicted, NotReschedulable or NotRecreatable
-	// AfterSeconds is the time for which the pod tolerates the taint that evicts it.
+	// AfterSeconds is the number of seconds for which the pod tolerates the taint that evicts it.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
-	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node
-	// affinity or node selector of the pod requires labels that the node would not have.
+	// Because is the cause of the outcome: a taint, a RuntimeClass, or "labels" if the node would
+	// lack labels required by the pod's node affinity or node selector.
 	Because string `json:"because"`
-	// NotRecreatable is the cause for which the API server would refuse the replacement of an evicted
-	// pod: the RuntimeClass that would be deleted.
+	// NotRecreatable is set for an evicted pod whose replacement the API server would reject. It
+	// names the cause, a RuntimeClass that is to be deleted.
 	NotRecreatable string `json:"notRecreatable,omitempty"`
-	// Static is true for a static pod, which the kubelet runs without the API server.
+	// Static is true for a static pod, which the kubelet runs independently of the API server.
 	Static bool `json:"static,omitempty"`
 }
 
-// affectsPods reports whether the change of a node can affect its pods.
+// affectsPods reports whether the node's change can affect the node's pods.
 func (n *Node) affectsPods() bool {
 	return slices.ContainsFunc(n.Changes, func(c Change) bool { return c.Kind != setting.Annotation })
 }
 
-// NodesWithAffectedPods returns the names of the nodes whose pods must be passed to [Pods].
+// NodesWithAffectedPods returns the names of the nodes whose pods the caller has to pass to [Pods].
 func NodesWithAffectedPods(nodes []Node) []string {
 	var names []string
 	for i := range nodes {
@@ -65,9 +66,8 @@ func NodesWithAffectedPods(nodes []Node) []string {
 	return names
 }
 
-// Pods returns the effects on pods if the nodes change as previewed, sorted by outcome,
-// namespace, owner and name. Pods without a change, and pods that are already being deleted,
-// are left out.
+// Pods returns the effects on pods of the given node changes, sorted by outcome, namespace, owner
+// and name. Unaffected pods, and pods that are already being deleted, are left out.
 func Pods(nodes []Node, list []corev1.Pod) []Pod {
 	changed := map[string]*Node{}
 	for i := range nodes {
@@ -94,9 +94,9 @@ func comparePods(a, b Pod) int {
 	return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Name, b.Name))
 }
 
-// WithDeletedRuntimeClasses adds to the result of [Pods] the pods whose RuntimeClass is
-// deleted: their controllers could not create them again. A pod that a taint evicts is already
-// listed, and stays listed once.
+// WithDeletedRuntimeClasses adds to the result of [Pods] the pods whose RuntimeClass is deleted,
+// because their controllers could not create them again. A pod that the result already contains is
+// not added again.
 func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.Pod) []Pod {
 	type key struct{ namespace, name string }
 	known := map[key]int{}
@@ -126,7 +126,8 @@ func WithDeletedRuntimeClasses(previews []Pod, deleted []string, list []corev1.P
 	return previews
 }
 
-// outcomeOf returns the effect on a pod if its node changes.
+// outcomeOf returns the effect that changing the node from `before` to `after` has on a pod, and
+// whether there is any.
 func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Node: after.Name, Owner: workloadOf(pod), Static: static}
@@ -144,7 +145,7 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 		}
 		return p, true
 	case evictedBefore, static, p.Owner == "":
-		// The pod is evicted in any case, or no controller would replace it.
+		// The pod would be evicted even without the change, or no controller would replace it.
 		return p, false
 	}
 	if blockedBy(pod, before) != "" {
@@ -154,22 +155,22 @@ func outcomeOf(pod *corev1.Pod, before, after *corev1.Node) (Pod, bool) {
 	return p, p.Because != ""
 }
 
-// blockedBy returns the taint that keeps the scheduler from placing the pod on the node, or
-// "labels" if the node's labels do, or "" if nothing does.
+// blockedBy returns the taint that prevents the scheduler from placing the pod on the node, or
+// "labels" if the node's labels prevent it, or "" if nothing does.
 func blockedBy(pod *corev1.Pod, node *corev1.Node) string {
 	for i := range node.Spec.Taints {
 		if t := &node.Spec.Taints[i]; nodes.Blocks(t, pod.Spec.Tolerations) {
 			return "taint " + t.ToString()
 		}
 	}
-	// An affinity that cannot be parsed matches no node, as for the scheduler.
+	// As in the scheduler, an invalid affinity matches no node.
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
 		return "labels"
 	}
 	return ""
 }
 
-// noExecuteTaintsOn returns the taints of a node that evict pods.
+// noExecuteTaintsOn returns the NoExecute taints of a node.
 func noExecuteTaintsOn(node *corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectNoExecute })
 }

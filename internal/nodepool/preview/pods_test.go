@@ -92,7 +92,8 @@ func TestPreviewPods(t *testing.T) {
 	}
 }
 
-// Pods whose RuntimeClass would be deleted could not be created again.
+// TestPodsOfDeletedRuntimeClasses checks that pods are reported if their controllers could not
+// create them again after the deletion of their RuntimeClass.
 func TestPodsOfDeletedRuntimeClasses(t *testing.T) {
 	owned := func(p corev1.Pod) corev1.Pod {
 		p.Namespace = "shop"

@@ -10,17 +10,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// RuntimeClass is the effect of a change of pools on a pool's RuntimeClass.
+// RuntimeClass describes the effect of a change of pools on a pool's RuntimeClass.
 type RuntimeClass struct {
 	Name string `json:"name"`
-	// Action is Create, Update (of the scheduling), Replace (because of another handler),
-	// Delete, or Conflict if the pool does not own the RuntimeClass.
+	// Action is Create, Update (if the scheduling changes), Replace (if the handler changes),
+	// Delete, or Conflict (if the pool does not own the RuntimeClass).
 	Action string `json:"action"`
-	From   string `json:"from,omitempty"` // handler
-	To     string `json:"to,omitempty"`   // handler
+	From   string `json:"from,omitempty"` // previous handler
+	To     string `json:"to,omitempty"`   // new handler
 }
 
-// Actions for a RuntimeClass that the pool does not own, and for a deleted RuntimeClass.
+// Values of [RuntimeClass.Action] that are also used outside this package.
 const (
 	ActionConflict = "Conflict"
 	ActionDelete   = "Delete"
@@ -31,9 +31,9 @@ var runtimeClassActions = map[plan.RuntimeClassAction]string{
 	plan.RuntimeClassDelete: ActionDelete, plan.RuntimeClassNotOwned: ActionConflict,
 }
 
-// OfRuntimeClass returns the effect on the pool's RuntimeClass when the pool before (nil if it
-// did not exist) becomes the pool after; nil if nothing changes. existing is the current
-// RuntimeClass, or nil. As for nodes, changes in progress are not included.
+// OfRuntimeClass returns the effect on a pool's RuntimeClass of changing the pool from `before` to
+// `after`, or nil if there is none. before is nil for a new pool. existing is the current
+// RuntimeClass, or nil. As in [Nodes], changes in progress are not included.
 func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.RuntimeClass) *RuntimeClass {
 	conflictBefore := false
 	if before != nil {
@@ -49,7 +49,7 @@ func OfRuntimeClass(before, after *tidekeeperv1.NodePool, existing *nodev1.Runti
 		p.From = existing.Handler
 	}
 	if !after.DeletionTimestamp.IsZero() {
-		// The garbage collector deletes the RuntimeClass if the pool owns it.
+		// When the pool is deleted, the garbage collector deletes the RuntimeClass that it owns.
 		after = after.DeepCopy()
 		after.Spec.Handler, p.To = "", ""
 	}

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Simulator computes the state of nodes once the controllers have applied a set of pools. It
+// Simulator computes the final state of nodes after the controllers have applied a set of pools. It
 // has no rules of its own: it applies the plans of [plan.ForNode] until a plan is empty.
 type Simulator struct {
 	pools []simulatedPool
@@ -24,23 +24,24 @@ type Simulator struct {
 
 type simulatedPool struct {
 	pool *tidekeeperv1.NodePool
-	// selector is nil if the pool's selector is invalid.
+	// selector is the parsed selector of the pool, or nil if the selector is invalid.
 	selector labels.Selector
 }
 
-// Result is a node at the end of a simulation.
+// Result is the simulated final state of a node.
 type Result struct {
 	Node *corev1.Node
-	// pools are the names of the pools that the node is a member of.
+	// pools lists the names of the pools that the node is a member of.
 	pools     []string
 	ownership ownership.Record
 	conflicts []plan.Conflict
-	// neverSettles is true if the simulation does not end: pools keep adding the node to each
-	// other and removing it again. The controllers would throttle their patches.
+	// neverSettles is true if the simulation found no final state, because pools repeatedly add the
+	// node to each other and remove it again. The controllers would throttle the patches of such a
+	// node.
 	neverSettles bool
 }
 
-// NewSimulator returns a simulator for these pools.
+// NewSimulator returns a simulator for the given pools.
 func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	s := &Simulator{}
 	for _, pool := range pools {
@@ -53,8 +54,8 @@ func NewSimulator(pools []*tidekeeperv1.NodePool) *Simulator {
 	return s
 }
 
-// asReconciled returns the pool in the state after its controller has reconciled it: it has its
-// finalizer, unless it is being deleted, and manages all keys of its spec.
+// asReconciled returns a copy of the pool in the state in which the pool controller would leave it:
+// it manages all keys of its spec, and has its finalizer unless it is being deleted.
 func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	pool = pool.DeepCopy()
 	if pool.DeletionTimestamp.IsZero() {
@@ -66,7 +67,8 @@ func asReconciled(pool *tidekeeperv1.NodePool) *tidekeeperv1.NodePool {
 	return pool
 }
 
-// Run returns the final state of the node. The given node is not modified.
+// Run simulates the controllers until the node reaches its final state. The given node is not
+// modified.
 func (s *Simulator) Run(node *corev1.Node) Result {
 	r := Result{Node: node}
 	for range plan.WriteBurst {
@@ -78,7 +80,7 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 			if _, owns := recorded[p.pool.Name]; !selected && !owns {
 				continue
 			}
-			// In the final state, every node has had its turn to get a NoExecute taint.
+			// In the final state, every node has been permitted to get its NoExecute taints.
 			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true}
 			pools = append(pools, on)
 			if on.Member {

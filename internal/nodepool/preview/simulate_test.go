@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Two pools that keep adding a node to each other and removing it never settle, but the
-// simulation ends.
+// TestFutureOfRestlessPools checks that the simulation terminates for two pools that repeatedly add
+// a node to each other and remove it again, and that it reports that the node never settles.
 func TestFutureOfRestlessPools(t *testing.T) {
 	in := objects.Pool("in").MatchExpression("example.com/out", "DoesNotExist").Labels("example.com/out", "1").Obj()
 	end := NewSimulator([]*tidekeeperv1.NodePool{in}).Run(objects.Node("n").Obj())
@@ -28,7 +28,8 @@ func TestFutureOfRestlessPools(t *testing.T) {
 	}
 }
 
-// The settings of a pool may make a node a member of another pool.
+// TestFutureFollowsMembership checks that one pool's settings can make a node a member of another
+// pool.
 func TestFutureFollowsMembership(t *testing.T) {
 	pools := []*tidekeeperv1.NodePool{
 		objects.Pool("one").MatchLabels("a", "1").Labels("b", "2").Obj(),

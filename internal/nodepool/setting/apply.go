@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Apply returns a copy of the node with some settings set and others removed. The copy shares
-// with the node all fields that no setting changes. A NoExecute taint that is set gets the time
-// at as its timeAdded.
+// Apply returns a copy of the node to which the settings in `set` have been added and from which
+// the settings in `remove` have been removed. Fields that do not hold settings are shared with the
+// given node. at becomes the timeAdded of added NoExecute taints.
 func Apply(node *corev1.Node, set map[Key]string, remove sets.Set[Key], at time.Time) *corev1.Node {
 	after := *node
 	for i := range fields {

@@ -1,17 +1,17 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setting defines the settings that a NodePool can put on a node: labels, annotations
-// and taints. Each setting has a [Key] and a value.
+// Package setting defines the settings that a NodePool can apply to a node: labels, annotations and
+// taints. Each setting has a [Key] and a value.
 //
 //	key.go     the key that identifies a setting
-//	table.go   the table of kinds: their fields in specs, nodes and ownership records
-//	kinds.go   the entries of that table
-//	queries.go the settings in the spec and status of a pool, and on a node
+//	table.go   the table of kinds: their fields in pool specs, nodes and ownership annotations
+//	kinds.go   the entries of the table of kinds
+//	queries.go reads the settings of a pool's spec and status, and of a node
 //	apply.go   applies settings to a copy of a node
-//	patch.go   computes the patch, and the tests that it contains
+//	patch.go   computes a node's patch, including the test operations it contains
 //
-// To add a kind, add an entry to the table. Nothing else switches on the kind.
+// To add a kind of setting, add an entry to the table. No other code distinguishes between kinds.
 package setting
 
 import (
@@ -21,21 +21,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kind is a kind of setting, as events and the kubectl plugin show it.
+// Kind is the kind of a setting: label, annotation or taint. It is displayed in events and by the
+// kubectl plugin.
 type Kind string
 
-// The kinds of settings.
+// Kinds of settings.
 const (
 	Label      Kind = "label"
 	Annotation Kind = "annotation"
 	Taint      Kind = "taint"
 )
 
-// Key identifies a setting on a node.
+// Key identifies a setting on a node. A node has at most a single setting per key.
 type Key struct {
 	Kind Kind
-	// Name is the key of a label or an annotation, or key:effect of a taint, which is
-	// how Kubernetes identifies taints.
+	// Name is the label key or annotation key. For a taint it is key:effect, because Kubernetes
+	// identifies taints by both.
 	Name string
 }
 
@@ -48,16 +49,16 @@ func AnnotationKey(name string) Key { return Key{Annotation, name} }
 // TaintKey returns the key of a taint.
 func TaintKey(key string, effect corev1.TaintEffect) Key { return Key{Taint, taintName(key, effect)} }
 
-// String returns the kind and the name, such as "label zone".
+// String returns the kind and the name of the setting, such as "label zone".
 func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 
-// IsNoExecute reports whether this is the key of a taint that evicts pods.
+// IsNoExecute reports whether k is the key of a NoExecute taint, which evicts pods.
 func (k Key) IsNoExecute() bool {
 	return k.Kind == Taint && strings.HasSuffix(k.Name, ":"+string(corev1.TaintEffectNoExecute))
 }
 
-// NoExecute returns the key of the taint with the same key that evicts pods; the zero Key for anything but a
-// taint.
+// NoExecute returns the key of the NoExecute taint with the same taint key, or the zero Key if k
+// does not identify a taint.
 func (k Key) NoExecute() Key {
 	if k.Kind != Taint {
 		return Key{}
@@ -66,7 +67,7 @@ func (k Key) NoExecute() Key {
 	return TaintKey(key, corev1.TaintEffectNoExecute)
 }
 
-// Compare orders keys by kind and name.
+// Compare orders keys by kind, then by name.
 func Compare(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }

@@ -20,8 +20,8 @@ import (
 
 var labels = inMetadata(field{
 	kind: Label,
-	// All labels are tested, whatever their names: whether a pool selects the node may depend
-	// on any label, present or absent.
+	// The patch tests all labels, because the presence or absence of any label may determine
+	// whether a pool selects the node.
 	tests: func(read *corev1.Node, _ []string) []operation {
 		return []operation{testOf(labelsPath, optional(read.Labels))}
 	},
@@ -32,8 +32,8 @@ var labels = inMetadata(field{
 
 var annotations = inMetadata(field{
 	kind: Annotation,
-	// Annotations are tested individually, because agents on nodes keep writing annotations of
-	// their own.
+	// The patch tests only the named annotations, because node agents frequently write their own
+	// annotations.
 	tests: func(read *corev1.Node, names []string) []operation {
 		if len(read.Annotations) == 0 {
 			return []operation{testOf(annotationsPath, nil)}
@@ -54,8 +54,8 @@ var annotations = inMetadata(field{
 	hashes:  func(stored *Stored) *map[string]string { return &stored.Hashes },
 }, annotationsPath, func(node *corev1.Node) *map[string]string { return &node.Annotations })
 
-// inMetadata completes a field whose settings are entries of a map in a node's metadata, at the
-// JSON path in.
+// inMetadata completes f, the definition of a kind whose settings are stored in a map in the node's
+// metadata. in is the JSON path of that map.
 func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]string) field {
 	f.actual = func(node *corev1.Node) iter.Seq2[string, string] { return maps.All(*entries(node)) }
 	f.value = func(node *corev1.Node, key string) (string, bool) {
@@ -93,8 +93,8 @@ func inMetadata(f field, in string, entries func(*corev1.Node) *map[string]strin
 	return f
 }
 
-// A patch replaces the list of taints as a whole: if any taint changes, the patch contains all
-// of them. Taints of other clients keep their position.
+// taints defines the kind Taint. A patch replaces the entire list of taints, in which other
+// clients' taints keep their positions.
 var taints = field{
 	kind: Taint,
 	desired: func(spec *tidekeeperv1.NodePoolSpec) iter.Seq2[string, string] {
@@ -158,8 +158,8 @@ var taints = field{
 	},
 }
 
-// setTaint changes a taint in place, or appends it. A NoExecute taint gets the time at as its
-// timeAdded, from which the number of nodes being emptied is computed.
+// setTaint changes the named taint in place, or appends it. at becomes the timeAdded of a NoExecute
+// taint, from which the eviction pacing derives whether pods are still being evicted from the node.
 func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	i := indexOfTaint(node, name)
 	if i < 0 {
@@ -173,7 +173,8 @@ func setTaint(node *corev1.Node, name, value string, at time.Time) {
 	}
 }
 
-// indexOfTaint returns the index of the node's taint with that name; -1 if there is none.
+// indexOfTaint returns the index of the node's taint with the given name (key:effect), or -1 if
+// there is none.
 func indexOfTaint(node *corev1.Node, name string) int {
 	return slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return taintName(t.Key, t.Effect) == name })
 }
@@ -188,7 +189,7 @@ func splitTaintName(name string) (key string, effect corev1.TaintEffect) {
 	return name[:colon], corev1.TaintEffect(name[colon+1:])
 }
 
-// plain yields the entries of a map of the API's bounded strings.
+// plain yields the map's entries with values of the API's string types converted to plain strings.
 func plain[V ~string](entries map[string]V) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for key, value := range entries {

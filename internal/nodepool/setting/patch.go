@@ -13,24 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// JSON paths of the settings in a node.
+// JSON paths of a node's labels, annotations and taints.
 const (
 	labelsPath      = "/metadata/labels"
 	annotationsPath = "/metadata/annotations"
 	taintsPath      = "/spec/taints"
 )
 
-// operation is an operation of a JSON patch (RFC 6902).
+// operation is a JSON patch operation (RFC 6902).
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// Patch returns the JSON patch that changes the settings of the node from before to after. The
-// API server refuses the patch unless the node still has the same UID, the same labels, and the
-// same values of the settings in read. Other changes of the node do not matter, such as the
-// status that kubelets keep reporting.
+// Patch returns the JSON patch that changes the node's settings from `before` to `after`. The API
+// server rejects the patch unless the node still has the same UID, the same labels, and the same
+// values for the keys in `read`. Other changes of the node, such as kubelet status updates, do not
+// matter.
 func Patch(before, after *corev1.Node, read sets.Set[Key]) []byte {
 	patch := []operation{testOf("/metadata/uid", before.UID)}
 	for i := range fields {
@@ -42,8 +42,8 @@ func Patch(before, after *corev1.Node, read sets.Set[Key]) []byte {
 	return marshal(patch)
 }
 
-// VersionedPatch returns a JSON merge patch with the same effect as [Patch]. The API server
-// refuses it unless the node still has the resourceVersion of before.
+// VersionedPatch returns a JSON merge patch with the same effect as [Patch]. The API server rejects
+// it unless the node's resourceVersion still equals that of `before`.
 func VersionedPatch(before, after *corev1.Node) []byte {
 	metadata, spec := map[string]any{"resourceVersion": before.ResourceVersion}, map[string]any{}
 	for i := range fields {
@@ -56,7 +56,7 @@ func VersionedPatch(before, after *corev1.Node) []byte {
 	return marshal(patch)
 }
 
-// namesOf returns the sorted names of the keys of this kind.
+// namesOf returns the sorted names of the given keys that are of the given kind.
 func namesOf(keys sets.Set[Key], kind Kind) []string {
 	var names []string
 	for key := range keys {
@@ -68,8 +68,8 @@ func namesOf(keys sets.Set[Key], kind Kind) []string {
 	return names
 }
 
-// changesOf returns the operations that change the map at path from before to after. An empty
-// map is missing from the object, so that its first entries must be added as a whole.
+// changesOf returns the JSON patch operations that change the map at `path` from `before` to
+// `after`. If `before` is empty, the API server omits the map, so the entire map must be added.
 func changesOf(path string, before, after map[string]string) []operation {
 	if len(before) == 0 {
 		if len(after) == 0 {
@@ -91,16 +91,16 @@ func changesOf(path string, before, after map[string]string) []operation {
 	return changes
 }
 
-// testOf returns the operation that fails unless the value is at the path. A nil value means
-// that the path must not exist: the API server treats a missing value as null, which RFC 6902
-// does not require. A test in test/e2e notices if that changes.
+// testOf returns the operation that fails unless the path has the given value. A nil value means
+// that the path must not exist: the API server treats a missing value as null, which RFC 6902 does
+// not require. A test in test/e2e verifies that it still does.
 func testOf(path string, value any) operation { return operation{"test", path, marshal(value)} }
 
-// addOf returns the operation that adds or replaces the value at the path.
+// addOf returns the operation that adds or replaces the value at the given path.
 func addOf(path string, value any) operation { return operation{"add", path, marshal(value)} }
 
-// optional returns nil for an empty map, which the API server omits; optionalList does the same
-// for a list.
+// optional returns nil for an empty map, because the API server omits empty maps. optionalList does
+// the same for lists.
 func optional(entries map[string]string) any {
 	if len(entries) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func optionalList(list []corev1.Taint) any {
 	return list
 }
 
-// escape returns the name as part of a JSON pointer (RFC 6901).
+// escape escapes a name for use in a JSON pointer (RFC 6901).
 func escape(name string) string { return pointerEscaper.Replace(name) }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

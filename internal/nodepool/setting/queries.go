@@ -14,7 +14,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Desired yields the settings in the spec of a pool.
+// Desired yields the key and value of each setting in the pool's spec.
 func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
 	return func(yield func(Key, string) bool) {
 		for i := range fields {
@@ -27,7 +27,7 @@ func Desired(pool *tidekeeperv1.NodePool) iter.Seq2[Key, string] {
 	}
 }
 
-// Actual returns all labels, annotations and taints of a node as settings.
+// Actual returns the values of all labels, annotations and taints of a node, by setting key.
 func Actual(node *corev1.Node) map[Key]string {
 	settings := make(map[Key]string, len(node.Labels)+len(node.Annotations)+len(node.Spec.Taints))
 	for i := range fields {
@@ -38,13 +38,13 @@ func Actual(node *corev1.Node) map[Key]string {
 	return settings
 }
 
-// Value returns the value of a key on a node.
+// Value returns the value of the setting with the given key on a node.
 func Value(node *corev1.Node, key Key) (value string, exists bool) {
 	return fieldOf(key.Kind).value(node, key.Name)
 }
 
-// Missing returns, sorted, the keys in the spec of a pool for which the node does not have the
-// pool's value.
+// Missing returns the sorted keys of the pool's settings whose value on the node is absent or
+// different.
 func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {
 	actual := Actual(node)
 	var missing []Key
@@ -57,15 +57,15 @@ func Missing(pool *tidekeeperv1.NodePool, node *corev1.Node) []Key {
 	return missing
 }
 
-// Managed yields the managed keys of a pool.
+// Managed yields the managed keys listed in the pool's status.
 func Managed(pool *tidekeeperv1.NodePool) iter.Seq[Key] { return KeysOf(&pool.Status.Managed) }
 
-// Manages reports whether the key is a managed key of the pool.
+// Manages reports whether the key is among the managed keys in the pool's status.
 func Manages(pool *tidekeeperv1.NodePool, key Key) bool {
 	return slices.Contains(*fieldOf(key.Kind).managed(&pool.Status.Managed), key.Name)
 }
 
-// KeysOf yields the managed keys of a status as setting keys.
+// KeysOf converts managed keys from the form stored in a pool's status to setting keys.
 func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		for i := range fields {
@@ -78,7 +78,7 @@ func KeysOf(managed *tidekeeperv1.ManagedKeys) iter.Seq[Key] {
 	}
 }
 
-// ManagedKeys returns the keys in the form of a pool's status, sorted.
+// ManagedKeys converts setting keys to the form stored in a pool's status, sorted.
 func ManagedKeys(keys sets.Set[Key]) tidekeeperv1.ManagedKeys {
 	var managed tidekeeperv1.ManagedKeys
 	for _, key := range slices.SortedFunc(maps.Keys(keys), Compare) {

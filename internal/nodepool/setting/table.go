@@ -13,56 +13,61 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// field defines a kind of setting.
+// field defines the operations for a kind of setting.
 type field struct {
 	kind Kind
 
-	// desired yields the names and values in the spec of a pool.
+	// desired yields the names and values of the settings in a pool's spec.
 	desired func(*tidekeeperv1.NodePoolSpec) iter.Seq2[string, string]
-	// managed returns the managed names in the status of a pool.
+	// managed returns the list of managed names in a pool's status.
 	managed func(*tidekeeperv1.ManagedKeys) *[]string
-	// actual yields the names and values on a node, value returns a single value.
+	// actual yields the names and values of the settings on a node. value returns the value of a
+	// single setting.
 	actual func(*corev1.Node) iter.Seq2[string, string]
 	value  func(node *corev1.Node, name string) (value string, exists bool)
 
-	// stored returns the map of values in an ownership record.
+	// stored returns the map from names to values in the JSON form of a node's ownership
+	// annotation.
 	stored func(*Stored) *map[string]string
-	// hashes returns the map of hashes of long values in an ownership record. It is nil for
-	// kinds whose values are never long.
+	// hashes returns the map from names to hashes of long values in a node's ownership annotation.
+	// It is nil for kinds whose values are always short.
 	hashes func(*Stored) *map[string]string
 
-	// detach gives a shallow copy of a node its own copy of the field that set and remove
-	// change.
+	// detach replaces the settings of a shallowly copied node with a copy, so that set and remove
+	// do not modify the original node.
 	detach func(*corev1.Node)
-	// set puts a setting on a node at the given time, remove removes it.
+	// set adds or changes a setting of a node; at becomes the timeAdded of a NoExecute taint.
+	// remove removes a setting.
 	set    func(node *corev1.Node, name, value string, at time.Time)
 	remove func(node *corev1.Node, name string)
-	// tests returns the operations of a JSON patch that fail if the settings with these names
-	// have changed on the node since read.
+	// tests returns JSON patch operations that fail if the named settings of the node have changed
+	// since `read`.
 	tests func(read *corev1.Node, names []string) []operation
-	// changes returns the operations of a JSON patch that change a node from before to after.
+	// changes returns the JSON patch operations that change the node's settings from `before` to
+	// `after`.
 	changes func(before, after *corev1.Node) []operation
-	// merge adds the difference between two versions of a node to a JSON merge patch.
+	// merge adds the differences between the two versions of a node to the metadata and spec of a
+	// JSON merge patch.
 	merge func(before, after *corev1.Node, metadata, spec map[string]any)
 
-	// format returns a setting in kubectl's notation.
+	// format formats a setting in kubectl's notation.
 	format func(name, value string) string
 }
 
-// fields is the table, in the order in which settings are shown.
+// fields lists the definitions of all kinds of settings, in display order.
 var fields = []field{labels, annotations, taints}
 
-// Stored is the JSON form of the settings that a pool has put on a node, in the ownership
-// record. Records written by older versions must stay readable.
+// Stored is the JSON form of a pool's settings in a node's ownership annotation. Annotations
+// written by older versions must remain readable.
 type Stored struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Hashes are the hashes of annotations with long values.
+	// Hashes maps annotation names to the hashes of their values, for annotations with long values.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	Taints map[string]string `json:"taints,omitempty"`
 }
 
-// Kinds returns all kinds, in the order in which settings are shown.
+// Kinds returns all kinds of settings, in display order.
 func Kinds() []Kind {
 	kinds := make([]Kind, len(fields))
 	for i := range fields {
@@ -79,11 +84,11 @@ func fieldOf(kind Kind) *field {
 	return &fields[i]
 }
 
-// Values returns the stored values of a kind, by name.
+// Values returns the stored values of the given kind, keyed by name.
 func (s *Stored) Values(kind Kind) *map[string]string { return fieldOf(kind).stored(s) }
 
-// HashesOf returns the stored hashes of long values of a kind, by name; nil if values of that
-// kind are never long.
+// HashesOf returns the stored hashes of long values of the given kind, keyed by name. It returns
+// nil for kinds whose values are always short.
 func (s *Stored) HashesOf(kind Kind) *map[string]string {
 	if f := fieldOf(kind); f.hashes != nil {
 		return f.hashes(s)
@@ -91,10 +96,10 @@ func (s *Stored) HashesOf(kind Kind) *map[string]string {
 	return nil
 }
 
-// CanBeLong reports whether values of this kind can be long enough for an ownership record to
-// store their hashes instead.
+// CanBeLong reports whether values of the kind may be so long that the ownership annotation stores
+// their hashes instead.
 func (k Kind) CanBeLong() bool { return fieldOf(k).hashes != nil }
 
-// Format returns a setting as kubectl writes it, without its kind: key=value, or
-// key=value:effect for a taint.
+// Format formats a setting in kubectl's notation, without its kind: key=value for a label or
+// annotation, and key=value:effect for a taint.
 func Format(key Key, value string) string { return fieldOf(key.Kind).format(key.Name, value) }

@@ -19,47 +19,48 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Events are held back until nothing has been added for eventDelay, but for at most
-// maxEventDelay, so that forty nodes that join together result in a single event.
+// eventDelay is the time without new changes after which the collected changes are reported as
+// events. maxEventDelay limits the total delay. As a result, forty nodes that join at the same time
+// cause a single event.
 const (
 	eventDelay    = time.Second
 	maxEventDelay = 5 * time.Second
 )
 
-// eventAggregator collects the changes to a pool that have not been reported as events yet. The
+// eventAggregator collects changes to a pool and its nodes until they are reported as events. The
 // zero value is empty.
 type eventAggregator struct {
 	joined, left sets.Set[string]
-	// applied are the nodes to which settings of the pool were applied.
+	// applied is the set of nodes to which the pool's settings were added or updated.
 	applied sets.Set[string]
-	// restored and replaced are the keys, by node, whose values other clients had set or
-	// changed.
+	// restored and replaced map node names to keys. restored contains keys that other clients had
+	// changed; replaced contains keys for which other clients had set a value.
 	restored, replaced map[string][]setting.Key
-	// conflicting are the nodes on which another client, or another pool, reverts the pool's
-	// changes.
+	// conflicting is the set of nodes on which another client or another pool keeps reverting the
+	// pool's changes.
 	conflicting sets.Set[string]
-	// failures are error messages, by node.
+	// failures maps the names of nodes that could not be patched to error messages.
 	failures map[string]string
 
-	// since is the time of the first addition, last the time of the latest. Only take knows the
-	// time: it sets both if added is true.
+	// since is the time of the first collected change; last is the time of the latest. added is set
+	// by each change, and makes the next call of take update these times.
 	since, last time.Time
 	added       bool
 }
 
-// Event is an event to record.
+// Event is a Kubernetes event to be recorded for a pool.
 type Event struct {
 	Type, Reason, Action, Note string
-	// Node is the node that the event is about; empty if there are several.
+	// Node is the node that the event concerns. It is empty if the event concerns several nodes.
 	Node string
 }
 
-// recordJoin records that a node joined the pool. If the node left before and that was not
-// reported yet, neither is reported.
+// recordJoin records that a node joined the pool. If the node's earlier departure has not been
+// reported yet, the two cancel out and neither is reported.
 func (n *eventAggregator) recordJoin(node string) { n.recordMove(node, &n.joined, n.left) }
 
-// recordLeave records that a node left the pool. If the node joined before and that was not
-// reported yet, neither is reported.
+// recordLeave records that a node left the pool. If the node's earlier arrival has not been
+// reported yet, the two cancel out and neither is reported.
 func (n *eventAggregator) recordLeave(node string) { n.recordMove(node, &n.left, n.joined) }
 
 func (n *eventAggregator) recordMove(node string, to *sets.Set[string], from sets.Set[string]) {
@@ -74,7 +75,7 @@ func (n *eventAggregator) recordMove(node string, to *sets.Set[string], from set
 	to.Insert(node)
 }
 
-// recordChange records that a setting was written to a node.
+// recordChange records that a setting of a node was changed.
 func (n *eventAggregator) recordChange(node string, c plan.Change) {
 	n.added = true
 	switch c.Kind {
@@ -90,7 +91,8 @@ func (n *eventAggregator) recordChange(node string, c plan.Change) {
 	}
 }
 
-// recordConflictingWriter records that the pool's changes to a node keep being reverted.
+// recordConflictingWriter records that another writer repeatedly reverts the pool's changes to a
+// node.
 func (n *eventAggregator) recordConflictingWriter(node string) {
 	n.added = true
 	if n.conflicting == nil {
@@ -115,7 +117,8 @@ func appendKey(to *map[string][]setting.Key, node string, key setting.Key) {
 	(*to)[node] = append((*to)[node], key)
 }
 
-// take returns the events that are due and forgets them, or the time until they are due.
+// take removes and returns the events that are due. If none are due yet, it returns the time until
+// they are.
 func (n *eventAggregator) take(now time.Time) ([]Event, time.Duration) {
 	if n.added {
 		n.added = false
@@ -183,15 +186,16 @@ func (n *eventAggregator) events() []Event {
 	return all
 }
 
-// The note of an event is limited to 1,024 bytes, the name of a node to 253, and a key to 317.
-// So lists end after five entries, or earlier if the entries are long.
+// The API server limits the note of an event to 1,024 bytes, a node name to 253 bytes, and a label
+// key to 317 bytes. Lists in notes are therefore cut after five entries, or earlier if the entries
+// are long.
 const (
 	maxListed       = 5
 	maxListLength   = 600
 	maxReasonLength = 300
 )
 
-// FormatNodes names the nodes, or the first few if there are many.
+// FormatNodes formats a list of node names for a message, shortened if there are many.
 func FormatNodes(names []string) string {
 	if len(names) == 1 {
 		return "node " + names[0]
@@ -199,7 +203,8 @@ func FormatNodes(names []string) string {
 	return fmt.Sprintf("%d nodes (%s)", len(names), formatList(names))
 }
 
-// formatKeys names the keys, by node, or the first few if there are many.
+// formatKeys formats a list of keys and the nodes they are on for a message, shortened if there are
+// many.
 func formatKeys(byNode map[string][]setting.Key) string {
 	var all []string
 	for node, keys := range byNode {
@@ -211,7 +216,7 @@ func formatKeys(byNode map[string][]setting.Key) string {
 	return formatList(slices.Compact(all))
 }
 
-// formatList joins the first few words, and appends the number of words left out.
+// formatList joins the first entries, and appends the number of omitted entries.
 func formatList(words []string) string {
 	shown, length := 0, 0
 	for shown < min(len(words), maxListed) && (shown == 0 || length+len(words[shown]) <= maxListLength) {

@@ -107,7 +107,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// An event about one node names it, so that it is listed with the events of the node.
+// TestEventsOfOneNode checks that an event about a single node has the node as its related object,
+// so that kubectl lists it among the node's events.
 func TestEventsOfOneNode(t *testing.T) {
 	n := &eventAggregator{}
 	n.recordJoin("a")
@@ -125,8 +126,8 @@ func TestEventsOfOneNode(t *testing.T) {
 	}
 }
 
-// Events are returned a second after the last addition, and after five seconds even if more
-// keeps being added.
+// TestEventsAreHeldBack checks that events are returned a second after the last recorded change, or
+// five seconds after the first if changes continue.
 func TestEventsAreHeldBack(t *testing.T) {
 	at := func(seconds float64) time.Time {
 		return objects.Epoch.Add(time.Duration(seconds * float64(time.Second)))
@@ -163,7 +164,7 @@ func TestEventsAreHeldBack(t *testing.T) {
 	}
 }
 
-// No note exceeds 1024 bytes, which is the limit of the API server.
+// TestNotesAreShort checks that no event note exceeds 1,024 bytes, the API server's limit.
 func TestNotesAreShort(t *testing.T) {
 	n := &eventAggregator{}
 	for i := range 9 {

@@ -17,8 +17,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/test/cost"
 )
 
-// crowd is a model with a given number of pods, thirty per node and all nodes in one pool,
-// and further pods that are created and deleted one by one.
+// crowd is a model with a given number of pods, thirty per node, and with a single pool that
+// selects all nodes. pods holds additional pods, which the method event creates and deletes
+// individually.
 type crowd struct {
 	cluster *Cluster
 	pods    []*corev1.Pod
@@ -29,7 +30,7 @@ func newCrowd(pods int) *crowd {
 	c := &crowd{cluster: NewCluster()}
 	c.cluster.SetPool(objects.Pool("all").MatchLabels("os", "linux").Obj())
 	nodes := max(1, pods/30)
-	shared := map[string][]corev1.Container{} // as in the cache
+	shared := map[string][]corev1.Container{} // pods with equal containers share them, as in the manager's cache
 	pod := func(i int) *corev1.Pod {
 		p := objects.Pod(fmt.Sprintf("pod-%d", i)).On(fmt.Sprintf("node-%d", i%nodes)).
 			Container(fmt.Sprintf("%dm", 50+i%7), "64Mi").Container("10m", "64Mi").Obj()
@@ -55,7 +56,7 @@ func newCrowd(pods int) *crowd {
 	return c
 }
 
-// event creates a pod and deletes it.
+// event creates an additional pod and deletes it again.
 func (c *crowd) event() {
 	pod := c.pods[c.next%len(c.pods)]
 	c.next++
@@ -63,8 +64,8 @@ func (c *crowd) event() {
 	c.cluster.DeletePod(pod.UID)
 }
 
-// The cost of a pod does not depend on the number of pods. An event here is the creation and
-// the deletion of a pod.
+// BenchmarkPodEvent measures the creation and deletion of a pod. The cost should not depend on the
+// number of existing pods.
 func BenchmarkPodEvent(b *testing.B) {
 	for _, pods := range []int{3_000, 30_000, 150_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
@@ -77,8 +78,8 @@ func BenchmarkPodEvent(b *testing.B) {
 	}
 }
 
-// What a pool's headroom costs, by the number of pods: the cluster as it is, and the loss of
-// each node.
+// BenchmarkHeadroom measures the evaluation of a pool's headroom, which copies the state of the
+// cluster and simulates the loss of each node.
 func BenchmarkHeadroom(b *testing.B) {
 	for _, pods := range []int{3_000, 30_000, 150_000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
@@ -95,7 +96,8 @@ func BenchmarkHeadroom(b *testing.B) {
 	}
 }
 
-// While the cluster is put in order for that, the model is locked.
+// BenchmarkHeadroomAsks measures the part of a headroom evaluation that runs under the model's
+// lock.
 func BenchmarkHeadroomAsks(b *testing.B) {
 	c := newCrowd(150_000)
 	pool := objects.Pool("all").MatchLabels("os", "linux").Obj()
@@ -108,12 +110,12 @@ func BenchmarkHeadroomAsks(b *testing.B) {
 
 func TestPodEventCostsTheSameInALargeWorld(t *testing.T) {
 	small, large := newCrowd(300), newCrowd(30_000)
-	// A map that grows meanwhile occasionally adds an allocation.
+	// The tolerance allows for the occasional allocation when a map grows.
 	costsTheSame(t, "a pod event", small.event, large.event, 1)
 }
 
-// The pods that the NoExecute taints of a pool would evict are found by node, among any
-// number of nodes and pods.
+// TestEvictionsCostTheSameInALargeWorld checks that the cost of counting the pods that a pool's
+// NoExecute taints would evict does not depend on the number of unrelated nodes and pods.
 func TestEvictionsCostTheSameInALargeWorld(t *testing.T) {
 	evictions := func(pods int) func() {
 		c := newCrowd(pods)
@@ -137,8 +139,8 @@ func TestEvictionsCostTheSameInALargeWorld(t *testing.T) {
 	costsTheSame(t, "a look at what a NoExecute taint evicts", evictions(300), evictions(30_000), 1)
 }
 
-// costsTheSame fails the test if something takes many more allocations, or much more time,
-// in a large world, which has a hundred times as many pods as the small one.
+// costsTheSame fails the test if an operation on a large model needs many more allocations or much
+// more time than on a small model. The large model has a hundred times as many pods.
 func costsTheSame(t *testing.T, what string, small, large func(), tolerance float64) {
 	t.Helper()
 	few, many := testing.AllocsPerRun(1_000, small), testing.AllocsPerRun(1_000, large)

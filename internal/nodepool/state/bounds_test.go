@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// A recorded setting is removed if its pool managed the key in the past, and not if no pool
-// ever did.
+// TestOrphansAreTakenOff checks the treatment of a setting whose recorded pool no longer manages
+// it: the setting is removed if the pool managed it in the past, and kept if no pool ever managed
+// it.
 func TestOrphansAreTakenOff(t *testing.T) {
 	theirs := setting.LabelKey("theirs")
 	for _, tc := range []struct {
@@ -104,9 +105,8 @@ func TestRetiredIsBounded(t *testing.T) {
 	}
 }
 
-// A client that may edit a node's annotations can write a record there each time it is
-// cleaned. The deletion of a pool does not wait for that forever, nor for a record that
-// cannot be read.
+// TestForgedRecordDoesNotHoldADeletion checks that the deletion of a pool does not wait forever for
+// a node whose ownership annotation another client keeps forging or making unreadable.
 func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
 	for _, forged := range []string{`{"p":{"labels":{"ours":"1"}}}`, "garbage"} {
 		f := NewCluster()
@@ -139,7 +139,8 @@ func TestForgedRecordDoesNotHoldADeletion(t *testing.T) {
 	}
 }
 
-// A record may name thousands of pools that do not exist. None of them is queued.
+// TestRecordsOfNoPoolsQueueNothing checks that a pool named in an ownership annotation is not
+// queued if it does not exist.
 func TestRecordsOfNoPoolsQueueNothing(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("p").Labels("ours", "1").Obj())
@@ -155,8 +156,9 @@ func TestRecordsOfNoPoolsQueueNothing(t *testing.T) {
 	}
 }
 
-// A node for which the API server refuses a pool's settings is reported until it is written,
-// and waits behind others for a NoExecute taint.
+// TestRefusedNodes checks the handling of a node for which the API server rejects a pool's
+// settings. The node must be reported until a write succeeds, and must lose its permission to get a
+// NoExecute taint.
 func TestRefusedNodes(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("p").Labels("ours", "1").Taint("out", "", corev1.TaintEffectNoExecute).Obj())

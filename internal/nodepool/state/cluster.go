@@ -1,25 +1,26 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state is the manager's model of all pools, nodes and pods: the members of each
-// pool, the plan of each node, and running sums. The informers feed it event by event, and
-// for each event it returns the nodes and pools that must be reconciled.
+// Package state is the manager's in-memory model of all pools, nodes and pods. It holds the members
+// of each pool, the plan of each node, and running sums of resources. Informers pass each event to
+// the model, which returns the nodes and pools that must be reconciled as a result.
 //
-//	cluster.go     the model under its lock, as informers feed it
-//	snapshot.go    a snapshot of a pool, and the cluster for its headroom
-//	writes.go      the writes of nodes
+//	cluster.go     the model, protected by a lock; methods for the informers
+//	snapshot.go    the state of a pool, and the input of headroom evaluations
+//	writes.go      writes of nodes: permission, progress and results
 //	evictions.go   the nodes that may get a NoExecute taint
-//	graph.go       pools and nodes, and the edges between them
+//	graph.go       pools and nodes, and the links between them
 //	pool.go, sums.go, turns.go
-//	               a pool: its members, their sums, and their turns for a NoExecute taint
+//	               a pool: its members, their resource sums, and which of them may get a
+//	               NoExecute taint
 //	node.go        a node, and the differences between its versions
-//	owners.go      the ownership records of all nodes, by pool
+//	owners.go      an index of all nodes' ownership annotations by pool
 //	formerkeys.go  keys that pools managed in the past
 //	journal.go, aggregator.go
 //	               the changes to pools, until they are reported as events
 //	dirty.go       the nodes and pools that must be reconciled
 //	load/          the requests of the pods on each node
-//	room/          the room for new pods on each node and in each pool
+//	room/          the resources free for new pods on each node and in each pool
 package state
 
 import (
@@ -36,26 +37,27 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Cluster is a model of all pools, nodes and pods, which the informers feed and the controllers
-// query. It knows at any time which pools concern which node, which nodes are out of sync, and
-// the sums of resources per node and pool. The sums are updated event by event, so that no
-// query iterates over all objects.
+// Cluster is an in-memory model of all pools, nodes and pods. Informers update it, and controllers
+// query it. It provides the pools that affect each node, the nodes that are out of sync, and
+// resource sums per node and pool. The sums are updated with every event, so that no query has to
+// iterate over all objects.
 //
-// Methods that change the model return the nodes and pools that must be reconciled as a result.
-// All methods may be called from several goroutines.
+// Methods that change the model return the nodes and pools that must be reconciled as a result. All
+// methods are safe for concurrent use.
 type Cluster struct {
-	// Journal has the events of the pools.
+	// Journal collects the changes to pools that will be reported as events.
 	Journal *Journal
 	guarded
 }
 
-// guarded is the graph under its lock.
+// guarded is a graph protected by a lock.
 type guarded struct {
 	mu    sync.Mutex
 	graph graph
 }
 
-// change changes the graph, and returns the nodes and pools that must be reconciled.
+// change calls `do` with the lock held, and returns the nodes and pools that must be reconciled as
+// a result.
 func (u *guarded) change(do func(g *graph)) Dirty {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -72,7 +74,8 @@ func NewCluster() *Cluster {
 	return c
 }
 
-// SetPool adds or updates a pool.
+// SetPool adds or updates a pool. It ignores versions older than the latest version passed to
+// [Cluster.PoolWritten].
 func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 	return c.change(func(g *graph) {
 		var queued sets.Set[string]
@@ -90,12 +93,14 @@ func (c *Cluster) SetPool(object *tidekeeperv1.NodePool) Dirty {
 	})
 }
 
-// PoolWritten updates a pool from the API server's answer to a write of its finalizer or, at
-// the time statusWritten, of its status, so that nodes that wait for the write need not wait
-// for the informer, too. These nodes are queued without a new plan, because planning them all
-// takes longer than the first few writes; the node controller plans each before its write, and
-// the informer's event plans them all. Until the informer shows the answer, its older versions
-// are ignored.
+// PoolWritten updates a pool with the API server's response to a write of the pool's finalizer or
+// status, so that nodes waiting for the write need not wait for the informer. statusWritten is the
+// time of the write, or zero if the status was not written.
+//
+// The waiting nodes are queued without new plans, because planning all of them would delay the
+// first writes. The node controller computes a plan for each node before writing it, and the
+// informer's event leads to new plans for all nodes. Until the informer delivers the written
+// version, older versions from the informer are ignored.
 func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.Time) Dirty {
 	return c.change(func(g *graph) {
 		p, known := g.pools[answer.Name]
@@ -118,28 +123,29 @@ func (c *Cluster) PoolWritten(answer *tidekeeperv1.NodePool, statusWritten time.
 	})
 }
 
-// isOlder reports whether resourceVersion a is older than b, of the same object.
+// isOlder reports whether resourceVersion a of an object is older than its resourceVersion b.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// DeletePool removes a pool.
+// DeletePool removes a pool from the model.
 func (c *Cluster) DeletePool(name string) Dirty {
 	return c.change(func(g *graph) { g.dropPool(name) })
 }
 
-// SetNode adds or updates a node.
+// SetNode adds or updates a node in the model.
 func (c *Cluster) SetNode(object *corev1.Node) Dirty {
 	return c.change(func(g *graph) { g.putNode(object) })
 }
 
-// DeleteNode removes a node.
+// DeleteNode removes a node from the model.
 func (c *Cluster) DeleteNode(name string) Dirty {
 	return c.change(func(g *graph) { g.dropNode(name) })
 }
 
-// SetPod adds or updates a pod; see [load.Nodes.SetPod] for pods that share their containers.
+// SetPod adds or updates a pod. See [load.Nodes.SetPod] for the requirements on pods that share
+// containers in memory.
 func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 	return c.change(func(g *graph) {
 		came, left := g.loads.SetPod(pod)
@@ -147,12 +153,13 @@ func (c *Cluster) SetPod(pod *corev1.Pod) Dirty {
 	})
 }
 
-// DeletePod removes a pod.
+// DeletePod removes a pod from the model.
 func (c *Cluster) DeletePod(uid types.UID) Dirty {
 	return c.change(func(g *graph) { g.loadsChanged(g.loads.DeletePod(uid)) })
 }
 
-// AllKeys returns all nodes that need a write, and all pools, for a controller that starts.
+// AllKeys returns all nodes that need a write, and all pools. A controller adds them to its queue
+// when it starts.
 func (c *Cluster) AllKeys() Dirty {
 	return c.change(func(g *graph) {
 		for name, n := range g.nodes {
@@ -166,9 +173,9 @@ func (c *Cluster) AllKeys() Dirty {
 	})
 }
 
-// StartRecording starts the recording of joins and leaves in the journal. Joins and leaves from
-// the time when no manager was recording are recorded now, as far as the ownership records show
-// them.
+// StartRecording starts recording nodes that join or leave pools in the journal. It also records
+// earlier joins and leaves that no manager has recorded, as far as they can be derived from the
+// nodes' ownership annotations.
 func (c *Cluster) StartRecording() {
 	if !c.Journal.startMoves() {
 		return

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Each change returns exactly what must be reconciled.
+// TestDirty checks that each change to the model returns exactly the nodes and pools that must be
+// reconciled.
 func TestDirty(t *testing.T) {
 	a, b := objects.Pool("a").Labels("of", "a"), objects.Pool("b").Labels("of", "b")
 	build := func(given ...any) *Cluster {
@@ -134,7 +135,8 @@ func TestDirty(t *testing.T) {
 	}
 }
 
-// A controller that starts late gets all keys.
+// TestAllKeys checks that a controller that starts late receives all pools, and all nodes that need
+// a write.
 func TestAllKeys(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Labels("of", "a").Obj())
@@ -147,8 +149,8 @@ func TestAllKeys(t *testing.T) {
 	}
 }
 
-// While a write to a node is in progress, all pools of its plan report that. Afterwards they
-// are reconciled again.
+// TestWritesInProgress checks that, while a node is being written, all pools in the node's plan
+// report a write in progress, and that these pools are queued after the write.
 func TestWritesInProgress(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Labels("of", "a").Obj())
@@ -170,8 +172,8 @@ func TestWritesInProgress(t *testing.T) {
 	}
 }
 
-// Only the leader records joins and leaves, including earlier ones as far as the ownership
-// records show them.
+// TestStartRecording checks that joins and leaves are recorded only after StartRecording, which
+// also records earlier joins and leaves as far as the nodes' ownership annotations show them.
 func TestStartRecording(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Labels("of", "a").Obj())
@@ -191,7 +193,8 @@ func TestStartRecording(t *testing.T) {
 	}
 }
 
-// A node that was allowed to get a NoExecute taint waits again if the taint is removed later.
+// TestEvictionsAreAllowedOnce checks that permission to add a NoExecute taint to a node is used up:
+// if the taint is removed later, the node has to wait again.
 func TestEvictionsAreAllowedOnce(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Taint("out", "", corev1.TaintEffectNoExecute).Obj())

@@ -5,17 +5,17 @@ package state
 
 import "k8s.io/apimachinery/pkg/util/sets"
 
-// Dirty names the nodes and pools that must be reconciled after a change.
+// Dirty lists the nodes and pools that must be reconciled after a change to the model.
 type Dirty struct {
-	// Nodes need a write.
+	// Nodes is the set of nodes that need a write.
 	Nodes sets.Set[string]
-	// Edited are pools that were created, edited or deleted, or that a new leader has not
+	// Edited is the set of pools that were created, edited or deleted, or that a new leader has not
 	// reconciled yet.
 	Edited sets.Set[string]
-	// Pools are pools whose members, readiness, conditions or deletion may have changed.
+	// Pools is the set of pools whose members, readiness, conditions or deletion may have changed.
 	Pools sets.Set[string]
-	// Utilization are pools of which only the utilization, the pending events or the writes in
-	// progress have changed.
+	// Utilization is the set of pools for which only the utilization, the pending events or the
+	// writes in progress have changed.
 	Utilization sets.Set[string]
 }
 

@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// AllowEvictions allows the pool's NoExecute taints on these nodes.
+// AllowEvictions permits the pool to add its NoExecute taints to the named nodes.
 func (c *Cluster) AllowEvictions(pool string, names []string) Dirty {
 	return c.change(func(g *graph) {
 		p := g.pools[pool]
@@ -26,8 +26,8 @@ func (c *Cluster) AllowEvictions(pool string, names []string) Dirty {
 	})
 }
 
-// WithdrawEvictions revokes the permission to add NoExecute taints to a node: its pools wait
-// for their turn again.
+// WithdrawEvictions revokes all pools' permission to add NoExecute taints to a node, so that the
+// node has to wait again.
 func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	return c.change(func(g *graph) {
 		n := g.nodes[name]
@@ -43,9 +43,10 @@ func (c *Cluster) WithdrawEvictions(name string) Dirty {
 	})
 }
 
-// Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints: its
-// waiting members, all nodes of the cluster that may be being emptied, and the numbers of nodes
-// of the pool and of the cluster. It visits no other nodes, and pods only by profile.
+// Evictions returns the input of [plan.NextEvictions] for a pool with NoExecute taints. list
+// contains the pool's waiting members and all nodes of the cluster whose pods may currently be
+// evicted; members and total are the numbers of nodes in the pool and in the cluster. Evictions
+// visits no other nodes, and counts pods by profile.
 func (c *Cluster) Evictions(name string, maxDuration time.Duration, now time.Time) (list []plan.NodeEviction, members, total int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

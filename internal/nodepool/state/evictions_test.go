@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Evictions includes nodes of other pools, and counts no pods that tolerate the taint for
-// longer than the maximum duration, unless the node waits.
+// TestEvictions checks that Evictions includes nodes of other pools. It also checks that pods that
+// tolerate the taint for longer than the maximum duration are counted only on waiting nodes.
 func TestEvictions(t *testing.T) {
 	f := NewCluster()
 	f.SetPool(objects.Pool("a").Taint("out", "", objects.NoExecute).Obj())
@@ -67,8 +67,8 @@ func TestTaintedSince(t *testing.T) {
 		{"a taint without a time has none", objects.Node("a").Taint("gpu", "1", objects.NoExecute), time.Time{}},
 		{"not that of another taint", objects.Node("a").TaintAt("other", "1", objects.NoExecute, late).TaintAt("gpu", "1", objects.NoExecute, early), early},
 		{"not that of another effect", objects.Node("a").TaintAt("gpu", "1", objects.NoSchedule, late), time.Time{}},
-		// Otherwise a node on which an older pool has the key would count as being
-		// emptied forever, as its pods need not tolerate our value.
+		// If the taint of an older pool counted, the node would count as evicting pods forever,
+		// because its pods need not tolerate this pool's value.
 		{"not that of another value: it is another pool's", objects.Node("a").TaintAt("gpu", "2", objects.NoExecute, late), time.Time{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -18,8 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// FuzzForgedRecord tests that no text in the ownership annotation crashes the model, has a
-// setting removed that no named pool manages, or is remembered after the node is deleted.
+// FuzzForgedRecord checks arbitrary values of the ownership annotation. They must not crash the
+// model, remove a setting that the named pool does not manage, or stay in memory after the node is
+// deleted.
 func FuzzForgedRecord(f *testing.F) {
 	for _, text := range []string{
 		"", "null", "{", "[]", `{"ours":1}`, "\xff", `{"ours":{"labels":{"l0":"1"},"taints":{"t0:NoSchedule":"1"}}}`,

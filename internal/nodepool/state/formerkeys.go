@@ -9,20 +9,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// maxFormerKeys is the maximum number of keys that are remembered after their pool has
-// ceased to manage them.
+// maxFormerKeys is the maximum number of remembered keys that pools no longer manage.
 const maxFormerKeys = 4096
 
-// formerKeys remembers the keys that pools managed in the past, by the name of the pool: keys
-// of deleted pools, and keys removed from a spec. A leader that is stopped in the middle of a
-// write can put such a key on a node after the pool has ceased to manage it. Then formerKeys
-// proves that the setting is the pool's: the record on the node is not sufficient, as it can be
-// forged.
+// formerKeys remembers the keys that pools managed in the past, by pool name: keys of deleted
+// pools, and keys removed from a spec. A leader that is stopped in the middle of a write can still
+// set such a key on a node after the pool has stopped managing it. formerKeys then proves that the
+// setting belongs to the pool. The node's ownership annotation does not prove it, because the
+// annotation can be forged.
 //
-// The keys live as long as the process, also in a standby.
+// The keys are kept until the process exits, even in a standby.
 type formerKeys struct {
 	keys map[string]sets.Set[setting.Key]
-	// order is the order in which the keys were added, oldest first.
+	// order lists the keys in the order of their addition, oldest first.
 	order []formerKey
 }
 
@@ -31,7 +30,7 @@ type formerKey struct {
 	key  setting.Key
 }
 
-// add remembers a key, and forgets the oldest if there are too many.
+// add remembers a key. If there are too many keys, it drops the oldest.
 func (r *formerKeys) add(pool string, key setting.Key) {
 	if r.keys[pool].Has(key) {
 		return
@@ -54,5 +53,5 @@ func (r *formerKeys) add(pool string, key setting.Key) {
 	r.order = append(r.order, formerKey{pool, key})
 }
 
-// forPool returns the keys that pools of that name managed in the past.
+// forPool returns the keys that pools with the given name managed in the past.
 func (r *formerKeys) forPool(pool string) sets.Set[setting.Key] { return r.keys[pool] }

@@ -23,26 +23,26 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// graph is a graph of the existing pools and nodes. Its edges are which pool selects which
-// node, and which node has settings of which pool; they determine the plan for each node. The
-// graph is updated event by event. It has no lock.
+// graph holds the pools and nodes, and the links between them. A pool is linked to the nodes that
+// it selects, and to the nodes that have its settings. These links determine the plan for each
+// node. The graph is updated with every event. It has no lock of its own.
 type graph struct {
 	pools map[string]*pool
 	nodes map[string]*node
 	loads *load.Nodes
-	// owners indexes the ownership records of the nodes by pool.
+	// owners indexes the ownership annotations of all nodes by pool.
 	owners ownerIndex
-	// formerKeys are keys that pools managed in the past.
+	// formerKeys holds the keys that pools managed in the past but no longer manage.
 	formerKeys formerKeys
-	// tainted is the time at which a node got its latest NoExecute taint of a pool, by node.
-	// Entries older than the maximum eviction duration are dropped when they are read.
+	// tainted maps each node to the time at which it last got a NoExecute taint of a pool. Entries
+	// older than the maximum eviction duration are dropped when they are read.
 	tainted map[string]time.Time
-	// journal records the joins and leaves of nodes.
+	// journal records which nodes join and leave pools.
 	journal *Journal
 
-	// roomChanges counts the changes after which the headroom of a pool may differ.
+	// roomChanges counts the changes that may affect the headroom of any pool.
 	roomChanges uint64
-	// dirty collects the nodes and pools that must be reconciled.
+	// dirty collects the nodes and pools that must be reconciled because of the change in progress.
 	dirty Dirty
 }
 
@@ -53,13 +53,13 @@ func newGraph() graph {
 	}
 }
 
-// putPool adds or updates a pool.
+// putPool adds or updates a pool, and computes new plans for the nodes that the change may affect.
 func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	name := object.Name
 	g.dirty.Pools.Insert(name)
 	p, known := g.pools[name]
 	if known && p.object.UID != object.UID {
-		// The pool was deleted and created again, and the watch did not report the deletion.
+		// The pool was deleted and created again, but the watch missed the deletion.
 		g.dropPool(name)
 		known = false
 	}
@@ -70,7 +70,7 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	old := p.object
 	p.object = object
 	if old == nil || old.Generation != object.Generation {
-		g.roomChanges++ // The headroom is evaluated for a single generation.
+		g.roomChanges++ // The result of a headroom evaluation is valid for a single generation.
 	}
 	if old == nil || old.Generation != object.Generation || old.DeletionTimestamp.IsZero() != object.DeletionTimestamp.IsZero() {
 		g.dirty.Edited.Insert(name)
@@ -97,7 +97,7 @@ func (g *graph) putPool(object *tidekeeperv1.NodePool) {
 	}
 }
 
-// plansDiffer reports whether the plan for a node may differ between two versions of a pool.
+// plansDiffer reports whether two versions of a pool may lead to different node plans.
 func plansDiffer(a, b *tidekeeperv1.NodePool) bool {
 	return a.Generation != b.Generation ||
 		a.DeletionTimestamp.IsZero() != b.DeletionTimestamp.IsZero() ||
@@ -105,7 +105,8 @@ func plansDiffer(a, b *tidekeeperv1.NodePool) bool {
 		!equality.Semantic.DeepEqual(a.Status.Managed, b.Status.Managed)
 }
 
-// dropPool removes a pool.
+// dropPool removes a pool, and computes new plans for the nodes that it selected or that have its
+// settings.
 func (g *graph) dropPool(name string) {
 	p, known := g.pools[name]
 	if !known {
@@ -128,7 +129,8 @@ func (g *graph) dropPool(name string) {
 	}
 }
 
-// addFormerKeys remembers the keys that a pool ceases to manage.
+// addFormerKeys remembers the keys that the pool manages in version `before` but not in version
+// `now`.
 func (g *graph) addFormerKeys(before, now *tidekeeperv1.NodePool) {
 	for key := range setting.Managed(before) {
 		if !setting.Manages(now, key) {
@@ -137,7 +139,8 @@ func (g *graph) addFormerKeys(before, now *tidekeeperv1.NodePool) {
 	}
 }
 
-// putNode adds or updates a node.
+// putNode adds or updates a node. It recomputes only the state that depends on the changed parts of
+// the node.
 func (g *graph) putNode(object *corev1.Node) {
 	n, known := g.nodes[object.Name]
 	if !known {
@@ -164,11 +167,12 @@ func (g *graph) putNode(object *corev1.Node) {
 		g.recount(n)
 	}
 	if changed.labels {
-		g.roomChanges++ // Pods choose nodes by labels, and zones are labels.
+		g.roomChanges++ // Labels affect where pods can run, and include the node's zone.
 		g.updateMembership(n)
 	}
 	if changed.record {
-		// A record that cannot be parsed counts as empty; the plan rewrites it.
+		// An ownership annotation that cannot be parsed counts as empty. The next write of the node
+		// replaces it.
 		record, err := ownership.Parse(object.Annotations[tidekeeperv1.OwnershipAnnotation])
 		g.setRecord(n, record)
 		n.unreadable = err != nil
@@ -178,7 +182,7 @@ func (g *graph) putNode(object *corev1.Node) {
 	}
 }
 
-// dropNode removes a node.
+// dropNode removes a node from its pools, from the index of owners and from the sums.
 func (g *graph) dropNode(name string) {
 	n, known := g.nodes[name]
 	if !known {
@@ -194,8 +198,8 @@ func (g *graph) dropNode(name string) {
 	g.loads.Drop(name)
 }
 
-// offer updates the resources that a node offers, including the sums of its pools. A nil object
-// offers no resources.
+// offer sets the resources that a node offers, and updates the sums of the node's pools. If
+// `object` is nil, the node offers no resources.
 func (g *graph) offer(n *node, object *corev1.Node) {
 	var capacity, allocatable []resources.Amount
 	if object != nil {
@@ -214,8 +218,8 @@ func (g *graph) offer(n *node, object *corev1.Node) {
 	}
 }
 
-// loadsChanged updates the room of the nodes whose load has changed; the name "" is ignored. A
-// pod may become known before its node.
+// loadsChanged updates the free resources of the named nodes after their pods have changed. Empty
+// names are ignored. A node may be unknown, because its pods may become known before it.
 func (g *graph) loadsChanged(names ...string) {
 	for _, name := range names {
 		if n := g.nodes[name]; n != nil {
@@ -226,7 +230,7 @@ func (g *graph) loadsChanged(names ...string) {
 	}
 }
 
-// recount updates the room of a node, including the sums of its pools.
+// recount updates the free resources of a node, and the sums of the node's pools.
 func (g *graph) recount(n *node) {
 	g.roomChanges++
 	before := n.room.Recount(n.allocatable, n.load.Requested())
@@ -236,14 +240,14 @@ func (g *graph) recount(n *node) {
 	g.utilizationChanged(n)
 }
 
-// utilizationChanged queues the pools of a node whose utilization has changed.
+// utilizationChanged queues the node's pools because the node's utilization has changed.
 func (g *graph) utilizationChanged(n *node) {
 	for _, p := range n.pools {
 		g.dirty.Utilization.Insert(p.object.Name)
 	}
 }
 
-// roomsOf yields the room of each member of a pool.
+// roomsOf yields the free resources of each member node of a pool.
 func (g *graph) roomsOf(p *pool) iter.Seq[*room.Node] {
 	return func(yield func(*room.Node) bool) {
 		for name := range p.members {
@@ -254,13 +258,15 @@ func (g *graph) roomsOf(p *pool) iter.Seq[*room.Node] {
 	}
 }
 
-// setRecord replaces the ownership record of a node.
+// setRecord replaces the ownership record of a node, and queues the pools named in the old or new
+// record.
 func (g *graph) setRecord(n *node, record ownership.Record) {
 	g.owners.remove(n.name, n.record)
 	g.owners.add(n.name, record)
 	for _, names := range []ownership.Record{n.record, record} {
 		for name := range names {
-			// A forged record may name thousands of pools that do not exist.
+			// A forged annotation may name thousands of pools that do not exist; they must not be
+			// queued.
 			if g.pools[name] != nil {
 				g.dirty.Pools.Insert(name)
 			}
@@ -269,12 +275,12 @@ func (g *graph) setRecord(n *node, record ownership.Record) {
 	n.record = record
 }
 
-// updateMembership makes a node a member of the pools that select it now, and of no other pool.
+// updateMembership makes a node a member of exactly the pools that currently select it.
 func (g *graph) updateMembership(n *node) {
 	g.setPools(n, slices.Collect(g.selecting(n.object)))
 }
 
-// setPools makes a node a member of these pools, and of no other pool.
+// setPools makes a node a member of exactly the given pools.
 func (g *graph) setPools(n *node, now []*pool) {
 	for _, p := range n.pools {
 		if !slices.Contains(now, p) {
@@ -292,7 +298,8 @@ func (g *graph) setPools(n *node, now []*pool) {
 	n.pools = now
 }
 
-// moved queues a pool that a node has joined or left, and records the move.
+// moved queues a pool that a node has joined or left. Unless the pool is being deleted, moved also
+// calls `record` to add the join or leave to the journal.
 func (g *graph) moved(p *pool, n *node, record func(pool, node string)) {
 	g.dirty.Pools.Insert(p.object.Name)
 	if p.object.DeletionTimestamp.IsZero() {
@@ -300,7 +307,7 @@ func (g *graph) moved(p *pool, n *node, record func(pool, node string)) {
 	}
 }
 
-// selecting yields the pools that select a node.
+// selecting yields the pools that select the given node.
 func (g *graph) selecting(object *corev1.Node) iter.Seq[*pool] {
 	return func(yield func(*pool) bool) {
 		for _, p := range g.pools {
@@ -311,8 +318,8 @@ func (g *graph) selecting(object *corev1.Node) iter.Seq[*pool] {
 	}
 }
 
-// planNode plans a node again, and keeps the summary for queries. The node controller makes its
-// own plan from the node as it reads it.
+// planNode computes a new plan for a node, and stores the plan's summary for queries. Before a
+// write, the node controller computes another plan from the latest version of the node.
 func (g *graph) planNode(n *node) {
 	before := n.summary
 	n.summary = plan.Summary{}
@@ -337,8 +344,8 @@ func (g *graph) planNode(n *node) {
 	}
 }
 
-// poolsOn returns the pools that concern a node: pools that select the node, and pools in its
-// record.
+// poolsOn returns the pools that affect a node: the pools that select it, and the pools named in
+// its ownership record.
 func (g *graph) poolsOn(object *corev1.Node, record ownership.Record) []plan.PoolOnNode {
 	var pools []plan.PoolOnNode
 	for p := range g.selecting(object) {
@@ -361,9 +368,9 @@ func (g *graph) poolsOn(object *corev1.Node, record ownership.Record) []plan.Poo
 	return pools
 }
 
-// nodesToClean returns the number of nodes that a pool waits for while it is being deleted:
-// nodes whose record names the pool, and members whose record cannot be parsed, until it has
-// been rewritten.
+// nodesToClean returns the number of nodes that the deletion of a pool has to wait for. These are
+// the nodes whose ownership annotation names the pool, and the members whose unreadable annotation
+// has not been rewritten yet.
 func (g *graph) nodesToClean(p *pool) (count int) {
 	for name := range g.owners.nodes(p.object.Name) {
 		if p.writes.awaits(name) {

@@ -10,19 +10,19 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// Journal collects the changes to pools until they are reported as events. All methods may be
-// called from several goroutines.
+// Journal collects changes to pools and their nodes until they are reported as events. All methods
+// are safe for concurrent use.
 type Journal struct {
 	mu sync.Mutex
-	// moves is true while joins and leaves are recorded: in the leader, once the model has been
-	// filled.
+	// moves is true while joins and leaves are recorded. They are recorded only in the leader, once
+	// the model is complete.
 	moves bool
 	pools map[string]*eventAggregator
 }
 
 func newJournal() *Journal { return &Journal{pools: map[string]*eventAggregator{}} }
 
-// startMoves starts the recording of joins and leaves, and reports whether it was off before.
+// startMoves starts recording joins and leaves, and reports whether they were not recorded before.
 func (j *Journal) startMoves() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,15 +65,15 @@ func (j *Journal) throttled(pool, node string) {
 	j.of(pool).recordConflictingWriter(node)
 }
 
-// forget drops the events of a deleted pool.
+// forget drops the unreported changes of a deleted pool.
 func (j *Journal) forget(pool string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.pools, pool)
 }
 
-// Take returns the due events of the pool, and the time after which to ask again for later
-// events; 0 if there are none.
+// Take removes and returns the pool's events that are due. It also returns the time until further
+// events are due, or 0 if there are none.
 func (j *Journal) Take(pool string, now time.Time) ([]Event, time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,8 @@ func (j *Journal) Take(pool string, now time.Time) ([]Event, time.Duration) {
 	return events, wait
 }
 
-// of returns the aggregator of a pool. The caller holds the lock.
+// of returns the event aggregator of a pool, and creates it if necessary. The caller must hold the
+// lock.
 func (j *Journal) of(pool string) *eventAggregator {
 	if j.pools[pool] == nil {
 		j.pools[pool] = &eventAggregator{}

@@ -25,8 +25,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// After any changes of what new pods can use, the levels are those that the plugin counts.
-// Most nodes can be used at any time, and each change is of one thing.
+// TestLevelsEqualTheCount checks that, after any changes to nodes and pods, the model's running
+// resource levels equal the levels that the kubectl plugin computes. Most nodes stay usable, and
+// each change affects a single property.
 func TestLevelsEqualTheCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewCluster()
@@ -54,7 +55,7 @@ func TestLevelsEqualTheCount(t *testing.T) {
 			f.SetNode(n.Obj())
 		}
 		nodeNames := rapid.SampledFrom([]string{"n0", "n1", "n2", "n3", "n4", "n5"})
-		// change changes one of the nodes.
+		// change modifies a random node.
 		change := func(t *rapid.T, how func(*corev1.Node)) {
 			node := w.nodes[nodeNames.Draw(t, "node")].DeepCopy()
 			how(node)
@@ -133,7 +134,8 @@ func TestLevelsEqualTheCount(t *testing.T) {
 	})
 }
 
-// checkLevels checks the levels against those of the plugin, which counts once.
+// checkLevels compares the model's running resource levels with the levels that the kubectl plugin
+// computes from the current objects.
 func checkLevels(t *rapid.T, f *Cluster, w *truth) {
 	cluster := capacity.New(slices.Collect(maps.Values(w.nodes)), slices.Collect(maps.Values(w.pods)))
 	for name, p := range w.pools {

@@ -20,32 +20,32 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/load"
 )
 
-// node is an existing node.
+// node is an existing node, with the state derived from it.
 type node struct {
 	name   string
 	object *corev1.Node
 	figures
 
-	// pools are the pools that select the node.
+	// pools lists the pools that select the node.
 	pools []*pool
-	// record is the ownership record on the node; empty if it is unreadable.
+	// record is the content of the node's ownership annotation. It is empty if unreadable is set.
 	record     ownership.Record
 	unreadable bool
-	// refused are the pools whose settings the API server refuses for this node.
+	// refused is the set of pools whose settings the API server rejects for this node.
 	refused sets.Set[string]
-	// summary is the summary of the plan for the node.
+	// summary is derived from the latest plan for the node.
 	summary plan.Summary
-	// limiter limits the writes of the node; nil before the first write.
+	// limiter limits the writes of the node. It is nil before the first write.
 	limiter *rate.Limiter
 }
 
-// difference marks the parts of a node that a new version changes.
+// difference marks the parts of a node that differ between two versions.
 type difference struct {
 	amounts, taints, labels, annotations, record, unschedulable, going bool
 }
 
-// differenceOf compares two versions of a node; before is nil for the first version. It is
-// called for each heartbeat, so it must be cheap.
+// differenceOf compares two versions of a node. before is nil for the first version. The function
+// must be cheap, because it is called for every heartbeat of a node.
 func differenceOf(before, now *corev1.Node) difference {
 	if before == nil {
 		return difference{true, true, true, true, true, true, true}
@@ -61,13 +61,13 @@ func differenceOf(before, now *corev1.Node) difference {
 	}
 }
 
-// sameAmounts reports whether two lists are equal.
+// sameAmounts reports whether two resource lists are equal.
 func sameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, resource.Quantity.Equal)
 }
 
-// named returns the names of the pools that appear in either summary, and of the pools whose
-// settings the API server refuses for the node.
+// named returns the names of the pools that appear in either plan summary, and of the pools whose
+// settings the API server rejects for the node.
 func (n *node) named(before, now *plan.Summary) []string {
 	var names []string
 	add := func(list []string) {
@@ -94,7 +94,8 @@ func (n *node) named(before, now *plan.Summary) []string {
 	return names
 }
 
-// allowWrite reports whether the node may be written now. If so, it counts as a write.
+// allowWrite reports whether the rate limit permits a write of the node now. If it does, the write
+// is counted.
 func (n *node) allowWrite(now time.Time) bool {
 	if n.limiter == nil {
 		n.limiter = rate.NewLimiter(rate.Every(plan.WriteInterval), plan.WriteBurst)
@@ -102,7 +103,7 @@ func (n *node) allowWrite(now time.Time) bool {
 	return n.limiter.AllowN(now, 1)
 }
 
-// evictingTaints returns the NoExecute taints on the node that are in a pool's spec.
+// evictingTaints returns the node's NoExecute taints that are in the spec of any of its pools.
 func (n *node) evictingTaints() []corev1.Taint {
 	var taints []corev1.Taint
 	for _, on := range n.object.Spec.Taints {
@@ -113,13 +114,13 @@ func (n *node) evictingTaints() []corev1.Taint {
 	return taints
 }
 
-// evictionDelays maps profiles to the time until taints evict their pods, by the key of the
-// taints; -1 means never.
+// evictionDelays caches the time after which taints evict pods, keyed by the pods' profile and by
+// the key of the taints. The value -1 means that the pods are never evicted.
 type evictionDelays map[*load.Profile]map[string]time.Duration
 
-// affectedPods returns the number of pods of the node that the taints evict: at any time if
-// ever is set, otherwise within maxDuration. The delay of each profile is kept in delays for
-// the next node.
+// affectedPods returns the number of the node's pods that the taints evict. If `ever` is set, it
+// counts evictions after any delay; if not, only evictions within maxDuration. delays caches the
+// delay of each profile for use with other nodes.
 func (n *node) affectedPods(taints []corev1.Taint, delays evictionDelays, maxDuration time.Duration, ever bool) (count int) {
 	if len(taints) == 0 {
 		return 0

@@ -10,8 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// ownerIndex indexes the ownership records of all nodes by pool: the nodes whose record names
-// the pool, and for each key the number of these nodes. The pool need not exist.
+// ownerIndex indexes the ownership annotations of all nodes by pool. For each pool it holds the
+// nodes whose annotation names the pool. For each key of the pool, it holds the number of such
+// nodes. Pools in the index need not exist.
 type ownerIndex map[string]*ownedByPool
 
 type ownedByPool struct {
@@ -19,7 +20,7 @@ type ownedByPool struct {
 	keys  map[setting.Key]int
 }
 
-// add adds the record of a node.
+// add adds a node's ownership record to the index.
 func (x ownerIndex) add(node string, record ownership.Record) {
 	for pool, owned := range record {
 		o := x[pool]
@@ -34,7 +35,7 @@ func (x ownerIndex) add(node string, record ownership.Record) {
 	}
 }
 
-// remove is the opposite of add.
+// remove removes a node's ownership record from the index.
 func (x ownerIndex) remove(node string, record ownership.Record) {
 	for pool, owned := range record {
 		o := x[pool]
@@ -50,8 +51,8 @@ func (x ownerIndex) remove(node string, record ownership.Record) {
 	}
 }
 
-// nodes returns the names of the nodes whose records name the pool. The caller must not change
-// the set.
+// nodes returns the names of the nodes whose ownership annotation names the pool. The caller must
+// not modify the set.
 func (x ownerIndex) nodes(pool string) sets.Set[string] {
 	if o := x[pool]; o != nil {
 		return o.nodes
@@ -59,7 +60,7 @@ func (x ownerIndex) nodes(pool string) sets.Set[string] {
 	return nil
 }
 
-// keys returns the keys recorded for the pool on any node.
+// keys returns the keys recorded for the pool in any node's ownership annotation.
 func (x ownerIndex) keys(pool string) sets.Set[setting.Key] {
 	keys := sets.New[setting.Key]()
 	if o := x[pool]; o != nil {

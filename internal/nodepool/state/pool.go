@@ -15,14 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// pool is a pool and its members.
+// pool is a pool with its members, and the state derived from both.
 type pool struct {
 	object *tidekeeperv1.NodePool
-	// ahead is the version that a write of this process returned, if the informer has not shown
-	// it yet.
+	// ahead is set while the informer lags behind this process's own last write of the pool.
 	ahead    ahead
 	selector labels.Selector
-	// invalid is the error in the pool's selector; nil if the selector is valid.
+	// invalid is the error caused by the pool's selector, or nil if the selector is valid.
 	invalid error
 
 	members sets.Set[string]
@@ -31,16 +30,17 @@ type pool struct {
 	turns   turns
 	writes  writes
 
-	// statusWritten is the time of the last write of the pool's status; zero before the first.
+	// statusWritten is the time at which this process last wrote the pool's status. It is zero
+	// before the first write.
 	statusWritten time.Time
 }
 
-// ahead is a version of a pool that a write of this process returned and that the informer has
-// not shown yet. The zero value means that there is none.
+// ahead describes a pool version that was returned by a write of this process and that the informer
+// has not delivered yet. The zero value means that the informer does not lag behind.
 type ahead struct {
 	version string
-	// unplanned is true if the nodes must be planned again when the informer shows the version.
-	// queued are the nodes that need not be queued again then.
+	// unplanned is true if the nodes need new plans once the informer delivers the version. queued
+	// is the set of nodes that need not be queued again at that time.
 	unplanned bool
 	queued    sets.Set[string]
 }
@@ -53,17 +53,17 @@ func newPool() *pool {
 	}
 }
 
-// plans are the results for a pool from the latest plans of nodes.
+// plans aggregates the results for a pool from the latest plans of the pool's nodes.
 type plans struct {
-	// outdated are members that do not match the pool's spec yet, and annotationsFull members whose
-	// annotations have no space left for the pool's annotations.
+	// outdated is the set of members that do not match the pool's spec yet. annotationsFull is the
+	// set of members that lack space for the pool's annotations.
 	outdated, annotationsFull sets.Set[string]
-	// conflicts are the conflicts of the pool with older pools, by node.
+	// conflicts maps node names to the pool's conflicts with older pools on the node.
 	conflicts map[string][]plan.Conflict
 }
 
-// planned replaces the summary before of a node's plan by the summary now, and reports whether
-// that changes the pool.
+// planned updates the pool after a node was planned again, given the summaries of the previous and
+// the new plan. It reports whether the pool's results have changed.
 func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	name := p.object.Name
 	for _, s := range []struct {
@@ -96,7 +96,7 @@ func (p *pool) planned(node string, before, now *plan.Summary) (changed bool) {
 	return changed
 }
 
-// leave ends a node's membership.
+// leave removes a node from the pool's members.
 func (p *pool) leave(node *node) {
 	p.members.Delete(node.name)
 	p.turns.failing.Delete(node.name)
@@ -104,33 +104,34 @@ func (p *pool) leave(node *node) {
 	p.sums.remove(&node.figures)
 }
 
-// writes are the writes of nodes whose plans include the pool.
+// writes tracks the writes of nodes whose plans include the pool.
 type writes struct {
 	inProgress int
-	// refused maps nodes for which the API server refuses the pool's settings to the error
-	// message.
+	// refused maps the names of nodes for which the API server rejects the pool's settings to the
+	// error message.
 	refused map[string]string
-	// cleanups is the number of writes of each node since the deletion of the pool began.
+	// cleanups counts, per node, the writes since the deletion of the pool began.
 	cleanups map[string]int
 }
 
-// accepted records that a node can be written for the pool, or no longer needs a write for the
-// pool. It reports whether the API server had refused the pool's settings before.
+// accepted records that the API server accepts the pool's settings for a node, or that the node
+// needs no write for the pool. It reports whether the settings had been rejected before.
 func (w *writes) accepted(node string) bool {
 	_, was := w.refused[node]
 	delete(w.refused, node)
 	return was
 }
 
-// maxCleanups is the maximum number of times that a pool which is being deleted is removed from a
-// node's record before the pool ceases to wait for the node: a client that forges the record
-// again each time must not block the deletion.
+// maxCleanups is the maximum number of times that the manager removes a pool being deleted from a
+// node's ownership annotation. After that, the deletion no longer waits for the node, so that a
+// client that keeps forging the annotation cannot block the deletion.
 const maxCleanups = 5
 
-// awaits reports whether a pool that is being deleted waits for a node that has its settings.
+// awaits reports whether the pool's deletion still has to wait for a node that has the pool's
+// settings.
 func (w *writes) awaits(node string) bool { return w.cleanups[node] < maxCleanups }
 
-// report sets the fields of a snapshot about nodes that cannot be written.
+// report fills in the snapshot's fields about rejected nodes and conflicts.
 func (p *pool) report(v *PoolSnapshot) {
 	v.Refused = len(p.plans.annotationsFull) + len(p.writes.refused)
 	if len(p.plans.annotationsFull) > 0 {

@@ -24,15 +24,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// truth is what a model was fed with, for recounting.
+// truth holds the objects that a model has been given, so that a second model can be built from
+// them.
 type truth struct {
 	pools map[string]*tidekeeperv1.NodePool
 	nodes map[string]*corev1.Node
 	pods  map[types.UID]*corev1.Pod
 }
 
-// recount builds a model from the current truth, pools first, and from what only a running
-// model knows: which nodes were allowed evictions, and which keys were managed in the past.
+// recount builds a new model from the current objects, pools first. Permitted evictions and
+// formerly managed keys cannot be derived from objects, so they are copied from the model `like`.
 func (w *truth) recount(like *Cluster) *Cluster {
 	f := NewCluster()
 	for _, key := range like.graph.formerKeys.order {
@@ -54,8 +55,8 @@ func (w *truth) recount(like *Cluster) *Cluster {
 	return f
 }
 
-// After any events in any order, the model equals one that is built from the current
-// objects.
+// TestClusterEqualsRecount checks that, after any events in any order, the model equals a new model
+// built from the current objects.
 func TestClusterEqualsRecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewCluster()
@@ -66,7 +67,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 		amounts := rapid.SampledFrom([]string{"", "0", "100m", "1", "3", "250Mi"})
 		values := rapid.SampledFrom([]string{"1", "2"})
 		version := 0
-		// put feeds the model with the next version of a pool, as the informer does.
+		// put passes a new version of a pool to the model, as the informer does.
 		put := func(pool *tidekeeperv1.NodePool) {
 			version++
 			pool.ResourceVersion = fmt.Sprint(version)
@@ -102,7 +103,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 				put(pool)
 			},
 			"pool changed by its controller": func(t *rapid.T) {
-				// Neither the finalizer nor the status changes the generation.
+				// Changes to the finalizer or the status do not change the generation.
 				pool := w.pools[poolNames.Draw(t, "pool")]
 				if pool == nil {
 					t.Skip("no such pool")
@@ -117,7 +118,8 @@ func TestClusterEqualsRecount(t *testing.T) {
 					pool.Status.Managed.Labels = []string{"shared"}
 				}
 				if rapid.Bool().Draw(t, "the answer comes first") {
-					// And then what the informer has to show of the time before.
+					// The informer delivers an older version after PoolWritten received the API
+					// server's response.
 					pool.ResourceVersion = fmt.Sprint(version + 1)
 					f.PoolWritten(pool, time.Time{})
 					f.SetPool(old)
@@ -133,7 +135,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 				f.DeletePool(name)
 			},
 			"pool again": func(t *rapid.T) {
-				// Deleted and created again under the same name, seen as one change.
+				// The pool is deleted and created again, but the informer delivers a single update.
 				name := poolNames.Draw(t, "pool")
 				pool := objects.Pool(name).MatchLabels("zone", values.Draw(t, "zone")).Obj()
 				pool.UID = types.UID(rapid.StringN(4, 4, -1).Draw(t, "uid"))
@@ -238,7 +240,7 @@ func TestClusterEqualsRecount(t *testing.T) {
 	})
 }
 
-// applied returns the node after the plan's patch, as the API server would.
+// applied returns the node as the API server stores it after applying the plan's patch.
 func applied(t *rapid.T, node *corev1.Node, nodePlan *plan.NodePlan) *corev1.Node {
 	if nodePlan.Empty() {
 		return node
@@ -261,7 +263,7 @@ func allowedEvictions(f *Cluster) map[string]sets.Set[string] {
 	return all
 }
 
-// snapshot returns everything that a model knows, in a comparable form.
+// snapshot returns the state of a model in a form that can be compared.
 func snapshot(f *Cluster) map[string]any {
 	all := map[string]any{}
 	for name, p := range f.graph.pools {
@@ -293,7 +295,7 @@ func snapshot(f *Cluster) map[string]any {
 	return all
 }
 
-// checkMemory checks that nothing is kept of deleted objects.
+// checkMemory checks that the model does not keep state of deleted objects.
 func checkMemory(t *rapid.T, f *Cluster, w *truth) {
 	for name := range f.graph.nodes {
 		if w.nodes[name] == nil {

@@ -20,58 +20,59 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/state/room"
 )
 
-// PoolNames returns the names of all pools.
+// PoolNames returns the sorted names of all pools.
 func (c *Cluster) PoolNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.graph.pools))
 }
 
-// PoolSnapshot is the state of a pool at the time of the query.
+// PoolSnapshot is the state of a pool in the model at the time of a query.
 type PoolSnapshot struct {
 	Pool *tidekeeperv1.NodePool
-	// Invalid is the error in the pool's selector; nil if the selector is valid.
+	// Invalid is the error caused by the pool's selector, or nil if the selector is valid.
 	Invalid error
 
 	Nodes, Ready                     int
 	Capacity, Allocatable, Requested corev1.ResourceList
 	Percent                          map[corev1.ResourceName]int32
 
-	// UsableNodes is the number of nodes that new pods can use, and Report the room on the
-	// nodes.
+	// UsableNodes is the number of nodes that accept new pods. Report describes the free resources
+	// on these nodes.
 	UsableNodes int
 	room.Report
 
-	// StatusWritten is the time of this process' last write of the pool's status; zero if none.
+	// StatusWritten is the time at which this process last wrote the pool's status, or zero if it
+	// has not written it yet.
 	StatusWritten time.Time
 
-	// Outdated is the number of members that do not match the pool's spec yet, EvictionPending
+	// Outdated is the number of members that do not match the pool's spec yet. EvictionPending is
 	// the number of these members that wait for a NoExecute taint.
 	Outdated, EvictionPending int
-	// HeldBackBy is the freeze that the members counted in EvictionPending wait for. The caller
-	// sets it.
+	// HeldBackBy describes the freeze that holds back the members counted in EvictionPending. It is
+	// set by the caller, not by [Cluster.Pool].
 	HeldBackBy string
 
-	// Conflicted is the number of members on which an older pool owns a key that this pool asks
-	// for. FirstConflict is an example.
+	// Conflicted is the number of members on which an older pool sets a key to another value than
+	// this pool's spec. FirstConflict is an example.
 	Conflicted    int
 	FirstConflict plan.Conflict
 
-	// OwnedNodes is the number of nodes whose record names the pool; while the pool is being
-	// deleted, the number of nodes that the deletion waits for. OwnedKeys are the recorded
-	// keys.
+	// OwnedNodes is the number of nodes whose ownership annotation names the pool. While the pool
+	// is being deleted, it is the number of nodes that the deletion waits for. OwnedKeys is the set
+	// of keys recorded for the pool.
 	OwnedNodes int
 	OwnedKeys  sets.Set[setting.Key]
-	// Writing reports whether a write to a node is in progress whose plan includes the pool.
+	// Writing reports whether a node whose plan includes the pool is currently being written.
 	Writing bool
 
-	// Refused is the number of nodes to which the pool's settings cannot be written.
-	// RefusedNode is an example, with the reason.
+	// Refused is the number of nodes to which the pool's settings cannot be written. RefusedNode is
+	// an example; RefusedReason is the reason why it cannot be written.
 	Refused                    int
 	RefusedNode, RefusedReason string
 }
 
-// Pool returns the current state of a pool, or false if no pool has that name.
+// Pool returns the current state of a pool, and whether a pool with that name exists.
 func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,19 +101,19 @@ func (c *Cluster) Pool(name string) (PoolSnapshot, bool) {
 	return v, true
 }
 
-// HeadroomAsk is a pool that asks for headroom.
+// HeadroomAsk describes a pool whose spec requires headroom, as input for an evaluation.
 type HeadroomAsk struct {
 	Name       string
 	UID        types.UID
 	Generation int64
 	Headroom   tidekeeperv1.Headroom
-	// Members are the names of the pool's nodes, sorted.
+	// Members lists the sorted names of the pool's member nodes.
 	Members []string
 }
 
-// HeadroomAsks returns the pools that ask for headroom, and the cluster to evaluate. Both are
-// nil if nothing has changed since the count of changes was since. changes is the current
-// count.
+// HeadroomAsks returns the pools whose specs require headroom, and the cluster to evaluate. Both
+// are nil if there are no such pools, or if the model's change counter still equals `since`.
+// changes is the current value of the counter.
 func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +132,8 @@ func (c *Cluster) HeadroomAsks(since uint64) (asks []HeadroomAsk, cluster *capac
 	return asks, capacityOf(g.nodes, g.loads), g.roomChanges
 }
 
-// capacityOf returns the nodes and their loads as a cluster for simulations, which need more
-// than sums.
+// capacityOf converts the nodes and their pods to a capacity.Cluster for simulations, which need
+// more than sums.
 func capacityOf(nodes map[string]*node, loads *load.Nodes) *capacity.Cluster {
 	list := make([]*corev1.Node, 0, len(nodes))
 	for _, n := range nodes {
@@ -142,7 +143,7 @@ func capacityOf(nodes map[string]*node, loads *load.Nodes) *capacity.Cluster {
 	examples := map[*load.Profile]*corev1.Pod{}
 	for name, l := range loads.All() {
 		profiles := maps.Collect(l.Pods())
-		// In the same order each time, so that the same cluster gives the same answer.
+		// The profiles are sorted so that the result is deterministic.
 		for _, p := range slices.SortedFunc(maps.Keys(profiles), load.Compare) {
 			if examples[p] == nil {
 				examples[p] = p.Example()

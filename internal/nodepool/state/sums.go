@@ -11,14 +11,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// sums are running sums over the members of a pool.
+// sums holds running resource sums over the members of a pool.
 type sums struct {
 	ready                            int
 	capacity, allocatable, requested resources.Sums
 	room                             room.Pool
 }
 
-// figures are the part of a node that the sums of a pool add up.
+// figures holds the resource amounts of a node that are included in the sums of its pools.
 type figures struct {
 	ready                 bool
 	capacity, allocatable []resources.Amount
@@ -26,7 +26,7 @@ type figures struct {
 	room                  room.Node
 }
 
-// add adds a node.
+// add adds a node's amounts to the sums.
 func (s *sums) add(n *figures) {
 	if n.ready {
 		s.ready++
@@ -37,7 +37,7 @@ func (s *sums) add(n *figures) {
 	s.room.Add(&n.room)
 }
 
-// remove removes a node.
+// remove subtracts a node's amounts from the sums.
 func (s *sums) remove(n *figures) {
 	if n.ready {
 		s.ready--
@@ -48,7 +48,7 @@ func (s *sums) remove(n *figures) {
 	s.room.Remove(&n.room)
 }
 
-// setReady changes the count for a member whose readiness has changed to ready.
+// setReady updates the number of ready members after a member's readiness has changed.
 func (s *sums) setReady(ready bool) {
 	if ready {
 		s.ready++
@@ -57,7 +57,7 @@ func (s *sums) setReady(ready bool) {
 	}
 }
 
-// offer replaces the resources of a member by the resources that it offers now.
+// offer updates the sums after the resources offered by a member node have changed.
 func (s *sums) offer(n *figures, capacity, allocatable []resources.Amount) {
 	s.capacity.Subtract(n.capacity)
 	s.capacity.Add(capacity)
@@ -65,7 +65,7 @@ func (s *sums) offer(n *figures, capacity, allocatable []resources.Amount) {
 	s.allocatable.Add(allocatable)
 }
 
-// report sets the fields of a snapshot that come from the sums.
+// report fills in the snapshot's fields that derive from the sums.
 func (s *sums) report(v *PoolSnapshot) {
 	names := resources.ReportedNames(s.capacity, s.allocatable)
 	requested, allocatable := s.requested.Only(names), s.allocatable.Only(names)

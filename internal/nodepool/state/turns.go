@@ -11,12 +11,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// turns are the members of a pool that lack a NoExecute taint of its spec. They get the taint a
-// limited number at a time.
+// turns tracks the members of a pool that lack a NoExecute taint of its spec. A member whose turn
+// it is may get the taint. Only a limited number of members have their turn at the same time.
 type turns struct {
-	// pending are members that wait for the taint, and allowed the members whose turn it is.
+	// pending is the set of members that wait for their turn. allowed is the set of members whose
+	// turn it is.
 	pending, allowed sets.Set[string]
-	// failing are members that lost their turn because their last write failed, for any reason.
+	// failing is the set of members that lost their turn because their last write failed, for any
+	// reason.
 	failing sets.Set[string]
 }
 
@@ -24,7 +26,7 @@ func newTurns() turns {
 	return turns{pending: sets.New[string](), allowed: sets.New[string](), failing: sets.New[string]()}
 }
 
-// allow gives a turn to a node if it is waiting, and reports whether it was.
+// allow gives a waiting node its turn. It reports whether the node was waiting.
 func (t *turns) allow(node string) bool {
 	if !t.pending.Has(node) {
 		return false
@@ -33,15 +35,15 @@ func (t *turns) allow(node string) bool {
 	return true
 }
 
-// withdraw ends the turn of a node, and reports whether the node had a turn.
+// withdraw ends a node's turn. It reports whether the node had its turn.
 func (t *turns) withdraw(node string) bool {
 	had := t.allowed.Has(node)
 	t.allowed.Delete(node)
 	return had
 }
 
-// fail ends the turn of a node that could not be written, so that other nodes are not held up:
-// the node waits again, behind nodes without failures. It reports whether the node had a turn.
+// fail ends the turn of a node whose write failed, so that the node does not hold up other nodes.
+// The node waits again, behind nodes without failures. fail reports whether the node had its turn.
 func (t *turns) fail(node string) bool {
 	if !t.withdraw(node) {
 		return false
@@ -50,8 +52,8 @@ func (t *turns) fail(node string) bool {
 	return true
 }
 
-// planned ends the turn of a node that has the taint now, or for which the pool no longer asks
-// for the taint: if the taint has to be added once more, the node waits for its turn again.
+// planned ends the turn of a node that has got the taint or no longer needs it. If the taint has to
+// be added again later, the node has to wait for another turn.
 func (t *turns) planned(pool, node string, before, now *plan.Summary) {
 	if slices.Contains(before.Evicting, pool) && !slices.Contains(now.Evicting, pool) {
 		t.allowed.Delete(node)

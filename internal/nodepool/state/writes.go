@@ -15,16 +15,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// AllowWrite reports whether a plan may be carried out on the node now. If so, it counts as a
-// write. Writes are throttled for nodes whose changes keep being reverted: because another
-// client wants another value for a key, or because two pools keep adding a node to each other
-// and removing it again, when the settings of each change the other's selection. Validation of
-// the pools cannot rule that out. A plan that has to wait is recorded for the events.
+// AllowWrite reports whether a plan may be carried out on the node now. If so, it counts a write.
+// Writes are throttled for nodes whose changes are repeatedly reverted. This happens if another
+// client sets a key to another value, or if two pools repeatedly add the node to each other and
+// remove it again, because their settings change the labels that their selectors match. Validation
+// of pools cannot exclude this. A throttled plan is recorded for the events of its pools.
 func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time) (allowed bool, dirty Dirty) {
 	dirty = c.change(func(g *graph) {
 		n := g.nodes[name]
 		if allowed = n == nil || n.allowWrite(now); allowed {
-			return // For a deleted node, the write itself will return that.
+			return // if the node has been deleted, the write itself will fail
 		}
 		for _, change := range nodePlan.Changes {
 			if g.pools[change.Pool] != nil {
@@ -36,9 +36,10 @@ func (c *Cluster) AllowWrite(name string, nodePlan *plan.NodePlan, now time.Time
 	return allowed, dirty
 }
 
-// BeginWrite begins a write to the node, which may be newer than in the model. It returns the
-// plan, and a function that ends the write. Until then, the snapshots of all pools of the plan
-// report a write in progress. Settings of frozen pools are not changed.
+// BeginWrite begins a write to a node. object may be newer than the model's version of the node.
+// BeginWrite returns the plan, and a function that ends the write. Until the write ends, the
+// snapshots of all pools in the plan report a write in progress. Settings of the pools named in
+// `frozen` are not changed.
 func (c *Cluster) BeginWrite(object *corev1.Node, frozen ...string) (plan.NodePlan, func() Dirty) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *Cluster) BeginWrite(object *corev1.Node, frozen ...string) (plan.NodePl
 	}
 }
 
-// RecordWrite records that a plan was written to a node, and counts it for the events of the pools.
+// RecordWrite records that a plan was written to a node, and adds its changes to the journal.
 func (c *Cluster) RecordWrite(name string, nodePlan *plan.NodePlan) Dirty {
 	return c.change(func(g *graph) {
 		for _, change := range nodePlan.Changes {
@@ -95,9 +96,9 @@ func (c *Cluster) RecordWrite(name string, nodePlan *plan.NodePlan) Dirty {
 	})
 }
 
-// RecordFailure records that a node could not be written for some pools, also for the events.
-// If the API server refused the write, the pools count as refused on the node until a write
-// succeeds for them, or they no longer need one.
+// RecordFailure records that a node could not be written for the named pools, and adds the failure
+// to the journal. If the API server rejected the write, the pools count as rejected on the node
+// until a write succeeds or is no longer needed.
 func (c *Cluster) RecordFailure(name string, pools []string, err error, refused bool) Dirty {
 	return c.change(func(g *graph) {
 		n := g.nodes[name]
@@ -129,8 +130,8 @@ func (c *Cluster) RecordFailure(name string, pools []string, err error, refused 
 	})
 }
 
-// WaitsFor reports whether a pool that is being deleted has to wait for a node whose record
-// names the pool, or cannot be parsed.
+// WaitsFor reports whether the deletion of a pool has to wait for a node whose ownership annotation
+// names the pool or, if `unreadable` is set, cannot be parsed.
 func (c *Cluster) WaitsFor(pool, name string, unreadable bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

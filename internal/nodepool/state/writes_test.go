@@ -13,8 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// A node whose changes are reverted again and again is written in a burst at first, and then
-// at a steady rate. Other nodes are not affected, and a pause allows a burst again.
+// TestWritesAreThrottled checks that a node whose changes are repeatedly reverted is at first
+// written in a burst, and then at a steady rate. Other nodes must not be affected, and a pause must
+// allow another burst.
 func TestWritesAreThrottled(t *testing.T) {
 	f := NewCluster()
 	for _, name := range []string{"reverted", "other", "gone"} {
@@ -46,8 +47,9 @@ func TestWritesAreThrottled(t *testing.T) {
 	}
 }
 
-// The answer to the write that vouches for a key is enough to write the nodes: the informer is
-// not waited for.
+// TestNodesDoNotWaitForTheInformer checks that nodes can be written as soon as the API server has
+// responded to the write of the managed keys, before the informer delivers the new version of the
+// pool.
 func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 	pool := objects.Pool("a").Labels("of", "a").ManagingNothing().Obj()
 	pool.ResourceVersion = "10"
@@ -80,7 +82,8 @@ func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 		t.Errorf("when the informer has shown it, the model is ahead by %q, unplanned: %t", p.ahead.version, p.ahead.unplanned)
 	}
 
-	// An answer says nothing about a pool that was created since, and brings back none that is gone.
+	// The response to a write must neither be applied to a pool with the same name that was created
+	// later, nor restore a deleted pool.
 	again := pool.DeepCopy()
 	again.UID, again.ResourceVersion = "again", "20"
 	f.SetPool(again)
@@ -93,7 +96,8 @@ func TestNodesDoNotWaitForTheInformer(t *testing.T) {
 	}
 }
 
-// What is edited is queued at once, and everything else waits for company.
+// TestEdited checks that only the creation, edit and deletion of a pool mark the pool as edited, so
+// that it is queued without a delay.
 func TestEdited(t *testing.T) {
 	f := NewCluster()
 	pool := objects.Pool("a").Labels("of", "a").Obj()

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package optionstest tests declarations of options.
+// Package optionstest provides tests for declarations of options.
 package optionstest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/options"
 )
 
-// Cover fails the test unless each exported field of the struct that o points to has a flag in
-// the groups, with a description and a valid default. It changes all fields.
+// Cover checks that the groups have a flag, with a description and a valid default, for each
+// exported field of the struct to which o points. It modifies all fields of the struct.
 func Cover(t *testing.T, o any, groups ...*options.Group) {
 	t.Helper()
 	value := reflect.ValueOf(o).Elem()

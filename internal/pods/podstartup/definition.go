@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 )
 
-// Controller defines the controller "pod-startup".
+// Controller returns the definition of the controller "pod-startup".
 func Controller() controller.Definition {
 	return controller.Definition{
 		Name:            "pod-startup",

@@ -11,20 +11,22 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// metricStage is the name of the histogram of stages.
+// metricStage is the name of the histogram of stage durations.
 const metricStage = "tidekeeper_pod_startup_stage_seconds"
 
-// buckets of the histogram, for users who do not scrape native histograms. Durations are whole
-// seconds, so the first bucket contains all durations below two seconds.
+// buckets lists the buckets' upper bounds in seconds, for users who do not scrape native
+// histograms. Durations are whole seconds, so the first bucket contains all real durations below
+// two seconds.
 var buckets = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
-// metrics are the histograms of startups. The number of series depends on the number of pools
-// and stages, and not on the number of pods.
+// metrics holds the histograms of pod startups. The number of series depends on the number of node
+// pools and stages, not on the number of pods.
 type metrics struct {
 	stages *prometheus.HistogramVec
 }
 
-// RegisterMetrics registers the metrics of this package without values, for docs/reference.
+// RegisterMetrics registers this package's metrics without values. It is used to generate
+// docs/reference.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry)
 	return err
@@ -42,14 +44,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, registry.Register(m.stages)
 }
 
-// observe counts the startup of a pod.
+// observe adds a pod's startup to a node pool's histograms.
 func (m *metrics) observe(pool string, durations map[podtimeline.StageName]time.Duration) {
 	for stage, duration := range durations {
 		m.stages.WithLabelValues(string(stage), pool).Observe(duration.Seconds())
 	}
 }
 
-// forget drops the series of a deleted pool.
+// forget drops the series of a deleted node pool.
 func (m *metrics) forget(pool string) {
 	m.stages.DeletePartialMatch(prometheus.Labels{"pool": pool})
 }

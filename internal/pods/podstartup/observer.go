@@ -16,22 +16,22 @@ import (
 
 // observer counts the startup of each pod once, when the pod first becomes Ready.
 //
-// It writes nothing to pods, so it must derive which pods have been counted. It counts a pod if
-// this manager leads, saw the pod become Ready, and the pod became Ready after the manager
-// began to lead. A restarted manager therefore does not count pods that it finds Ready, or that
-// may have been Ready before; and a new leader does not count pods that its predecessor has
-// counted. Pods that become Ready while no manager leads, or within the second in which a
-// manager begins to lead, are never counted: undercounting is preferred to double counting.
+// The observer does not mark the pods that it has counted, so it must derive which pods were
+// counted. It counts a pod if the pod became Ready after this manager began to lead, and this
+// manager observed that. Therefore a restarted manager does not count pods that it finds Ready or
+// that may have been Ready before, and a new leader does not count pods that its predecessor has
+// counted. Pods that become Ready while no manager leads, or within the second in which a manager
+// begins to lead, are never counted: counting too few pods is better than counting a pod twice.
 type observer struct {
 	metrics *metrics
-	// poolOf returns the pool of a node, or "".
+	// poolOf returns the name of a node's pool. It returns "" if the node belongs to no pool.
 	poolOf func(node string) string
 
 	mu sync.Mutex
-	// awaited are the pods that will be counted when they become Ready. Most pods of a cluster
-	// are Ready already, and are not in the set.
+	// awaited is the set of pods that will be counted when they become Ready. Most pods of a
+	// cluster are already Ready, and are not in the set.
 	awaited sets.Set[types.UID]
-	// leadingSince is the time at which this manager began to lead; zero if it does not.
+	// leadingSince is the time at which this manager began to lead. It is zero on a standby.
 	leadingSince time.Time
 }
 
@@ -39,14 +39,15 @@ func newObserver(m *metrics, poolOf func(string) string) *observer {
 	return &observer{metrics: m, poolOf: poolOf, awaited: sets.New[types.UID]()}
 }
 
-// lead starts the counting.
+// lead makes the observer count the pods that become Ready after the given time.
 func (o *observer) lead(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.leadingSince = now
 }
 
-// add handles a new pod. initial is true if the pod existed before the manager's watch.
+// add handles a pod that was added to the cache. If initial is true, the pod existed before this
+// manager's watch began.
 func (o *observer) add(pod *corev1.Pod, initial bool) {
 	if initial && podtimeline.Summary(pod) != nil {
 		return // The pod is Ready, or may have been Ready before.
@@ -57,7 +58,7 @@ func (o *observer) add(pod *corev1.Pod, initial bool) {
 	o.update(pod)
 }
 
-// update handles a changed pod.
+// update handles a changed pod, and counts it if it has become Ready.
 func (o *observer) update(pod *corev1.Pod) {
 	summary := podtimeline.Summary(pod)
 	if summary == nil || summary.Status != corev1.ConditionTrue {

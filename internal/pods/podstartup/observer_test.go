@@ -19,26 +19,28 @@ import (
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// at returns the given number of seconds after the epoch, when the pods are created.
+// at returns the time that is the given number of seconds after the epoch, when all pods are
+// created.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }
 
-// cached returns a pod as the cache keeps it, with its summary if it has one.
+// cached returns a pod in the form that the cache stores, with the given summary condition, if any.
 func cached(uid types.UID, summary ...corev1.PodCondition) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Conditions: summary},
 	}
 }
 
-// ready returns the summary of a pod that is ready since then, after the given stages.
+// ready returns the summary condition of a pod that has been Ready since the given second and whose
+// stages have the given durations.
 func ready(since int, stages string) corev1.PodCondition {
 	return corev1.PodCondition{
 		Type: podtimeline.SummaryCondition, Status: corev1.ConditionTrue, LastTransitionTime: at(since), Message: stages,
 	}
 }
 
-// observed is an observer and what it has counted.
+// observed is an observer together with its metrics registry.
 type observed struct {
 	*observer
 	registry *prometheus.Registry
@@ -54,14 +56,14 @@ func newObserved(t *testing.T) observed {
 	return observed{newObserver(m, func(node string) string { return "pool of " + node }), registry}
 }
 
-// histogram is one series of what was counted.
+// histogram holds the content of a histogram series.
 type histogram struct {
 	Count           uint64
 	Sum             float64
 	Classic, Native bool
 }
 
-// histograms returns what was counted, by pool and stage.
+// histograms returns the content of all series, keyed by node pool and stage.
 func (o observed) histograms(t *testing.T) map[string]histogram {
 	t.Helper()
 	families, err := o.registry.Gather()
@@ -80,7 +82,7 @@ func (o observed) histograms(t *testing.T) map[string]histogram {
 	return all
 }
 
-// count returns how many pods were counted.
+// count returns the number of counted pods on the node n1.
 func (o observed) count(t *testing.T) uint64 {
 	t.Helper()
 	return o.histograms(t)["pool of n1/ready"].Count

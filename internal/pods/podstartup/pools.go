@@ -14,12 +14,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// pools are all node pools with their compiled selectors. The controller of node pools knows
-// the members of each pool, too, but it may be switched off.
+// pools holds all node pools with their compiled selectors. It does not use the memberships that
+// the node pool controller computes, because that controller may be turned off.
 type pools struct {
 	mu sync.Mutex
-	// byPrecedence is sorted by age, oldest first: where pools overlap, the oldest pool's
-	// settings win.
+	// byPrecedence is sorted by age, oldest pool first. If several pools select a node, the node
+	// belongs to the oldest.
 	byPrecedence []compiledPool
 }
 
@@ -28,14 +28,14 @@ type compiledPool struct {
 	selector labels.Selector
 }
 
-// set adds a pool, or replaces the pool of that name.
+// set adds a node pool, or replaces the pool with the same name.
 func (p *pools) set(pool *tidekeeperv1.NodePool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(pool.Name)
 	selector, err := plan.Selector(pool)
 	if err != nil {
-		return // The pool selects no nodes, and its status reports the error.
+		return // A pool with an invalid selector selects no nodes, and its status reports the error.
 	}
 	added := compiledPool{pool, selector}
 	at, _ := slices.BinarySearchFunc(p.byPrecedence, added, func(a, b compiledPool) int { return plan.ByPrecedence(a.NodePool, b.NodePool) })
@@ -53,8 +53,8 @@ func (p *pools) drop(name string) {
 	p.byPrecedence = slices.DeleteFunc(p.byPrecedence, func(c compiledPool) bool { return c.Name == name })
 }
 
-// poolOf returns the name of the pool that the node is a member of, the oldest if there are
-// several; "" if none.
+// poolOf returns the name of the node's pool. If several pools select the node, it returns the
+// oldest; if none does, it returns "".
 func (p *pools) poolOf(node *corev1.Node) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,7 +45,7 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-// The answer follows each change of a pool.
+// TestPoolsFollowChanges checks that poolOf reflects each change of a node pool.
 func TestPoolsFollowChanges(t *testing.T) {
 	pool := func(name string, created int, zone string) *tidekeeperv1.NodePool {
 		return &tidekeeperv1.NodePool{

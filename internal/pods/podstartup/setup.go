@@ -19,10 +19,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/leadership"
 )
 
-// SetupWithManager adds the controller "pod-startup" to the manager. The controller has no
-// queue, because it has nothing to retry: it counts pods as it sees them. The manager's cache
-// must have informers for Pods, with the condition [podtimeline.SummaryCondition], for Nodes
-// and for NodePools.
+// SetupWithManager adds the controller "pod-startup" to the manager. The controller has no queue,
+// because it retries nothing: it counts pods in the event handler. The manager's cache must have
+// informers for Nodes, for NodePools, and for Pods with the condition
+// [podtimeline.SummaryCondition].
 func SetupWithManager(mgr ctrl.Manager) error {
 	m, err := newMetrics(ctrlmetrics.Registry)
 	if err != nil {
@@ -62,7 +62,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// handler returns the event handler for pods.
+// handler returns the event handler that passes added, changed and deleted pods to the observer.
 func (o *observer) handler() informers.Handler[*corev1.Pod] {
 	return informers.Handler[*corev1.Pod]{
 		Add: o.add,

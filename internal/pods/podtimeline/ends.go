@@ -12,16 +12,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// stageEnd is the end of a stage, according to the pod's status.
+// stageEnd describes the end of a startup stage, as far as the pod's status shows it.
 type stageEnd struct {
 	reached bool
-	// at is zero if the status does not contain the time.
+	// at is the time at which the stage ended. It is zero if the status does not contain the time.
 	at time.Time
-	// inexact means that the stage ended at that time or earlier.
+	// inexact is true if the stage may have ended earlier than at.
 	inexact bool
 }
 
-// whenTrue returns a function that takes the end of a stage from a condition.
+// whenTrue returns a function that reads a stage's end from the given condition.
 func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd {
 	return func(pod *corev1.Pod) stageEnd {
 		c := pods.Condition(pod, conditionType)
@@ -32,10 +32,11 @@ func whenTrue(conditionType corev1.PodConditionType) func(*corev1.Pod) stageEnd 
 	}
 }
 
-// ReadyAgain returns the time at which a pod became Ready again: without readiness gates nothing
-// keeps a pod whose containers are ready from being Ready, so a later time is that of another
-// change, such as the return of its node. Zero for a pod that may have become Ready then first. The
-// pod needs its spec, which caches may leave out.
+// ReadyAgain returns the time at which a pod became Ready again. A pod without readiness gates
+// becomes Ready as soon as its containers are ready. If its condition Ready changed later than
+// that, there was another reason, such as the recovery of its node. ReadyAgain returns the zero
+// time if the pod may have become Ready for the first time. It needs the pod's spec, which caches
+// may leave out.
 func ReadyAgain(pod *corev1.Pod) time.Time {
 	ready, containers := pods.Condition(pod, corev1.PodReady), pods.Condition(pod, corev1.ContainersReady)
 	if len(pod.Spec.ReadinessGates) > 0 || !isTrue(ready) || !isTrue(containers) || containers.LastTransitionTime.IsZero() {
@@ -49,9 +50,9 @@ func ReadyAgain(pod *corev1.Pod) time.Time {
 
 func isTrue(c *corev1.PodCondition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 
-// endOfScheduling returns the time at which the pod was bound to its node. A pod that was
-// created for its node, such as a static pod, may lack the condition. Then it returns the time
-// at which the kubelet accepted the pod.
+// endOfScheduling returns the time at which a pod was bound to its node. A pod that was created for
+// a certain node, such as a static pod, may lack the condition PodScheduled; endOfScheduling then
+// returns the time at which the kubelet accepted the pod.
 func endOfScheduling(pod *corev1.Pod) stageEnd {
 	if e := whenTrue(corev1.PodScheduled)(pod); e.reached && !e.at.IsZero() {
 		return e
@@ -63,9 +64,9 @@ func endOfScheduling(pod *corev1.Pod) stageEnd {
 	return e
 }
 
-// endOfContainerStarts returns the time at which the last of the containers was started for the
-// first time. The status of a container has its last two starts only, so the time is inexact if
-// a container was started more than twice.
+// endOfContainerStarts returns the time at which the last container was started for the first time.
+// A container's status contains only its last two starts, so the time is inexact if a container was
+// started more than twice.
 func endOfContainerStarts(pod *corev1.Pod) stageEnd {
 	e := stageEnd{reached: len(pod.Spec.Containers) > 0}
 	for _, c := range pod.Spec.Containers {
@@ -88,8 +89,8 @@ func endOfContainerStarts(pod *corev1.Pod) stageEnd {
 	return e
 }
 
-// firstStart returns the first known start of a container; false if the container was never
-// started. The time is zero if the status does not contain it.
+// firstStart returns the time of a container's first known start, or false if the container was
+// never started. The time is zero if the status does not contain it.
 func firstStart(s *corev1.ContainerStatus) (time.Time, bool) {
 	var first time.Time
 	started := false
@@ -103,7 +104,7 @@ func firstStart(s *corev1.ContainerStatus) (time.Time, bool) {
 		if state.Running != nil {
 			consider(state.Running.StartedAt)
 		}
-		// A container that could not be started is terminated without a start.
+		// A container that could not be started is terminated without a start time.
 		if state.Terminated != nil && !state.Terminated.StartedAt.IsZero() {
 			consider(state.Terminated.StartedAt)
 		}

@@ -19,9 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// check returns an error if the timeline breaks a rule that holds for any pod: its stages
-// are in order and without gaps, no duration is negative, they add up to the total and
-// the shares to one, and only the last may not be done.
+// check returns an error unless the timeline has the properties that all timelines have: the stages
+// are in order and without gaps, no duration is negative, the durations add up to the total and the
+// shares to 1, and only the last stage may be unfinished.
 func check(t Timeline) error {
 	var errs []error
 	if len(t.Stages) > len(StageNames()) {
@@ -69,7 +69,7 @@ func check(t Timeline) error {
 	return errors.Join(errs...)
 }
 
-// drawTime draws times that are close to each other, and now and then an impossible one.
+// drawTime draws times close to each other, and sometimes an implausible time.
 func drawTime(t *rapid.T, label string) metav1.Time {
 	if rapid.IntRange(0, 9).Draw(t, label+" odd") == 0 {
 		return rapid.SampledFrom([]metav1.Time{{}, metav1.Unix(0, 0), metav1.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}).Draw(t, label)
@@ -157,7 +157,7 @@ func TestEveryPodHasATimeline(t *testing.T) {
 			t.Fatalf("ready %t, and its condition is %v", timeline.Ready(), pods.Condition(pod, corev1.PodReady))
 		}
 
-		// The order of the conditions, and a repeated one, change nothing.
+		// The timeline must not depend on the order of the conditions or on a repeated condition.
 		other := pod.DeepCopy()
 		if n := len(pod.Status.Conditions); n > 0 {
 			other.Status.Conditions = append(rapid.Permutation(pod.Status.Conditions).Draw(t, "order"),

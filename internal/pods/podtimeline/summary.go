@@ -15,25 +15,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// SummaryCondition is the type of a condition that pods have in the manager's cache only. It
-// summarizes the startup in some 150 bytes; the fields that a timeline is computed from would
-// take several times as much.
+// SummaryCondition is the type of the condition that summarizes a pod's startup in the manager's
+// cache; pods in the API server do not have it. The summary takes about 150 bytes. The fields from
+// which a timeline is computed would take several times as much.
 //
-//   - True: the pod is ready, since LastTransitionTime. The message has the durations
-//     of the stages, and the reason has the restart that created the pod, if one did.
+//   - True: the pod has been ready since LastTransitionTime. The message contains the durations
+//     of the stages; the reason contains the time of the restart that created the pod, if any.
 //   - False: the pod is not ready, and may have been ready before.
 //
-// A pod without the condition was never Ready.
+// A pod without this condition was never Ready.
 //
-// The summary is a condition because indexes, event handlers and lists all receive a Pod, so
-// that the summary must be in one of its fields.
+// The summary has the form of a condition because indexes, event handlers and lists all receive a
+// Pod, so it must be stored in a field of Pod.
 const SummaryCondition corev1.PodConditionType = "tidekeeper.dev/start-up"
 
-// Summary returns the condition SummaryCondition of a pod from the manager's cache; nil if the
-// pod was never Ready.
+// Summary returns the condition SummaryCondition of a pod from the manager's cache. It returns nil
+// if the pod was never Ready.
 func Summary(pod *corev1.Pod) *corev1.PodCondition { return pods.Condition(pod, SummaryCondition) }
 
-// Summarize returns the condition SummaryCondition for a pod; nil if the pod was never Ready.
+// Summarize computes a pod's condition SummaryCondition. It returns nil if the pod was never Ready.
 // If the pod already has the condition, it returns a copy.
 func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	if c := Summary(pod); c != nil {
@@ -54,16 +54,17 @@ func Summarize(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// longestRestart is the maximum length that is kept of the annotation with the restart that
-// created a pod, more than the length of a time, and longestStages the maximum length of the
-// durations, both in bytes.
+// longestRestart is the maximum number of bytes kept of the annotation with the time of the restart
+// that created a pod; a valid time is shorter. longestStages is the maximum number of bytes of the
+// encoded durations.
 const (
 	longestRestart = 64
 	longestStages  = 256
 )
 
-// RestartedAt returns the restart that created a pod with a summary that is Ready: the value of
-// the annotation kubectl.kubernetes.io/restartedAt, or "".
+// RestartedAt returns the time of the restart that created a Ready pod, from the pod's summary. It
+// is the value of the annotation kubectl.kubernetes.io/restartedAt, or "" if no restart created the
+// pod.
 func RestartedAt(pod *corev1.Pod) string {
 	if c := Summary(pod); isTrue(c) {
 		return c.Reason
@@ -71,8 +72,8 @@ func RestartedAt(pod *corev1.Pod) string {
 	return ""
 }
 
-// TimeToReady returns the time from creation to Ready of a pod with a summary; false if the pod
-// is not Ready, or its times are impossible.
+// TimeToReady returns the time from a pod's creation until it became Ready, from the pod's summary.
+// It returns false if the pod is not Ready or if its times are implausible.
 func TimeToReady(pod *corev1.Pod) (time.Duration, bool) {
 	c := Summary(pod)
 	if !isTrue(c) || pod.CreationTimestamp.IsZero() {
@@ -82,9 +83,9 @@ func TimeToReady(pod *corev1.Pod) (time.Duration, bool) {
 	return ready.Sub(created), plausible(created, ready)
 }
 
-// mayHaveBeenReady reports whether a pod that is not Ready may have been Ready before. It was
-// never Ready if the condition last changed before its containers first started; and the first
-// start is known only if no container was restarted.
+// mayHaveBeenReady reports whether a pod that is not Ready may have been Ready before. A pod was
+// never Ready if its condition Ready last changed before its containers were first started. The
+// first start is known only if no container was restarted.
 func mayHaveBeenReady(pod *corev1.Pod, ready *corev1.PodCondition) bool {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.RestartCount > 0 {
@@ -95,11 +96,11 @@ func mayHaveBeenReady(pod *corev1.Pod, ready *corev1.PodCondition) bool {
 	return started.reached && (ready == nil || !ready.LastTransitionTime.Truncate(Resolution).Before(started.at.Truncate(Resolution)))
 }
 
-// unknownDuration is the text in a summary for the duration of a stage whose start or end is
+// unknownDuration replaces the duration in a summary if the start or the end of the stage is
 // unknown.
 const unknownDuration = "-"
 
-// encodeStages writes the durations of the stages in seconds, separated by commas.
+// encodeStages returns the stages' durations in seconds, separated by commas.
 func encodeStages(t Timeline) string {
 	fields := make([]string, len(t.Stages))
 	startEstimated := false
@@ -113,7 +114,7 @@ func encodeStages(t Timeline) string {
 	return strings.Join(fields, ",")
 }
 
-// StageDurations returns the duration of each stage in a summary, without stages of unknown
+// StageDurations returns the durations of the stages in a summary. It omits stages with an unknown
 // duration.
 func StageDurations(summary *corev1.PodCondition) map[StageName]time.Duration {
 	durations := map[StageName]time.Duration{}

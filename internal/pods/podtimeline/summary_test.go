@@ -14,7 +14,8 @@ import (
 )
 
 func TestSummarize(t *testing.T) {
-	// notYet is a pod whose containers started after 7 s, not ready since then.
+	// notYet returns a pod that was initialized after 3 s and whose condition Ready has been False
+	// since the given second.
 	notYet := func(since int, s corev1.ContainerStatus) *podMaker {
 		return aPod().is(corev1.PodScheduled, 1).is(corev1.PodInitialized, 3).container(s).isNot(corev1.PodReady, since, "ContainersNotReady", "")
 	}
@@ -59,7 +60,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A summary has the durations of the timeline, except those that are not known.
+// TestSummaryKeepsTheDurations checks that a summary contains all known durations of the timeline.
 func TestSummaryKeepsTheDurations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		timeline := New(drawPod(t))
@@ -86,7 +87,8 @@ func TestSummaryKeepsTheDurations(t *testing.T) {
 	}
 }
 
-// The total is kept too, even if a stage is not known.
+// TestTimeToReady checks that TimeToReady returns the total even if the duration of a stage is
+// unknown.
 func TestTimeToReady(t *testing.T) {
 	summarized := func(pod *corev1.Pod) *corev1.Pod {
 		s := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: pod.CreationTimestamp}}

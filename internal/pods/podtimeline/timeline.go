@@ -11,29 +11,30 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Resolution is the resolution of the times of a pod: the API truncates them to whole seconds.
-// Every duration can be off by up to one Resolution in either direction, and a duration of zero
-// means less than one Resolution.
+// Resolution is the resolution of a pod's times, which the API truncates to whole seconds. Each
+// duration can be wrong by up to one Resolution in either direction, and a duration of zero means
+// less than one Resolution.
 const Resolution = time.Second
 
-// maxStartup is the maximum plausible duration of a startup. A later time counts as a mistake.
+// maxStartup is the maximum plausible duration of a startup. Times after that are ignored as
+// implausible.
 const maxStartup = 100 * 365 * 24 * time.Hour
 
-// StageName names a stage by the event that ends it.
+// StageName is the name of a startup stage. It names the event that ends the stage.
 type StageName string
 
-// The stages, in the order in which a pod goes through them. The first begins with the creation
-// of the pod, each other stage with the end of the previous stage.
+// Stages of a pod's startup, in order. The first stage starts with the pod's creation, and each
+// later stage with the end of the previous stage.
 const (
-	// Scheduled: the pod is bound to a node.
+	// Scheduled ends when the pod is bound to a node.
 	Scheduled StageName = "scheduled"
-	// Initialized: its init containers have completed, and its sidecars have started.
+	// Initialized ends when the init containers have completed and the sidecars have started.
 	Initialized StageName = "initialized"
-	// ContainersStarted: each container has been started once.
+	// ContainersStarted ends when each container has been started once.
 	ContainersStarted StageName = "containers_started"
-	// ContainersReady: all containers are ready.
+	// ContainersReady ends when all containers are ready.
 	ContainersReady StageName = "containers_ready"
-	// Ready: the readiness gates are true as well, and with them the pod is ready.
+	// Ready ends when all readiness gates are true as well, so that the pod is Ready.
 	Ready StageName = "ready"
 )
 
@@ -42,46 +43,47 @@ func StageNames() []StageName {
 	return []StageName{Scheduled, Initialized, ContainersStarted, ContainersReady, Ready}
 }
 
-// Timeline is the startup of a pod, as far as it has come.
+// Timeline describes a pod's startup up to its current stage.
 type Timeline struct {
-	// Created is the creation time of the pod.
+	// Created is the pod's creation time.
 	Created time.Time
-	// Stages are the stages that the pod has completed, in order and without gaps, followed by
-	// the current stage, unless the pod is Ready or Ended.
+	// Stages lists the completed stages, in order and without gaps. The current stage is last,
+	// unless the pod is Ready or Ended.
 	Stages []Stage
-	// Restarts is the number of restarts of containers during the startup. Restarts of a
-	// container that last started after the pod became Ready are left out, because the status
-	// does not show how many of them came before.
+	// Restarts is the number of container restarts during the startup. If a container last started
+	// after the pod became Ready, none of its restarts are counted, because the status does not
+	// show which of them happened earlier.
 	Restarts int64
-	// Ended means that the pod has ended or is being deleted, and goes through no more stages.
-	// Its status does not show whether it was ever Ready.
+	// Ended is true if the pod has terminated or is being deleted, so that no further stages
+	// follow. The status of such a pod does not show whether it was ever Ready.
 	Ended bool
 }
 
-// Stage is a stage of a pod's startup.
+// Stage describes a stage of a pod's startup.
 type Stage struct {
 	Name StageName
-	// Start is the start of the stage, which is the end of the previous stage.
+	// Start is the time at which the stage started and the previous stage ended.
 	Start time.Time
-	// Duration is the duration of the stage. It is zero for a stage that is not Done, except in
-	// the result of [Timeline.At].
+	// Duration is the stage's duration. It is zero for a stage that is not Done, except in the
+	// result of [Timeline.At].
 	Duration time.Duration
-	// Share is the Duration as a share of the total, from 0 to 1; 0 if the total is 0.
+	// Share is the stage's share of the timeline's total duration, from 0 to 1. It is 0 if the
+	// total is 0.
 	Share float64
-	// Done means that the pod has completed the stage. Only the last stage may not be Done.
+	// Done is true if the pod has completed the stage. All stages but the last are Done.
 	Done bool
-	// Estimated means that the status does not contain the end of the stage, or has an
-	// impossible time, before the creation or after the end of a later stage. The end is then
-	// the nearest possible time.
+	// Estimated is true if the end of the stage was estimated, because the time in the status is
+	// missing or implausible: before the pod's creation or after the end of a later stage. The
+	// nearest plausible time is then used.
 	Estimated bool
-	// Waits are the reasons for which the pod waits in this stage; in a completed stage, the
-	// reasons that are still in the status. Scheduling and image pulls leave no trace in the
-	// status once they are done: only events keep them, for an hour.
+	// Waits lists the reasons for which the pod waits in this stage. For a completed stage, it
+	// lists the reasons that the status still contains. Completed scheduling and image pulls leave
+	// no trace in the status; only events record them, for an hour.
 	Waits []Wait
 }
 
-// End returns the end of the stage or, if it is not Done, the time until which it is known to
-// have lasted.
+// End returns the time at which the stage ended. For a stage that is not Done, it is the time until
+// which the stage is known to have lasted.
 func (s Stage) End() time.Time { return s.Start.Add(s.Duration) }
 
 // Ready reports whether the pod is Ready.
@@ -89,7 +91,7 @@ func (t Timeline) Ready() bool {
 	return len(t.Stages) == len(stages) && t.Stages[len(stages)-1].Done
 }
 
-// Total returns the time from the creation to the end of the last stage.
+// Total returns the time from the pod's creation to the end of the last stage.
 func (t Timeline) Total() time.Duration {
 	var total time.Duration
 	for _, s := range t.Stages {
@@ -98,8 +100,8 @@ func (t Timeline) Total() time.Duration {
 	return total
 }
 
-// Slowest returns the longest stage, the first if there are several; false if there is no
-// stage.
+// Slowest returns the longest stage, and the first of several longest stages. It returns false if
+// there are no stages.
 func (t Timeline) Slowest() (Stage, bool) {
 	if len(t.Stages) == 0 {
 		return Stage{}, false
@@ -113,8 +115,8 @@ func (t Timeline) Slowest() (Stage, bool) {
 	return slowest, true
 }
 
-// At returns the timeline with the current stage lasting until now, and the shares to match.
-// Without a current stage it returns the timeline unchanged.
+// At returns the timeline with its current stage extended to now and the shares adjusted. It
+// returns a timeline without a current stage unchanged.
 func (t Timeline) At(now time.Time) Timeline {
 	t.Stages = append([]Stage(nil), t.Stages...)
 	if n := len(t.Stages); n > 0 && !t.Stages[n-1].Done {
@@ -138,7 +140,8 @@ func (t *Timeline) setShares() {
 	}
 }
 
-// stages has for each stage the functions that return its end and its reasons for waiting.
+// stages lists the startup stages in order. Each has functions that return the stage's end and the
+// reasons for waiting in the stage.
 var stages = []struct {
 	name  StageName
 	end   func(*corev1.Pod) stageEnd
@@ -151,12 +154,12 @@ var stages = []struct {
 	{Ready, whenTrue(corev1.PodReady), waitsForGates},
 }
 
-// New returns the timeline of a pod.
+// New returns a pod's timeline.
 //
-// For each condition a pod keeps the last transition only. The timeline of a pod that became
-// Ready a second time, or whose kubelet rewrote its conditions, therefore ends at the last of
-// these times. Where conditions contradict each other, the later stage counts: a pod that is
-// Ready was initialized, and not after it became Ready.
+// A pod's status contains only the last transition of each condition. If a pod became Ready a
+// second time, or if the kubelet rewrote its conditions, the timeline therefore ends at the last of
+// these times. If conditions contradict each other, the condition of the later stage counts: a pod
+// that is Ready must have been initialized, and no later than it became Ready.
 func New(pod *corev1.Pod) Timeline {
 	t := stagesOf(pod)
 	for i := range t.Stages {
@@ -167,8 +170,8 @@ func New(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// stagesOf returns the timeline with the durations of its stages only, for the cache, which
-// computes it at each change of each pod.
+// stagesOf returns a timeline with only the stages' names, times and durations. The cache uses it,
+// because it computes the timeline at each change of each pod.
 func stagesOf(pod *corev1.Pod) Timeline {
 	ends := make([]stageEnd, len(stages))
 	completed := 0
@@ -180,7 +183,7 @@ func stagesOf(pod *corev1.Pod) Timeline {
 	}
 	t := Timeline{Created: creation(pod, ends[:completed]), Ended: !pods.IsActive(pod), Stages: make([]Stage, 0, len(stages))}
 
-	// Backwards: no stage ended after a later stage.
+	// Iterate backwards, because no stage can end after a later stage.
 	var next time.Time
 	for i := completed - 1; i >= 0; i-- {
 		e := &ends[i]
@@ -212,14 +215,14 @@ func stagesOf(pod *corev1.Pod) Timeline {
 	return t
 }
 
-// plausible reports whether a stage of a pod with this creation time can have ended at the
-// given time.
+// plausible reports whether a stage can have ended at the given time, if the pod was created at the
+// time created.
 func plausible(created, at time.Time) bool {
 	return !at.Before(created) && at.Sub(created) < maxStartup
 }
 
-// creation returns the creation time of the pod or, if it is missing, the earliest time in the
-// status.
+// creation returns the pod's creation time. If that is missing, it returns the earliest end of a
+// stage.
 func creation(pod *corev1.Pod, ends []stageEnd) time.Time {
 	first := pod.CreationTimestamp.Time
 	if first.IsZero() {
@@ -232,7 +235,7 @@ func creation(pod *corev1.Pod, ends []stageEnd) time.Time {
 	return first.Truncate(Resolution)
 }
 
-// restarts returns the number of restarts of containers during the startup.
+// restarts returns the number of container restarts during the startup.
 func restarts(pod *corev1.Pod, t Timeline) int64 {
 	var sum int64
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -245,8 +248,8 @@ func restarts(pod *corev1.Pod, t Timeline) int64 {
 	return sum
 }
 
-// restartedDuringStartup reports whether a container has restarted, and last started before the
-// pod became Ready.
+// restartedDuringStartup reports whether a container was restarted and its last start was not after
+// the pod became Ready.
 func restartedDuringStartup(s *corev1.ContainerStatus, t Timeline) bool {
 	if s.RestartCount <= 0 {
 		return false

@@ -16,15 +16,16 @@ import (
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// at returns the given number of seconds after the epoch, when the pods are created.
+// at returns the time that is the given number of seconds after the epoch, when all pods are
+// created.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }
 
-// podMaker makes pods for tests.
+// podMaker builds pods for tests.
 type podMaker struct{ pod corev1.Pod }
 
-// aPod has one container "app", and has just been created.
+// aPod returns a maker for a pod that has just been created, with a container "app".
 func aPod() *podMaker {
 	m := &podMaker{}
 	m.pod.CreationTimestamp = at(0)
@@ -80,7 +81,7 @@ func terminated(started, finished int, code int32) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(started), FinishedAt: at(finished), ExitCode: code, Reason: reason}}
 }
 
-// up is a pod that took 1, 2, 4, 8 and 16 seconds for its stages.
+// up returns a maker for a Ready pod whose stages took 1, 2, 4, 8 and 16 seconds.
 func up() *podMaker {
 	return aPod().is(corev1.PodScheduled, 1).is(corev1.PodInitialized, 3).container(corev1.ContainerStatus{State: running(7), Ready: true}).
 		is(corev1.ContainersReady, 15).is(corev1.PodReady, 31)
@@ -98,8 +99,8 @@ func dropCondition(kind corev1.PodConditionType) func(*corev1.Pod) {
 	}
 }
 
-// describe writes a timeline with a line for each stage: how long it took ("~" if that is
-// an estimate, "…" if it continues), and what the pod waited for.
+// describe formats a timeline with a line for each stage. A line contains the stage's duration,
+// followed by "~" if it is estimated and "…" if the stage continues, and the reasons for waiting.
 func describe(t Timeline) string {
 	var b strings.Builder
 	for _, s := range t.Stages {
@@ -147,7 +148,7 @@ func TestTimelineOf(t *testing.T) {
 		{name: "just created", pod: aPod(), want: "scheduled 0s…\n"},
 		{name: "nothing at all", pod: &podMaker{}, want: "scheduled 0s…\n"},
 
-		// What it waits for.
+		// Pods that are waiting, for various reasons.
 		{name: "no node", pod: aPod().isNot(corev1.PodScheduled, 0, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
 			want: "scheduled 0s… [Scheduler Unschedulable; 0/3 nodes are available: 3 Insufficient cpu.;]\n"},
 		{name: "a scheduling gate", pod: aPod().isNot(corev1.PodScheduled, 0, "SchedulingGated", ""), want: "scheduled 0s… [Scheduler SchedulingGated;]\n"},
@@ -191,7 +192,7 @@ func TestTimelineOf(t *testing.T) {
 			isNot("lb/ready", 0, "Draining", "wait").is("ok", 5),
 			want: "scheduled 1s\ninitialized 1s\ncontainers_started 2s\ncontainers_ready 1s\nready 0s… [ReadinessGate lb/ready; Draining; wait;] [ReadinessGate dns/ready; NotSet;]\n"},
 
-		// What it has waited for.
+		// Pods that were waiting in a completed stage, for various reasons.
 		{name: "a readiness gate was last", pod: up().with(func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "early"}, {ConditionType: "late"}, {ConditionType: "later"}}
 		}).is("early", 9).is("later", 30).is("late", 20), want: strings.Replace(allStages, "16s", "16s [ReadinessGate later;]", 1)},
@@ -212,7 +213,7 @@ func TestTimelineOf(t *testing.T) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", State: running(60), LastTerminationState: terminated(7, 59, 1), RestartCount: 1, Ready: true}
 		}), want: allStages},
 
-		// Conditions that a healthy cluster does not have.
+		// Pods with conditions that do not occur in a healthy cluster.
 		{name: "reordered", pod: up().with(func(p *corev1.Pod) {
 			c := p.Status.Conditions
 			c[0], c[1], c[2], c[3] = c[3], c[2], c[0], c[1]
@@ -257,7 +258,7 @@ func TestTimelineOf(t *testing.T) {
 			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(epoch.Add(1900 * time.Millisecond))
 		}), want: allStages},
 
-		// Pods that have ended.
+		// Pods that have terminated.
 		{name: "completed", pod: aPod().is(corev1.PodScheduled, 1).is(corev1.PodInitialized, 2).isNot(corev1.PodReady, 9, "PodCompleted", "").
 			container(corev1.ContainerStatus{State: terminated(4, 8, 0)}).with(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 			want: "scheduled 1s\ninitialized 1s\ncontainers_started 2s\nended\n"},

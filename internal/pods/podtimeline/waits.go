@@ -12,54 +12,56 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// WaitKind is the kind of reason for which a pod waits.
+// WaitKind classifies the reasons for which a pod waits.
 type WaitKind string
 
-// The kinds of reasons for waiting.
+// Kinds of reasons for which a pod waits.
 const (
-	// ForScheduler: no node fits the pod, or a scheduling gate holds it back. The reason and
-	// the message are the scheduler's.
+	// ForScheduler means that no node fits the pod or that a scheduling gate holds the pod back.
+	// Reason and Message are the scheduler's.
 	ForScheduler WaitKind = "Scheduler"
-	// ForImage: the image of a container cannot be pulled or used.
+	// ForImage means that a container's image cannot be pulled or used.
 	ForImage WaitKind = "Image"
-	// ForInitContainer: an init container has not completed; or, with a Duration, it has completed.
+	// ForInitContainer means that an init container has not completed or, with [ReasonCompleted],
+	// that it has completed.
 	ForInitContainer WaitKind = "InitContainer"
-	// ForContainer: a container does not start or is not ready.
+	// ForContainer means that a container does not start or is not ready.
 	ForContainer WaitKind = "Container"
-	// ForRestart: a container ended and was restarted.
+	// ForRestart means that a container exited and was restarted.
 	ForRestart WaitKind = "Restart"
-	// ForReadinessGate: a condition that the pod lists as a readiness gate is not True.
+	// ForReadinessGate means that the condition of one of the pod's readiness gates is not True.
 	ForReadinessGate WaitKind = "ReadinessGate"
 )
 
-// Wait is a reason for which a pod waits, or has waited.
+// Wait describes a reason for which a pod waits or has waited.
 type Wait struct {
 	Kind WaitKind
-	// Name is the name of the container or the readiness gate.
+	// Name is the name of the container or readiness gate for which the pod waits.
 	Name string
-	// Reason and Message are the reason and message in the pod's status, if any.
+	// Reason and Message are taken from the pod's status if it contains them.
 	Reason, Message string
-	// Duration is the run time of an init container that has completed.
+	// Duration is the run time of a completed init container.
 	Duration time.Duration
-	// Restarts is the number of restarts of the container.
+	// Restarts is the container's number of restarts.
 	Restarts int64
 }
 
-// Reasons that are not in the pod's status.
+// Reasons that are derived from the state of a container or readiness gate, because the pod's
+// status contains no reason.
 const (
-	// ReasonRunning: an init container is running.
+	// ReasonRunning means that an init container is running.
 	ReasonRunning = "Running"
-	// ReasonCompleted: an init container has completed.
+	// ReasonCompleted means that an init container has completed.
 	ReasonCompleted = "Completed"
-	// ReasonStartupProbe: a container's startup probe has not succeeded yet.
+	// ReasonStartupProbe means that a container's startup probe has not succeeded yet.
 	ReasonStartupProbe = "StartupProbe"
-	// ReasonReadinessProbe: a container runs, but its readiness probe fails.
+	// ReasonReadinessProbe means that a container is running, but its readiness probe fails.
 	ReasonReadinessProbe = "ReadinessProbe"
-	// ReasonNotSet: the condition of a readiness gate is not set.
+	// ReasonNotSet means that the pod lacks the condition of a readiness gate.
 	ReasonNotSet = "NotSet"
 )
 
-// imageReasons are the reasons in the kubelet's status of a container without an image.
+// imageReasons is the set of reasons by which the kubelet reports that a container lacks its image.
 var imageReasons = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 	"InvalidImageName": true, "RegistryUnavailable": true, "SignatureValidationFailed": true,
@@ -73,8 +75,8 @@ func waitsForScheduler(pod *corev1.Pod, stage Stage) []Wait {
 	return []Wait{{Kind: ForScheduler, Reason: c.Reason, Message: c.Message}}
 }
 
-// waitsForInit returns the init containers that have not completed; after that, the run time of
-// each. Sidecars keep running, so their ends do not count.
+// waitsForInit returns a Wait for each init container that has not completed, and a Wait with the
+// run time for each that has. Sidecars keep running, so they only have to start.
 func waitsForInit(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	for _, c := range pod.Spec.InitContainers {
@@ -99,7 +101,7 @@ func waitsForInit(pod *corev1.Pod, stage Stage) []Wait {
 	return waits
 }
 
-// waitsForStart returns the containers that were never started.
+// waitsForStart returns a Wait for each container that was never started.
 func waitsForStart(pod *corev1.Pod, stage Stage) []Wait {
 	if stage.Done {
 		return nil
@@ -115,8 +117,8 @@ func waitsForStart(pod *corev1.Pod, stage Stage) []Wait {
 	return waits
 }
 
-// waitsForContainers returns the containers that are not ready; once all are ready, the
-// containers that were restarted.
+// waitsForContainers returns a Wait for each container that is not ready. For a completed stage, it
+// returns a Wait for each container that was restarted during the startup.
 func waitsForContainers(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	for _, c := range pod.Spec.Containers {
@@ -140,8 +142,8 @@ func startedBy(s *corev1.ContainerStatus, by time.Time) bool {
 	return s.State.Running != nil && !s.State.Running.StartedAt.Truncate(Resolution).After(by)
 }
 
-// waitsForGates returns the readiness gates that are not True; once all are True, the last gate
-// that became True, if that was after the containers were ready.
+// waitsForGates returns a Wait for each readiness gate that is not True. For a completed stage, it
+// returns a Wait for the gate that became True last, if it did so after the containers were ready.
 func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	var waits []Wait
 	var last time.Time
@@ -161,7 +163,7 @@ func waitsForGates(pod *corev1.Pod, stage Stage) []Wait {
 	return waits
 }
 
-// waitFor returns the reason for which a container that has not completed its stage waits.
+// waitFor returns the reason for which the pod waits for a container.
 func waitFor(s *corev1.ContainerStatus, kind WaitKind) Wait {
 	w := Wait{Kind: kind, Name: s.Name, Restarts: max(0, int64(s.RestartCount))}
 	switch {
@@ -184,7 +186,7 @@ func waitFor(s *corev1.ContainerStatus, kind WaitKind) Wait {
 	return w
 }
 
-// exitText describes the end of a container.
+// exitText describes a container's termination: the exit code and the termination message, if any.
 func exitText(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
 	if t.Message != "" {

@@ -10,22 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// observation is a state of a pod that the API server sent, the end of a pod, or an event about
-// a pod.
+// observation is an input of the watcher: a pod's state as sent by the API server, the end of a
+// pod's existence, or an event about a pod.
 type observation struct {
 	seen time.Time
 	pod  *corev1.Pod
-	// initial is true if the pod existed before the watch began.
+	// initial is true if the pod already existed when the watch began.
 	initial bool
-	// gone is true if the pod no longer exists, for the given reason.
+	// gone is true if the pod no longer exists. reason explains how its deletion was observed.
 	gone   bool
 	reason string
-	// event, if not nil, is an event about the pod. The state of pod was reported already then.
+	// event, if not nil, is an event about the pod. The pod's state is then not a new observation.
 	event *corev1.Event
 }
 
-// transitions returns the transitions from the last reported state of a pod to an observation,
-// and the state that counts as reported with them.
+// transitions returns the transitions from a pod's last reported state to the observation. It also
+// returns the state that counts as reported after these transitions have been reported.
 func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Pod) {
 	var list []Transition
 	state := o.pod
@@ -45,19 +45,19 @@ func (o observation) transitions(reported *corev1.Pod) ([]Transition, *corev1.Po
 	return list, state
 }
 
-// backlog is the last reported state of a pod, and its unreported observations.
+// backlog holds a pod's last reported state and its unreported observations.
 type backlog struct {
-	// reported is the last state that was reported completely; nil before the first, and after
-	// the end of the pod.
+	// reported is the last state whose transitions were all reported. It is nil before the first
+	// report and after the pod's deletion.
 	reported *corev1.Pod
-	// pending are the observations after reported, oldest first. Of the transitions of the
-	// oldest observation, the number done has been reported.
+	// pending lists the observations after the state in reported, oldest first. done is the number
+	// of transitions of the oldest observation that have been reported.
 	pending []observation
 	done    int
 }
 
-// backlogs are the backlogs of all pods, by key. The handlers append to them, and the workers
-// report them.
+// backlogs holds the backlogs of all pods, keyed by namespace/name. The event handlers append
+// observations, and the workers report them.
 type backlogs struct {
 	mu    sync.Mutex
 	byKey map[string]*backlog
@@ -74,8 +74,9 @@ func (b *backlogs) add(key string, o observation) {
 	b.byKey[key].pending = append(b.byKey[key].pending, o)
 }
 
-// report reports the pending transitions of a pod, in order, until report returns an error. It
-// repeats none of them. Callers must not call it concurrently for the same key.
+// report calls the given function for each pending transition of a pod, in order, until the
+// function returns an error. The next call continues with the transition that failed. report must
+// not be called concurrently for the same key.
 func (b *backlogs) report(key string, report func(Transition) error) error {
 	for {
 		transitions, state, ok := b.next(key)
@@ -92,7 +93,8 @@ func (b *backlogs) report(key string, report func(Transition) error) error {
 	}
 }
 
-// next returns the unreported transitions of the oldest pending observation.
+// next returns the unreported transitions of a pod's oldest pending observation, and the state
+// after them.
 func (b *backlogs) next(key string) ([]Transition, *corev1.Pod, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +112,7 @@ func (b *backlogs) advance(key string) {
 	b.byKey[key].done++
 }
 
-// finish removes the oldest pending observation, whose transitions were all reported.
+// finish removes a pod's oldest pending observation after all its transitions have been reported.
 func (b *backlogs) finish(key string, state *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,9 +126,8 @@ func (b *backlogs) finish(key string, state *corev1.Pod) {
 	}
 }
 
-// drop gives up the pending transitions of a pod, and returns their number. The last dropped
-// state counts as reported: later states are compared with that state, so that each transition
-// is either reported or counted.
+// drop drops a pod's pending transitions and returns their number. The next state is compared with
+// the last dropped state, so that each transition is either reported or counted as dropped.
 func (b *backlogs) drop(key string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

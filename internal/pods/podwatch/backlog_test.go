@@ -11,9 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// After a drop, the next state is compared with the last state that was dropped, even if
-// the informer had it in its store by then: every transition is either reported or
-// counted.
+// TestDropCountsWhatItDrops checks that the state after a drop is compared with the last dropped
+// state, so that every transition is either reported or counted as dropped.
 func TestDropCountsWhatItDrops(t *testing.T) {
 	all := newBacklogs()
 	add := func(s observation) { all.add("shop/web", s) }
@@ -43,7 +42,7 @@ func TestDropCountsWhatItDrops(t *testing.T) {
 		t.Errorf("after the drop (-want +got):\n%s", diff)
 	}
 
-	// A pod that is gone by then is forgotten.
+	// A pod that was deleted before the drop must be forgotten.
 	add(observation{pod: pod(yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 3)), gone: true})
 	if n := all.drop("shop/web"); n != 1 || len(all.byKey) != 0 {
 		t.Errorf("%d transitions were dropped, want 1; %d backlogs are left, want none", n, len(all.byKey))

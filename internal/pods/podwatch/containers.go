@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// containers adds the transitions of the containers in a list of statuses.
+// containers adds the transitions of all containers in a list of statuses.
 func (d *differ) containers(was, is []corev1.ContainerStatus) {
 	for i := range is {
 		if first := pods.ContainerStatus(is, is[i].Name); first == &is[i] {
@@ -27,8 +27,9 @@ func (d *differ) containers(was, is []corev1.ContainerStatus) {
 	}
 }
 
-// container adds the starts and ends that the new state of a container shows and the old state
-// does not, or the reason for which it waits. The run before the last comes first.
+// container adds the transitions of a container: the starts and terminations that only the new
+// status contains, or the reason for which the container waits. The run before the last run is
+// added first.
 func (d *differ) container(was, is *corev1.ContainerStatus) {
 	if was == nil {
 		was = &corev1.ContainerStatus{}
@@ -36,7 +37,8 @@ func (d *differ) container(was, is *corev1.ContainerStatus) {
 	from := stateOf(was)
 	add := func(t Transition) {
 		t.Kind, t.Name, t.From, t.Restarts = Container, is.Name, from, is.RestartCount
-		// A container can wait for several reasons in a row without running in between.
+		// Waiting for several reasons in a row is not a repetition: the container need not have
+		// been running in between.
 		t.Repeated = t.From == t.To && (t.To != Waiting || is.RestartCount > was.RestartCount)
 		from = t.To
 		d.add(t)
@@ -85,7 +87,7 @@ func stateOf(s *corev1.ContainerStatus) string {
 	}
 }
 
-// end returns the transition of a container that ended.
+// end returns the transition for a container's termination.
 func end(t *corev1.ContainerStateTerminated) Transition {
 	message := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Message != "" {
@@ -94,7 +96,7 @@ func end(t *corev1.ContainerStateTerminated) Transition {
 	return Transition{To: Terminated, Time: t.FinishedAt.Time, Reason: t.Reason, Message: message}
 }
 
-// startKnown reports whether a container's status contains the given start already.
+// startKnown reports whether a container's status already contains the given start.
 func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	for _, state := range []corev1.ContainerState{s.LastTerminationState, s.State} {
 		if state.Running != nil && sameTime(state.Running.StartedAt.Time, at) || state.Terminated != nil && sameTime(state.Terminated.StartedAt.Time, at) {
@@ -104,7 +106,7 @@ func startKnown(s *corev1.ContainerStatus, at time.Time) bool {
 	return false
 }
 
-// endKnown reports whether a container's status contains the given end already.
+// endKnown reports whether a container's status already contains the given termination.
 func endKnown(s *corev1.ContainerStatus, t *corev1.ContainerStateTerminated) bool {
 	for _, known := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
 		if known != nil && known.ExitCode == t.ExitCode && sameTime(known.StartedAt.Time, t.StartedAt.Time) && sameTime(known.FinishedAt.Time, t.FinishedAt.Time) {

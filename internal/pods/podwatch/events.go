@@ -15,8 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// maxWaiting is the maximum number of events that wait for their pod to be read. Events about
-// pods outside the watch's selector wait forever, so the oldest are dropped.
+// maxWaiting is the maximum number of events that are kept until their pods have been read. Events
+// about pods outside of the watch's selector would otherwise be kept forever. The oldest events are
+// dropped.
 const maxWaiting = 1000
 
 // happened returns the transition for an event about the pod.
@@ -31,8 +32,8 @@ func happened(e *corev1.Event, pod *corev1.Pod) Transition {
 	return withPod(t, pod)
 }
 
-// containerOf returns the container name in a path like spec.containers{app}; "" if there is
-// none.
+// containerOf returns the container name in a field path like spec.containers{app}. It returns ""
+// if the path contains none.
 func containerOf(path string) string {
 	_, name, found := strings.Cut(path, "{")
 	if !found {
@@ -41,10 +42,10 @@ func containerOf(path string) string {
 	return strings.TrimSuffix(name, "}")
 }
 
-// eventFeed passes on the events about watched pods. An event can be read before its pod,
-// because both come by separate watches.
+// eventFeed forwards the events about watched pods. Pods and events are read by separate watches,
+// so an event can arrive before its pod.
 type eventFeed struct {
-	// emit is called with each event about a known pod.
+	// emit is called with each event whose pod is known, and with the pod.
 	emit func(*corev1.Event, *corev1.Pod)
 
 	mu      sync.Mutex
@@ -52,7 +53,8 @@ type eventFeed struct {
 	waiting []*corev1.Event // oldest first
 }
 
-// keep adds a pod, or its new state, to the known pods.
+// keep adds a pod to the known pods and forwards the events that waited for it. For a known pod, it
+// updates the state.
 func (f *eventFeed) keep(pod *corev1.Pod) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,8 +82,9 @@ func (f *eventFeed) forget(pod *corev1.Pod) {
 	delete(f.pods, pod.UID)
 }
 
-// add passes an event on as soon as its pod is known. An event from before the watch is skipped
-// if its pod is already known, because it explains a state that is not reported.
+// add forwards an event as soon as its pod is known. If past is true, the event happened before the
+// watch began; it is skipped if its pod is already known, because the state that it explains is not
+// reported.
 func (f *eventFeed) add(e *corev1.Event, past bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +101,8 @@ func (f *eventFeed) add(e *corev1.Event, past bool) {
 	}
 }
 
-// trimEvent keeps the fields that this package needs.
+// trimEvent is the informer's transform of events. It keeps only the fields that this package
+// reads.
 func trimEvent(o any) (any, error) {
 	e, ok := o.(*corev1.Event)
 	if !ok {

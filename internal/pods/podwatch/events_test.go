@@ -19,16 +19,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// eventSource is an API server with events.
+// eventSource is a fake API server that serves events.
 type eventSource struct {
 	*source
-	// there are the events that exist at the start.
+	// there lists the events that exist before the watch begins.
 	there []*corev1.Event
-	// refusal is the response to all requests.
+	// refusal, if not nil, is the error response to all requests.
 	refusal error
 }
 
-// eventList returns a list as a client returns it.
+// eventList converts a list from client-go's fake source to an EventList, which a real client
+// returns.
 func eventList(list *corev1.List) runtime.Object {
 	events := &corev1.EventList{ListMeta: list.ListMeta}
 	for _, item := range list.Items {
@@ -37,7 +38,7 @@ func eventList(list *corev1.List) runtime.Object {
 	return events
 }
 
-// event returns one about a container of a pod.
+// event returns an event about the container "app" of a pod, at the given second after the epoch.
 func event(name string, about *corev1.Pod, second int, reason string) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: name},
@@ -70,12 +71,12 @@ func TestWatchEvents(t *testing.T) {
 				s.events.Add(started)
 				settle()
 				want(t, got, "web: 2 Event app Started")
-				// It happens once more.
+				// The same event occurs a second time.
 				started.Count, started.LastTimestamp = 2, metav1.NewTime(epoch.Add(3*time.Second))
 				s.events.Modify(started)
 				settle()
 				want(t, got, "web: 3 Event app Started")
-				// An event that comes before its pod is reported after it.
+				// If an event arrives before its pod, it is reported after the pod.
 				db := named("db")
 				db.UID = "db"
 				s.events.Add(event("db", db, 4, "Scheduled"))
@@ -84,12 +85,12 @@ func TestWatchEvents(t *testing.T) {
 				s.Add(db)
 				settle()
 				want(t, got, "db: 0 Created", "db: ? Phase >Pending", "db: 4 Event app Scheduled")
-				// A lost connection repeats nothing.
+				// After a lost connection, known events are not reported again.
 				s.events.ResetWatch()
 				time.Sleep(time.Minute) // sleep: in a bubble
 				synctest.Wait()
 				want(t, got)
-				// Neither do events about a pod that is gone, nor about another of the same name.
+				// Events about a deleted pod are not reported.
 				s.Delete(db)
 				settle()
 				want(t, got, "db: ? Deleted")
@@ -101,7 +102,8 @@ func TestWatchEvents(t *testing.T) {
 	}
 }
 
-// Without the right to read events, the pods are watched all the same.
+// TestWatchWithoutEvents checks that pods are watched even if the client has no right to read
+// events.
 func TestWatchWithoutEvents(t *testing.T) {
 	refusals := 0
 	w := &Watcher{OnNoEvents: func(error) { refusals++ }}
@@ -118,7 +120,8 @@ func TestWatchWithoutEvents(t *testing.T) {
 	})
 }
 
-// The events that wait for their pods are bounded.
+// TestEventsThatWaitAreBounded checks that the number of events that wait for their pods is
+// bounded.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	var emitted []string
 	feed := &eventFeed{pods: map[types.UID]*corev1.Pod{}}

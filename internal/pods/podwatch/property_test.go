@@ -19,10 +19,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// view is what a reader of the lines knows about a pod.
+// view is a pod's state as far as it can be derived from the reported transitions, keyed by the
+// name of a condition, a container or another part of the status.
 type view map[string]string
 
-// viewOf returns all that can be known about a pod, and an empty view for nil.
+// viewOf returns the view that contains a pod's complete state. It is empty for nil.
 func viewOf(pod *corev1.Pod) view {
 	v := view{}
 	if pod == nil {
@@ -54,7 +55,7 @@ func viewOf(pod *corev1.Pod) view {
 	return v
 }
 
-// read is what a reader knows after some more lines.
+// read applies transitions to a view and returns the resulting view.
 func read(v view, transitions []Transition) view {
 	for _, t := range transitions {
 		switch t.Kind {
@@ -87,8 +88,8 @@ func read(v view, transitions []Transition) view {
 	return v
 }
 
-// check returns an error if the transitions between two states break a rule that holds
-// for any states.
+// check returns an error unless the transitions between the two states have the properties that all
+// transitions have.
 func check(old, pod *corev1.Pod) error {
 	var errs []error
 	transitions := Diff(old, pod)
@@ -112,7 +113,8 @@ func check(old, pod *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// after changes a pod so that it can follow the old one: no deletion is undone.
+// after modifies pod so that its state can follow the state of old: for example, a deletion cannot
+// be undone.
 func after(old, pod *corev1.Pod) *corev1.Pod {
 	if old != nil && old.UID == pod.UID && old.DeletionTimestamp != nil {
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = old.DeletionTimestamp, old.DeletionGracePeriodSeconds
@@ -167,9 +169,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	return p
 }
 
-// For any states of a pod, the lines lead from one to the next: nothing is lost, and
-// nothing known is repeated. What a reader knows in the end does not depend on how many
-// of the states in between were seen.
+// TestLinesLeadFromStateToState checks, for random states of a pod, that the transitions lead from
+// each state to the next without loss or repetition, and that the final view does not depend on the
+// intermediate states.
 func TestLinesLeadFromStateToState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := []*corev1.Pod{nil}
@@ -187,7 +189,7 @@ func TestLinesLeadFromStateToState(t *testing.T) {
 		if diff := cmp.Diff(read(view{}, Diff(nil, last)), known); diff != "" {
 			t.Fatalf("states in between matter in the end (-without +with):\n%s", diff)
 		}
-		// The order of the conditions does not matter.
+		// The transitions must not depend on the order of the conditions.
 		other := last.DeepCopy()
 		slices.Reverse(other.Status.Conditions)
 		if again := Diff(last, other); len(again) > 0 {
@@ -217,7 +219,7 @@ func FuzzDiff(f *testing.F) {
 		if json.Unmarshal(a, &old) != nil || json.Unmarshal(b, pod) != nil {
 			t.Skip()
 		}
-		// The API server refuses two containers of one name in different lists.
+		// The API server rejects pods in which containers in different lists have the same name.
 		for _, p := range []*corev1.Pod{old, pod} {
 			if p == nil {
 				continue

@@ -16,72 +16,74 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 )
 
-// Kind is the kind of a transition.
+// Kind classifies transitions.
 type Kind string
 
-// The kinds of transitions.
+// Kinds of transitions.
 const (
-	// Found means that the pod existed before the watch began. To is its phase.
+	// Found means that the pod already existed when the watch began. To is the pod's phase.
 	Found Kind = "Found"
 	// Created means that the pod was created.
 	Created Kind = "Created"
-	// Phase means that the phase changed. From and To are phases.
+	// Phase means that the pod's phase changed. From and To are phases.
 	Phase Kind = "Phase"
-	// Condition means that a condition changed. Name is its type, From and To are its status:
-	// equal if only the reason changed, and "" if the pod does not have the condition.
+	// Condition means that a condition of the pod changed. Name is the condition's type; From and
+	// To are its statuses. They are equal if only the reason changed. A status is "" if the pod
+	// does not have the condition.
 	Condition Kind = "Condition"
-	// Container means that the state of a container changed. Name is the name of the container,
-	// From and To are Waiting, Running or Terminated, and "" if its state is unknown.
+	// Container means that a container's state changed. Name is the container's name; From and To
+	// are Waiting, Running or Terminated, or "" for an unknown state.
 	Container Kind = "Container"
-	// Event means that an event about the pod was recorded, with Reason and Message. Name is
-	// the container that the event is about, if any.
+	// Event means that an event about the pod was recorded, with the given Reason and Message. Name
+	// is the container that the event is about, if any.
 	Event Kind = "Event"
-	// Deleting means that the pod was deleted, and ends within its grace period.
+	// Deleting means that the deletion of the pod was requested. The pod terminates within its
+	// grace period.
 	Deleting Kind = "Deleting"
 	// Deleted means that the pod no longer exists.
 	Deleted Kind = "Deleted"
 )
 
-// The states of a container.
+// States of a container, the values of From and To in a Container transition.
 const (
 	Waiting    = "waiting"
 	Running    = "running"
 	Terminated = "terminated"
 )
 
-// Transition is a change of a pod, or an event about it.
+// Transition describes a change of a pod, or an event about a pod.
 type Transition struct {
-	// Seen is the time at which the transition was read, by the clock of this machine.
+	// Seen is the time at which the transition was observed, according to this machine's clock.
 	Seen time.Time `json:"seen"`
-	// Time is the time at which the transition happened, in whole seconds, by the clocks of the
-	// cluster. It is zero if the pod does not contain that time.
+	// Time is the time at which the transition happened, in whole seconds, according to the
+	// cluster's clocks. It is zero if the pod's status does not contain the time.
 	Time time.Time `json:"time,omitzero"`
-	// Namespace, Pod and UID identify the pod, and Node is the node that it is bound to.
+	// Namespace, Pod and UID identify the pod. Node is the name of the pod's node.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
 	Node      string `json:"node,omitempty"`
-	// Kind defines the meaning of Name, From and To.
+	// Kind determines the meaning of Name, From and To.
 	Kind    Kind   `json:"kind"`
 	Name    string `json:"name,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Type is the type of an event, Normal or Warning, and Count the number of its occurrences
-	// if more than one.
+	// Type is an event's type, Normal or Warning. Count is the number of the event's occurrences if
+	// there is more than one.
 	Type  string `json:"type,omitempty"`
 	Count int32  `json:"count,omitempty"`
-	// Restarts is the number of restarts of the container.
+	// Restarts is the container's number of restarts.
 	Restarts int32 `json:"restarts,omitempty"`
-	// Repeated is true if the state is the same as before, and the API server did not send the
-	// state in between.
+	// Repeated is true if From and To are equal because the API server did not send the state in
+	// between.
 	Repeated bool `json:"repeated,omitempty"`
 }
 
-// Diff returns the transitions between two states of a pod, ordered by their timestamps;
-// transitions without a timestamp are in the order in which they usually happen. old is nil if
-// the pod did not exist; a pod with another UID has replaced the old pod.
+// Diff returns the transitions between two states of a pod, ordered by their timestamps.
+// Transitions without a timestamp are placed in the order in which they usually happen. old is nil
+// if the pod did not exist before. If the UIDs differ, pod has replaced old.
 func Diff(old, pod *corev1.Pod) []Transition {
 	if old != nil && old.UID != pod.UID {
 		return append([]Transition{deleted(old, "replaced by another pod of the same name")}, Diff(nil, pod)...)
@@ -110,7 +112,7 @@ func Diff(old, pod *corev1.Pod) []Transition {
 	return d.inOrder()
 }
 
-// found returns the transition for a pod that existed before the watch began.
+// found returns the transition for a pod that already existed when the watch began.
 func found(pod *corev1.Pod) Transition {
 	t := Transition{Kind: Found, To: string(pod.Status.Phase)}
 	if c := pods.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
@@ -124,7 +126,7 @@ func found(pod *corev1.Pod) Transition {
 	return withPod(t, pod)
 }
 
-// deleted returns the transition for a pod that no longer exists, from its last phase.
+// deleted returns the transition for a pod that no longer exists. From is the pod's last phase.
 func deleted(pod *corev1.Pod, message string) Transition {
 	return withPod(Transition{Kind: Deleted, From: string(pod.Status.Phase), Message: message}, pod)
 }
@@ -146,8 +148,9 @@ func (d *differ) add(t Transition) {
 	d.transitions = append(d.transitions, withPod(t, d.pod))
 }
 
-// phase adds a transition of the phase if the phase has changed. The argument here is true at
-// the place of the transition in the order of Diff, which calls phase at several places.
+// phase adds a transition if the phase has changed and here is true. Diff calls phase at several
+// positions of the order, and here is true only at the position where the transition usually
+// happens.
 func (d *differ) phase(here bool) {
 	was, is := d.old.Status, d.pod.Status
 	if here && (was.Phase != is.Phase || was.Reason != is.Reason) {
@@ -166,7 +169,7 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 		is = &corev1.PodCondition{}
 	}
 	t := Transition{Kind: Condition, Name: string(kind), From: string(was.Status), To: string(is.Status), Reason: is.Reason, Message: is.Message}
-	// If only the reason changes, the condition has no time for the change.
+	// If only the reason of a condition changes, its time does not change.
 	moved := is.LastTransitionTime.After(was.LastTransitionTime.Time)
 	if moved || was.Status != is.Status {
 		t.Time = is.LastTransitionTime.Time
@@ -177,8 +180,8 @@ func (d *differ) condition(kind corev1.PodConditionType) {
 	}
 }
 
-// otherConditions returns, sorted, the types of conditions without a fixed position in the
-// order: readiness gates, disruptions, and any others.
+// otherConditions returns the types of all conditions without a fixed position in the order, sorted
+// by name: readiness gates, disruptions, and others.
 func (d *differ) otherConditions() []corev1.PodConditionType {
 	kinds := map[corev1.PodConditionType]bool{}
 	for _, pod := range []*corev1.Pod{d.old, d.pod} {
@@ -200,7 +203,7 @@ func (d *differ) deletion() {
 	}
 	t := Transition{Kind: Deleting}
 	if grace := d.pod.DeletionGracePeriodSeconds; grace != nil {
-		// The timestamp is the end of the grace period.
+		// The deletion timestamp is the end of the grace period.
 		length := time.Duration(*grace) * time.Second
 		t.Time = d.pod.DeletionTimestamp.Add(-length)
 		t.Message = fmt.Sprintf("grace period %s", length)
@@ -208,9 +211,9 @@ func (d *differ) deletion() {
 	d.add(t)
 }
 
-// inOrder sorts the transitions by time. A transition without a time stays behind its
-// predecessor, and transitions of a container stay in order even if its status has an end
-// before the start.
+// inOrder sorts the transitions by time. A transition without a time stays behind its predecessor.
+// The transitions of a container stay in order even if its status contains a termination before the
+// start.
 func (d *differ) inOrder() []Transition {
 	type placed struct {
 		at time.Time
@@ -234,7 +237,7 @@ func (d *differ) inOrder() []Transition {
 	return d.transitions
 }
 
-// trim returns a copy of the pod with the fields that Diff reads.
+// trim returns a copy of the pod with only the fields that Diff reads.
 func trim(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -15,7 +15,8 @@ import (
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// at returns the given number of seconds after the epoch, when the pods are created.
+// at returns the time that is the given number of seconds after the epoch, when all pods are
+// created.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }
@@ -23,7 +24,7 @@ func at(seconds int) metav1.Time {
 // change modifies a pod.
 type change func(*corev1.Pod)
 
-// pod returns a new pod with these changes.
+// pod returns a new pod with the given changes.
 func pod(changes ...change) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Namespace, p.Name, p.UID, p.CreationTimestamp = "shop", "web", "1", at(0)
@@ -36,7 +37,7 @@ func pod(changes ...change) *corev1.Pod {
 
 func phase(phase corev1.PodPhase) change { return func(p *corev1.Pod) { p.Status.Phase = phase } }
 
-// is sets a condition; "" removes it.
+// is returns a change that sets a condition, or removes it if the status is "".
 func is(kind corev1.PodConditionType, status corev1.ConditionStatus, seconds int, reason string) change {
 	return func(p *corev1.Pod) {
 		var kept []corev1.PodCondition
@@ -58,7 +59,8 @@ func no(kind corev1.PodConditionType, seconds int, reason string) change {
 	return is(kind, "False", seconds, reason)
 }
 
-// app sets the state of the container app, and how it last ended if there are two.
+// app returns a change that sets the state of the container "app". If two states are given, the
+// second is its last termination state.
 func app(restarts int32, states ...corev1.ContainerState) change {
 	return func(p *corev1.Pod) {
 		s := corev1.ContainerStatus{Name: "app", RestartCount: restarts, State: states[0]}
@@ -88,7 +90,8 @@ func deleting(seconds int) change {
 	}
 }
 
-// describe writes a transition as a line: when, what, from which state to which.
+// describe formats a transition as a line with the seconds after the epoch, the kind, the name and
+// the states.
 func describe(t Transition) string {
 	when := "?"
 	if !t.Time.IsZero() {

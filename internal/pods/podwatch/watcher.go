@@ -17,47 +17,47 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/reconnect"
 )
 
-// workers is the number of pods that are reported at the same time. Each pod is handled by one
-// worker at a time.
+// workers is the number of workers, which report different pods at the same time. At any time, a
+// pod is reported by at most one worker.
 const workers = 4
 
-// byReadiness indexes pods by the status of their condition Ready.
+// byReadiness is the name of the index of pods by their readiness.
 const byReadiness = "readiness"
 
-// Watcher reports the transitions of pods. Several goroutines may call its functions at the
-// same time, but only one for each pod.
+// Watcher reports the transitions of pods. It may call its callbacks from several goroutines at the
+// same time, but for each pod from only one goroutine at a time.
 type Watcher struct {
-	// Source lists and watches the pods. It must accept contexts.
+	// Source lists and watches pods. Its methods must support contexts.
 	Source cache.ListerWatcher
-	// Events lists and watches the events about pods; nil if they are not wanted.
+	// Events lists and watches the events about pods. If it is nil, events are not reported.
 	Events cache.ListerWatcher
-	// Names limits the watch to pods with these names, unless it is empty.
+	// Names limits the watch to pods with the given names. If it is empty, there is no limit.
 	Names map[string]bool
-	// History means that the watcher also reports the earlier transitions of the pods that
-	// exist at the start, as far as the pods and the events show them.
+	// History makes the watcher also report earlier transitions of the pods that exist at the
+	// start, as far as the pods and their events show them.
 	History bool
-	// OnTransition is called with each transition. After an error it is called with the same
-	// transition again, at most three times; then all pending transitions of that pod are
+	// OnTransition is called with each transition. If it returns an error, it is called with the
+	// same transition again, up to three times. After that, all pending transitions of the pod are
 	// dropped.
 	OnTransition func(Transition) error
 
-	// OnStart is called with the number of pods that exist at the start, and the number of them
-	// that are not ready.
+	// OnStart is called with the number of pods that exist at the start, and with how many of them
+	// are not ready.
 	OnStart func(pods, unready int)
-	// OnLost is called once when the API server becomes unreachable, and OnRegained when
-	// it is reachable again.
+	// OnLost is called once when the API server becomes unreachable. OnRegained is called when it
+	// can be reached again.
 	OnLost     func(error)
 	OnRegained func()
-	// OnNoEvents is called once if events cannot be read; the pods are still watched.
+	// OnNoEvents is called once if events cannot be read. Pods are still watched then.
 	OnNoEvents func(error)
-	// OnDropped is called with the key, namespace/name, of a pod whose transitions were
-	// dropped, and their number.
+	// OnDropped is called after transitions of a pod were dropped, with the pod's key
+	// namespace/name, the number of dropped transitions, and the last error of OnTransition.
 	OnDropped func(key string, transitions int, err error)
 }
 
-// Run watches until the context ends or watching is impossible, for instance because of missing
-// rights. It returns the reason, after all transitions are reported and all its goroutines have
-// ended.
+// Run watches pods until the context ends or watching is impossible, for instance because of
+// missing rights. It returns the reason, after all observed transitions have been reported and its
+// goroutines have ended.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -89,13 +89,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 	})
 	<-ctx.Done()
 	reading.Wait()
-	// Workers empty a queue that is shut down, so all transitions that were read are reported.
+	// The workers first empty a queue that is shut down, so that all observed transitions are
+	// reported.
 	queue.ShutDown()
 	reporting.Wait()
 	return context.Cause(ctx)
 }
 
-// runEvents reads events until the context ends or events cannot be read at all.
+// runEvents reads events until the context ends or events cannot be read.
 func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	if w.Events == nil {
 		return
@@ -104,7 +105,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	defer stop(nil)
 	connection := &reconnect.Connection{
 		Source: cache.ToListerWatcherWithContext(w.Events),
-		// The connection of the pods reports a lost connection.
+		// The watch of pods already reports a lost connection.
 		OnLost: func(error) {}, OnRegained: func() {},
 		Stop: func(err error) {
 			w.OnNoEvents(err)
@@ -122,7 +123,7 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 				}
 			},
 			Update: func(old, e *corev1.Event) {
-				// A new list repeats known events.
+				// A repeated list contains events that are already known.
 				if w.selects(e.InvolvedObject.Name) && old.ResourceVersion != e.ResourceVersion {
 					feed.add(e, false)
 				}
@@ -132,8 +133,8 @@ func (w *Watcher) runEvents(ctx context.Context, feed *eventFeed) {
 	informer.RunWithContext(ctx)
 }
 
-// handler returns the event handler that appends observations to the backlogs, and adds the
-// keys of the pods to the queue.
+// handler returns the event handler of the pod informer. It appends observations to the backlogs
+// and enqueues the pods' keys.
 func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventFeed) cache.ResourceEventHandler {
 	add := func(o observation) {
 		if !w.selects(o.pod.Name) {
@@ -177,7 +178,7 @@ func (w *Watcher) handler(enqueue func(string), backlogs *backlogs, feed *eventF
 
 func (w *Watcher) selects(pod string) bool { return len(w.Names) == 0 || w.Names[pod] }
 
-// count returns the number of selected pods, and the number of them that are not ready.
+// count returns the number of selected pods, and how many of them are not ready.
 func (w *Watcher) count(store cache.Indexer) (all, unready int) {
 	for _, status := range store.ListIndexFuncValues(byReadiness) {
 		list, err := store.ByIndex(byReadiness, status)
@@ -204,7 +205,8 @@ func readiness(o any) ([]string, error) {
 	return []string{string(corev1.ConditionUnknown)}, nil
 }
 
-// trimObject keeps the fields that this package needs, a fraction of the API server's data.
+// trimObject is the informer's transform of pods. It keeps only the fields that this package reads,
+// a fraction of the data that the API server sends.
 func trimObject(o any) (any, error) {
 	if pod, ok := o.(*corev1.Pod); ok {
 		return trim(pod), nil

@@ -27,18 +27,18 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// client-go's own log of errors waits on the clock outside of the bubbles.
-	utilruntime.ErrorHandlers = nil //nolint:reassign // The way that it is meant to be set.
+	// client-go's own error log would wait for the clock outside of the synctest bubbles.
+	utilruntime.ErrorHandlers = nil //nolint:reassign // client-go has no other way to set the handlers
 	os.Exit(m.Run())
 }
 
-// source is an API server that fails on request.
+// source is a fake API server whose requests can be made to fail.
 type source struct {
 	*cachetesting.FakeControllerSource
 	typed func(*corev1.List) runtime.Object
 	mu    sync.Mutex
 	fault error
-	// events is the source of events, if the watcher has one.
+	// events is the server of the events. It is nil if the watcher does not watch events.
 	events *eventSource
 }
 
@@ -67,7 +67,7 @@ func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
 	return s.typed(list.(*corev1.List)), nil
 }
 
-// podList returns a list as a client returns it.
+// podList converts a list from client-go's fake source to a PodList, which a real client returns.
 func podList(list *corev1.List) runtime.Object {
 	pods := &corev1.PodList{ListMeta: list.ListMeta}
 	for _, item := range list.Items {
@@ -83,7 +83,7 @@ func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.FakeControllerSource.Watch(options)
 }
 
-// collector collects what is reported.
+// collector collects the reported transitions, formatted as lines.
 type collector struct {
 	mu    sync.Mutex
 	lines []string
@@ -108,7 +108,7 @@ func (r *collector) report(t Transition) error {
 	return nil
 }
 
-// take returns what was reported since the last time.
+// take returns the lines that were collected since the last call of take.
 func (r *collector) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +117,8 @@ func (r *collector) take() []string {
 	return lines
 }
 
-// watching runs a watcher in a synctest bubble of its own. A goroutine that is left over
-// fails the bubble.
+// watching runs a watcher in a new synctest bubble, which fails the test if a goroutine is left
+// over.
 func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source, got *collector, result chan error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 			s.Add(pod)
 		}
 		if events, wanted := w.Events.(*eventSource); wanted {
-			// Everything of the bubble is made in it.
+			// The fake source must be created inside of the bubble.
 			events.source = &source{FakeControllerSource: cachetesting.NewFakeControllerSource(), typed: eventList, fault: events.refusal}
 			defer events.Shutdown()
 			for _, e := range events.there {
@@ -157,7 +157,7 @@ func watching(t *testing.T, w *Watcher, there []*corev1.Pod, test func(s *source
 	})
 }
 
-// settle waits until nothing is left to do.
+// settle waits until all goroutines of the bubble are idle.
 func settle() {
 	time.Sleep(time.Second) // sleep: in a bubble
 	synctest.Wait()
@@ -187,7 +187,7 @@ func TestWatch(t *testing.T) {
 		s.Add(named("db"))
 		settle()
 		want(t, got, "db: 0 Created", "db: ? Phase >Pending")
-		// However fast it changes, each state is reported, in order.
+		// If a pod changes rapidly, each of its states is reported, in order.
 		s.Modify(named("db", yes(corev1.PodScheduled, 1)))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 2, "ContainersNotReady")))
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), yes(corev1.PodReady, 2)))
@@ -217,8 +217,8 @@ func TestWatchHistoryAndNames(t *testing.T) {
 	})
 }
 
-// What happened while the connection was lost is reported from its traces, and nothing
-// that was reported before.
+// TestWatchContinuesAfterALostConnection checks that the transitions during a lost connection are
+// reported as far as the pods show them, and that no earlier transition is reported again.
 func TestWatchContinuesAfterALostConnection(t *testing.T) {
 	there := []*corev1.Pod{named("db", yes(corev1.PodScheduled, 1)), named("gone"), named("new", yes(corev1.PodScheduled, 1))}
 	watching(t, &Watcher{}, there, func(s *source, got *collector, _ chan error) {
@@ -251,9 +251,9 @@ func TestWatchContinuesAfterALostConnection(t *testing.T) {
 	})
 }
 
-// A transition that cannot be reported is retried three times, and then the pod's pending
-// transitions are dropped and counted. What was reported is not repeated, and the next
-// change is reported.
+// TestThreeMoreTriesAndADrop checks that a transition that cannot be reported is retried three
+// times, after which the pod's pending transitions are dropped and counted. Transitions that were
+// reported must not be repeated, and the pod's next change must be reported.
 func TestThreeMoreTriesAndADrop(t *testing.T) {
 	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, got *collector, _ chan error) {
 		got.take()
@@ -276,7 +276,7 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 		if tries != 4 {
 			t.Errorf("%d tries, want 4", tries)
 		}
-		// The same again: a key that was dropped has all its retries again.
+		// After a drop, the key is retried three times again.
 		s.Modify(named("db", yes(corev1.PodScheduled, 1), no(corev1.PodReady, 3, "R")))
 		time.Sleep(time.Minute) // sleep: in a bubble
 		synctest.Wait()
@@ -296,7 +296,8 @@ func TestThreeMoreTriesAndADrop(t *testing.T) {
 	})
 }
 
-// A retry that succeeds is the last.
+// TestATryThatSucceedsIsTheLast checks that a transition is not reported again after a successful
+// retry.
 func TestATryThatSucceedsIsTheLast(t *testing.T) {
 	watching(t, &Watcher{}, []*corev1.Pod{named("db")}, func(s *source, got *collector, _ chan error) {
 		got.take()
@@ -316,8 +317,8 @@ func TestATryThatSucceedsIsTheLast(t *testing.T) {
 	})
 }
 
-// Without the right to watch the watcher ends; an API server that has just started may
-// refuse for a while.
+// TestRefusals checks that the watcher ends if it has no right to watch, but not if the API server
+// rejects requests only for a short time, as it may after it has started.
 func TestRefusals(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
 	synctest.Test(t, func(t *testing.T) {
@@ -353,7 +354,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// What was read is reported before the end.
+// TestWhatWasReadIsToldBeforeTheEnd checks that all observed transitions are reported before Run
+// returns.
 func TestWhatWasReadIsToldBeforeTheEnd(t *testing.T) {
 	const pods = 50
 	var there []*corev1.Pod

@@ -9,11 +9,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// maxRetries is the number of retries of a key before it is dropped.
+// maxRetries is the number of retries of a pod's key before the pod's transitions are dropped.
 const maxRetries = 3
 
-// The delays between retries. A user waits for the output, and three retries should still last
-// longer than a brief failure.
+// Delays between retries. They are short because a user waits for the output, but three retries
+// must take longer than a brief failure.
 const (
 	firstDelay = 200 * time.Millisecond
 	maxDelay   = 5 * time.Second
@@ -23,7 +23,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[string] {
 	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, maxDelay))
 }
 
-// worker reports the backlogs of the pods whose keys it takes from a queue.
+// worker takes pod keys from a queue and reports the pods' backlogs.
 type worker struct {
 	queue    workqueue.TypedRateLimitingInterface[string]
 	backlogs *backlogs
@@ -31,7 +31,7 @@ type worker struct {
 	dropped  func(key string, transitions int, err error)
 }
 
-// run works until the queue is shut down and empty.
+// run reports backlogs until the queue has been shut down and is empty.
 func (w *worker) run() {
 	for w.processNext() {
 		continue

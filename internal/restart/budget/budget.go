@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget limits the number of restarts in progress, and chooses the restart that starts next.
+// Package budget limits the number of restarts in progress, and chooses which restart starts next.
 package budget
 
 import (
@@ -14,86 +14,90 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Default limits.
+// Default values of the limits.
 const (
 	DefaultMaxConcurrent  = 20
 	DefaultNamespaceShare = 50
 	DefaultSlotAge        = 10 * time.Minute
 )
 
-// Upper bounds of the limits that a manager accepts.
+// Upper bounds of the limits that can be configured.
 const (
 	HighestMaxConcurrent  = 100_000
 	HighestNamespaceShare = 100
 	LongestSlotAge        = 24 * time.Hour
 )
 
-// Flags of the manager that set the limits.
+// Names of the manager's flags that set the limits.
 const (
 	FlagMaxConcurrent  = "max-concurrent-restarts"
 	FlagNamespaceShare = "restart-namespace-share"
 	FlagSlotAge        = "restart-slot-age"
 )
 
-// Budget limits the number of restarts in progress, in the cluster and in each namespace. A free slot goes to
-// the namespace that uses the fewest slots; among namespaces that use the same number, slots are given in
-// turn, to the namespace that has waited longest since its last slot. Within a namespace, and among
-// namespaces that have had no slot since they began to wait, the restart that has waited longest is next. So
-// a namespace with a long queue delays only its own restarts, however quickly they complete.
+// Budget limits the number of restarts in progress, in the cluster and in each namespace. A free
+// slot goes to the namespace that uses the fewest slots. Among namespaces that use the same number,
+// slots are given in turn, to the namespace that has waited longest since its last slot. Within a
+// namespace, and among namespaces that have had no slot since they began to wait, the restart that
+// has waited longest is next. A namespace with a long queue therefore delays only its own restarts,
+// no matter how quickly they complete.
 //
-// The budget is kept in memory only. A new leader fills it with the restarts that wait and those in progress,
-// which it reads from the status of the ScheduledRestarts.
+// The budget is kept in memory only. A new leader fills it with the waiting restarts and the
+// restarts in progress, which it reads from the status of the ScheduledRestarts. The key of a
+// restart is the name of its ScheduledRestart.
 type Budget struct {
-	// limit is the maximum number of restarts in progress in the cluster, share the maximum in a namespace.
+	// limit is the number of slots in the cluster. share is the number of slots that a namespace
+	// may use.
 	limit, share int
 
 	mu sync.Mutex
-	// held has the restarts that hold a slot, each with the time at which it began to use the slot; zero if
-	// it has not started yet.
-	held map[types.NamespacedName]time.Time
-	// spaces has the namespaces that use slots or wait for slots.
+	// held maps each restart that holds a slot to the time at which it began to use the slot; zero
+	// if the restart has not started yet.
+	held   map[types.NamespacedName]time.Time
 	spaces spaces
-	// outlived has the restarts in progress that no longer hold a slot.
+	// outlived is the set of restarts in progress that no longer hold a slot.
 	outlived map[types.NamespacedName]bool
-	// since has the time at which each waiting restart began to wait.
+	// since maps each waiting restart to the time at which it began to wait.
 	since map[types.NamespacedName]time.Time
-	// expected has the waiting restarts that have not asked this budget for a slot yet.
+	// expected is the set of waiting restarts that have not requested a slot from this budget yet.
 	expected map[types.NamespacedName]bool
-	// turns has the namespaces with a restart that may get a slot.
-	turns turns
-	// given is the total number of slots given so far.
+	turns    turns
+	// given is the total number of slots that this budget has given so far.
 	given uint64
 }
 
-// space is the state of a namespace: the number of slots that it uses, its queue of waiting restarts, and the
-// restarts of the queue that the current search has already chosen.
+// space is the state of a namespace. held is the number of slots that it uses. queue holds its
+// waiting restarts. given is the number of restarts in the queue that the current call of
+// [Budget.next] has already chosen.
 type space struct {
 	held  int
 	queue []waiter
 	given int
-	// served is the value of Budget.given when this namespace got its last slot, or when it began to wait.
+	// served is the value that [Budget.given] had when this namespace got its last slot or, if that
+	// is later, when it began to wait.
 	served uint64
-	// turn is the index of this namespace in Budget.turns, if it is there.
+	// turn is the index of this namespace in [Budget.turns]. It is valid only if hasTurn is true.
 	turn    int
 	hasTurn bool
 }
 
-// add puts a waiting restart into the queue.
+// add inserts a waiting restart into the queue.
 func (s *space) add(w waiter) {
 	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
 	s.queue = slices.Insert(s.queue, i, w)
 }
 
-// remove takes a waiting restart out of the queue.
+// remove removes a waiting restart from the queue.
 func (s *space) remove(w waiter) {
 	i, _ := slices.BinarySearchFunc(s.queue, w, byTurn)
 	s.queue = slices.Delete(s.queue, i, i+1)
 }
 
-// spaces has the state of each namespace that uses a slot or waits for one.
+// spaces maps each namespace that uses or waits for a slot to its state.
 type spaces map[string]*space
 
-// of returns the state of a namespace, and adds it if necessary: served says which of all slots was its last.
+// of returns the state of a namespace, and creates it if necessary. served is the initial value of
+// [space.served].
 func (s spaces) of(namespace string, served uint64) *space {
 	if s[namespace] == nil {
 		s[namespace] = &space{served: served}
@@ -101,7 +105,7 @@ func (s spaces) of(namespace string, served uint64) *space {
 	return s[namespace]
 }
 
-// uses returns the number of slots that a namespace uses.
+// uses returns the number of slots that the given namespace uses.
 func (s spaces) uses(namespace string) int {
 	if in := s[namespace]; in != nil {
 		return in.held
@@ -109,7 +113,7 @@ func (s spaces) uses(namespace string) int {
 	return 0
 }
 
-// tidy drops the state of a namespace that neither uses a slot nor waits for a slot.
+// tidy drops the state of a namespace that neither uses nor waits for a slot.
 func (s spaces) tidy(namespace string) {
 	if in := s[namespace]; in.held == 0 && len(in.queue) == 0 {
 		delete(s, namespace)
@@ -121,12 +125,13 @@ type waiter struct {
 	key   types.NamespacedName
 }
 
-// byTurn orders restarts by how long they have waited.
+// byTurn orders restarts by the time at which they began to wait, then by name.
 func byTurn(a, b waiter) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
-// New returns a budget of which each namespace may use the given percentage, but at least one slot.
+// New returns a budget with the given number of slots. A namespace may use the given percentage of
+// the slots, but always at least one slot.
 func New(limit, percent int) *Budget {
 	return &Budget{
 		limit: limit, share: Share(limit, percent),
@@ -135,12 +140,13 @@ func New(limit, percent int) *Budget {
 	}
 }
 
-// Share returns the number of slots that a namespace may use: a percentage of the limit, but at least 1.
+// Share returns the number of slots that a namespace may use: the given percentage of the limit,
+// but at least 1.
 func Share(limit, percent int) int { return max(1, limit*percent/100) }
 
-// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has outlived its
-// slot or waits for another slot. It returns the time since which the restart has used the slot: the earliest
-// start time that was passed for it.
+// Hold gives a slot to a restart in progress, even if no slot is free, unless the restart has
+// outlived its slot or waits for another slot. It returns the time since which the restart has used
+// its slot: the earliest start time with which Hold was called for it.
 func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,8 +160,8 @@ func (b *Budget) Hold(key types.NamespacedName, since time.Time) time.Time {
 	return b.held[key]
 }
 
-// Take requests a slot, and reports whether the key has a slot now. Otherwise the key waits from the given
-// time on, or keeps its place if it is already waiting.
+// Take requests a slot for the key, and reports whether it has a slot now. Otherwise the key waits
+// from the given time on, or keeps its place if it is already waiting.
 func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,8 +179,9 @@ func (b *Budget) Take(key types.NamespacedName, since time.Time) bool {
 	return true
 }
 
-// Expect has a key wait that is known to wait for a slot, until it asks for one by Take, which says since when, or
-// gives up its place by Release. A new leader knows of all namespaces that wait, whichever asks first.
+// Expect adds a restart to the queue that is waiting according to its status, but has not called
+// Take yet. Take then sets the time since which it waits, and Release removes it. With Expect, a
+// new leader considers all waiting namespaces, regardless of the order in which they call Take.
 func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +192,7 @@ func (b *Budget) Expect(key types.NamespacedName, since time.Time) {
 	b.expected[key] = true
 }
 
-// wait puts a key into its queue, or moves it to another place of the queue.
+// wait adds the key to the queue of its namespace, or updates its place in the queue.
 func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	in := b.spaces.of(key.Namespace, b.given)
 	if before, waits := b.since[key]; waits {
@@ -197,8 +204,8 @@ func (b *Budget) wait(key types.NamespacedName, since time.Time) {
 	b.moved(in)
 }
 
-// Spare gives a slot to the key if no other key waits for that slot, and reports whether the key has a slot
-// now.
+// Spare gives a free slot to the key if no other restart waits. It reports whether the key has a
+// slot now.
 func (b *Budget) Spare(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,15 +232,15 @@ func (b *Budget) has(key types.NamespacedName) bool {
 	return has
 }
 
-// Outlived reports whether the key is a restart in progress that no longer holds a slot.
+// Outlived reports whether the restart in progress of the given key no longer holds a slot.
 func (b *Budget) Outlived(key types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outlived[key]
 }
 
-// Outlive takes the slot from a restart that stays in progress, and returns the keys that can get a slot now.
-// A restart that waits for another slot keeps its place in the queue.
+// Outlive takes the slot from a restart that remains in progress, and returns the keys that can get
+// a slot now. A restart that waits for another slot keeps its place in the queue.
 func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,8 +252,8 @@ func (b *Budget) Outlive(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// Release gives up the slot of a key, or its place in the queue, and returns the keys that can get a slot
-// now.
+// Release gives up the slot or the place in the queue of a key, and returns the keys that can get a
+// slot now.
 func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,21 +265,22 @@ func (b *Budget) Release(key types.NamespacedName) []types.NamespacedName {
 	return b.next()
 }
 
-// Limit returns the maximum number of restarts in progress.
+// Limit returns the maximum number of restarts that can hold a slot.
 func (b *Budget) Limit() int { return b.limit }
 
-// ShareUsed reports whether a namespace has used up its share while the share is smaller than the limit.
+// ShareUsed reports whether a namespace uses all slots of its share. It always returns false if the
+// share equals the limit.
 func (b *Budget) ShareUsed(namespace string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.share < b.limit && b.spaces.uses(namespace) >= b.share
 }
 
-// Share returns the number of slots that a namespace may use.
+// Share returns the maximum number of slots that a namespace may use.
 func (b *Budget) Share() int { return b.share }
 
-// Usage returns the number of used slots, of waiting restarts, and of restarts in progress that have outlived
-// their slots.
+// Usage returns the number of used slots, the number of waiting restarts, and the number of
+// restarts in progress that have outlived their slots.
 func (b *Budget) Usage() (used, waiting, outlived int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -318,7 +326,7 @@ func (b *Budget) leave(key types.NamespacedName) bool {
 	return true
 }
 
-// next returns the waiting keys for which slots are free.
+// next returns the waiting keys for which slots are free, in the order in which they get them.
 func (b *Budget) next() []types.NamespacedName {
 	if len(b.held) >= b.limit || len(b.turns) == 0 {
 		return nil
@@ -334,7 +342,7 @@ func (b *Budget) next() []types.NamespacedName {
 		first.served = b.given + uint64(len(next))
 		b.moved(first)
 	}
-	// The chosen keys have not taken their slots yet.
+	// The chosen keys have not taken their slots yet, so restore the state.
 	for in, before := range served {
 		in.given, in.served = 0, before
 		b.moved(in)
@@ -342,7 +350,7 @@ func (b *Budget) next() []types.NamespacedName {
 	return next
 }
 
-// moved updates the position of a namespace among the turns after its state has changed.
+// moved updates the position of a namespace in the heap after its state has changed.
 func (b *Budget) moved(in *space) {
 	waits := in.given < len(in.queue) && in.held+in.given < b.share
 	switch {
@@ -355,7 +363,7 @@ func (b *Budget) moved(in *space) {
 	}
 }
 
-// before reports whether the next slot goes to s rather than to other.
+// before reports whether the next slot goes to the namespace s rather than to the namespace other.
 func (s *space) before(other *space) bool {
 	has, others := s.held+s.given, other.held+other.given
 	order := cmp.Or(cmp.Compare(has, others), cmp.Compare(s.served, other.served))

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// at returns a time of day on the date of these tests.
+// at returns the given time of day on a fixed date.
 func at(clock string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
 	if err != nil {
@@ -83,8 +83,8 @@ func TestBudgetIsRebuilt(t *testing.T) {
 	}
 }
 
-// A new leader knows which restarts wait before the first of them asks: the namespace of the restart in
-// progress has had its turn.
+// TestBudgetExpects checks that a new leader considers all waiting restarts before they call Take,
+// and that the namespace of the restart in progress comes last.
 func TestBudgetExpects(t *testing.T) {
 	b := New(1, 100)
 	active, late, early, gone, short := key("long", "active"), key("long", "1-late"), key("long", "2-early"), key("long", "0-gone"), key("short", "x")
@@ -115,8 +115,8 @@ func TestBudgetExpects(t *testing.T) {
 	}
 }
 
-// However slots are taken and released, no more restarts run than the limits allow, and every
-// waiting restart that could run is returned.
+// TestBudgetHolds checks for random sequences of calls that the number of running restarts never
+// exceeds the limits, and that every waiting restart that could start is returned.
 func TestBudgetHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "limit")
@@ -179,8 +179,8 @@ func TestBudgetHolds(t *testing.T) {
 	})
 }
 
-// A namespace with a long queue and slots comes after a namespace that has no slot, and a
-// waiting restart keeps its place whatever time it asks with later.
+// TestBudgetIsFair checks that a namespace without a slot comes before a namespace with slots and a
+// long queue, and that a waiting restart keeps its place if it calls Take again with another time.
 func TestBudgetIsFair(t *testing.T) {
 	b := New(2, 100)
 	first, second := key("greedy", "1"), key("greedy", "2")
@@ -199,9 +199,9 @@ func TestBudgetIsFair(t *testing.T) {
 	}
 }
 
-// Two namespaces with long queues use all slots, and each of their restarts completes at once. One that
-// waits in another namespace comes next but for those that are due to be first in the round, though
-// all of the queues have waited longer.
+// TestBudgetGoesRound checks that a restart in a third namespace gets a slot after at most one turn
+// of each other namespace, although the other two namespaces use all slots, have long queues of
+// restarts that have waited longer, and complete each restart immediately.
 func TestBudgetGoesRound(t *testing.T) {
 	b := New(2, 50)
 	const queue = 20
@@ -234,13 +234,14 @@ func TestBudgetGoesRound(t *testing.T) {
 	}
 }
 
-// However slots are taken and released, a namespace that has none waits for at most one more slot of
-// each other namespace.
+// TestBudgetPassesNobodyTwice checks for random sequences of calls that a namespace without a slot
+// waits for at most one more slot of each other namespace.
 func TestBudgetPassesNobodyTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := New(rapid.IntRange(1, 4).Draw(t, "limit"), rapid.IntRange(1, 100).Draw(t, "percent"))
 		namespaces := []string{"a", "b", "c", "d"}
-		// passed has, for each namespace that waits without a slot, which others were given slots.
+		// passed maps each waiting namespace without a slot to the number of slots that each other
+		// namespace got in the meantime.
 		passed := map[string]map[string]int{}
 		take := func(k types.NamespacedName, since time.Time) {
 			had := b.Has(k)
@@ -280,8 +281,8 @@ func TestBudgetPassesNobodyTwice(t *testing.T) {
 	})
 }
 
-// A restart that outlives its slot releases it, is counted, and does not get the slot back when
-// it is reconciled.
+// TestBudgetOutlived checks that a restart that outlives its slot releases the slot, is counted,
+// and gets no slot again when it is reconciled.
 func TestBudgetOutlived(t *testing.T) {
 	b := New(1, 100)
 	slow, other := key("a", "slow"), key("b", "other")

@@ -12,12 +12,14 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// activeRestart writes status.active, the restart in progress. Each of its methods is a transition: a
-// restart is claimed, sent or begun by evictions, and ends. Nothing else writes to status.active or its fields.
+// activeRestart writes status.active, which describes the restart in progress. Each method is a
+// transition: a restart is claimed, then its tick is sent or it evicts pods, and finally it ends.
+// No other type writes status.active or its fields.
 type activeRestart struct{ state *state }
 
-// claim claims a tick for the target of the spec. The restart starts when it is due, or now if that is
-// later. hash is that of the content of ConfigMaps and Secrets which its pods start with.
+// claim claims the candidate's tick for the target of the spec, and returns the start time of the
+// restart: its due time, or now if that is later. hash is the hash of the ConfigMaps and Secrets
+// with which its pods start.
 func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	starts = later(c.due, a.state.now)
 	ref := a.state.spec.TargetRef
@@ -28,8 +30,9 @@ func (a *activeRestart) claim(c *candidate, hash string) (starts time.Time) {
 	return starts
 }
 
-// send takes in that the tick is sent now. If that is later than planned by the given duration, the restart
-// counts as started only now: nothing could progress before. It reports whether that is so.
+// send records that the tick is sent now. If now is later than the planned start by at least the
+// given duration, the start time becomes now, since the restart could not make progress before. It
+// returns true in that case.
 func (a *activeRestart) send(late time.Duration) (restarted bool) {
 	active := a.state.status.Active
 	if a.state.now.Sub(active.StartedTime.Time) < late {
@@ -39,20 +42,21 @@ func (a *activeRestart) send(late time.Duration) (restarted bool) {
 	return true
 }
 
-// correct has the restart start now if it starts later by another clock, or by this clock before it was
-// set back. Otherwise the restart would end before it began, and its deadline would be too late.
+// correct moves a start time in the future to now, for example after the clock was set back.
+// Otherwise the restart could end before its start, and its deadline would be too late.
 func (a *activeRestart) correct() {
 	if active := a.state.status.Active; active.StartedTime.After(a.state.now) {
 		active.StartedTime = metav1.Time{Time: a.state.now}
 	}
 }
 
-// evict has the restart evict the pods that were created before a time.
+// evict turns the restart into an eviction of the pods that were created before the given time.
 func (a *activeRestart) evict(createdBefore time.Time) {
 	a.state.status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: metav1.Time{Time: createdBefore}}
 }
 
-// noteRefusal notes why the last eviction was refused, or that it was accepted.
+// noteRefusal records the reason for which the last eviction was rejected. It clears the reason if
+// the eviction was accepted.
 func (a *activeRestart) noteRefusal(last Attempts) {
 	eviction := a.state.status.Active.Eviction
 	if last.Refusal != "" {
@@ -62,12 +66,12 @@ func (a *activeRestart) noteRefusal(last Attempts) {
 	}
 }
 
-// end ends the restart, and returns it.
+// end removes the restart in progress from the status, and returns it.
 func (a *activeRestart) end() *tidekeeperv1.ActiveRestart {
 	ended := a.state.status.Active
 	a.takeBack()
 	return ended
 }
 
-// takeBack takes back a claim that was not sent, as if it had never been made.
+// takeBack removes a claim whose tick was not sent, as if it had never been made.
 func (a *activeRestart) takeBack() { a.state.status.Active = nil }

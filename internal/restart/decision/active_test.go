@@ -13,7 +13,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// A claim names the tick, the target and the content, and the restart starts when it is due.
+// TestClaimTransition checks that a claim records the tick, the target and the hash of the
+// ConfigMaps and Secrets, and starts the restart at its due time, or now if that is later.
 func TestClaimTransition(t *testing.T) {
 	c := &candidate{tick: at("03:00:00"), trigger: tidekeeperv1.TriggerSchedule, due: at("03:05:00")}
 	for now, starts := range map[string]string{"03:04:00": "03:05:00", "03:06:00": "03:06:00"} {
@@ -35,14 +36,15 @@ func TestClaimTransition(t *testing.T) {
 	}
 }
 
-// planned is a restart that was claimed, and is planned for 03:00.
+// planned returns a restart that is claimed and planned to start at 03:00.
 func planned(now string) (*activeRestart, *tidekeeperv1.ScheduledRestartStatus) {
 	s := stateAt(now)
 	s.status.Active = &tidekeeperv1.ActiveRestart{ScheduledTime: *metaAt("03:00:00"), StartedTime: *metaAt("03:00:00"), Trigger: tidekeeperv1.TriggerSchedule}
 	return &activeRestart{s}, s.status
 }
 
-// A restart whose tick is sent late starts only then, and no restart starts in the future by this clock.
+// TestStartTransitions checks the start time of a restart whose tick is sent late, and the
+// correction of a start time in the future.
 func TestStartTransitions(t *testing.T) {
 	for _, tt := range []struct{ now, sent, corrected string }{
 		{"02:59:59", "03:00:00", "02:59:59"},
@@ -61,7 +63,8 @@ func TestStartTransitions(t *testing.T) {
 	}
 }
 
-// A refusal stays until an eviction is accepted, and fits into the status.
+// TestEvictionTransitions checks that the reason of a rejected eviction is kept until an eviction
+// is accepted, and is shortened to fit into the status.
 func TestEvictionTransitions(t *testing.T) {
 	a, status := planned("03:00:00")
 	a.evict(at("02:59:00"))
@@ -86,7 +89,8 @@ func TestEvictionTransitions(t *testing.T) {
 	}
 }
 
-// A restart that ends, or is taken back, is in progress no more.
+// TestEndTransitions checks that no restart is in progress after a restart has ended or its claim
+// was taken back.
 func TestEndTransitions(t *testing.T) {
 	a, status := planned("03:10:00")
 	if ended := a.end(); status.Active != nil || !ended.ScheduledTime.Equal(metaAt("03:00:00")) {

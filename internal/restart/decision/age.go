@@ -13,33 +13,34 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// PodAges are the known ages of the target's pods.
+// PodAges describes the ages of the target's pods, as far as they are known.
 type PodAges struct {
 	// Oldest is the creation time of the oldest pod; zero if there is no pod.
 	Oldest time.Time
-	// Unwatched is set if the manager does not watch pods, so that their ages are unknown.
+	// Unwatched is true if the ages are unknown because the manager does not watch pods.
 	Unwatched bool
-	// Live is set if the pods were read from the API server and not from the cache.
+	// Live is true if the pods were read from the API server instead of the cache.
 	Live bool
 }
 
-// latestStart is the minimum time before the end of a window, in addition to the duration of a restart, at
-// which a restart for the age of pods becomes due: other restarts may have to come first.
+// latestStart is the time by which a restart for the age of pods must be due before a window has
+// only the duration of a restart left, since other restarts may have to come first.
 const latestStart = 10 * time.Minute
 
 // ageTrigger restarts workloads whose pods are too old.
 //
-// status.nextAgeTime is the time at which that restart becomes due, or an earlier time. Pods are only ever
-// replaced by younger pods, so the pods need not be read before then. The exception is an open window:
-// younger pods can be due earlier, as they have to last until the next window opens.
+// status.nextAgeTime is the time at which the restart becomes due, or an earlier time. Since pods
+// are only replaced with younger pods, their ages need not be read before then. The exception is an
+// open window, in which younger pods can be due as well, because they have to last until the next
+// window opens.
 type ageTrigger struct {
 	state   *state
 	windows schedule.Windows
-	// ages is Input.PodAges.
+	// ages is the field PodAges of the input.
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// tooOld is the tick, if one is due.
+	// tooOld is the due tick; nil if no restart for the age of pods is due.
 	tooOld *candidate
 }
 
@@ -56,19 +57,19 @@ func (t *ageTrigger) confirm() Need {
 	return NeedNothing
 }
 
-// pass does nothing: the next tick follows from the age of the pods.
+// pass does nothing, since the next tick follows from the ages of the pods.
 func (t *ageTrigger) pass(*candidate) {}
 
-// ended updates the trigger after a restart for the age of pods has ended.
+// ended records that a restart has ended whose trigger was the age of pods.
 func (t *ageTrigger) ended(active *tidekeeperv1.ActiveRestart, reason string) {
 	if reason != tidekeeperv1.ReasonTargetNotFound {
-		// The age counts from this tick on: a deleted workload says nothing about the pods of a later
-		// workload of the same name.
+		// Pod ages count from this tick on. This does not apply if the workload was deleted, since
+		// another workload of the same name has other pods.
 		t.state.status.LastAgeTime = &metav1.Time{Time: active.ScheduledTime.Time}
 	}
 }
 
-// edited updates the trigger after an edit of the spec.
+// edited resets the due time of the restart for the age of pods after an edit of the spec.
 func (t *ageTrigger) edited(retargeted bool) {
 	t.state.status.NextAgeTime = nil
 	if retargeted {
@@ -76,8 +77,9 @@ func (t *ageTrigger) edited(retargeted bool) {
 	}
 }
 
-// observe finds out when a restart for the age of the pods is due. It returns the fact that this
-// depends on. ended says that a restart has ended just now, and rolling that the pods are being replaced.
+// observe determines when a restart for the age of the pods is due, and returns the next fact that
+// is needed to determine this. ended is true if a restart has just ended. rolling is true if the
+// pods are being replaced.
 func (t *ageTrigger) observe(ended, rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	if !t.limits() || t.state.target.Pods == 0 {
@@ -90,7 +92,7 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 		t.wake.set(next.Time)
 		return NeedNothing
 	case next != nil && !ended && rolling:
-		// The pods change all the time.
+		// Do not read the pods while they are being replaced, because their ages change too often.
 		t.tooOld = newCandidate(t, tidekeeperv1.TriggerAge, next.UTC())
 		return NeedNothing
 	case t.ages == nil:
@@ -100,7 +102,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	if tick.IsZero() {
 		status.NextAgeTime = nil
 		if !t.ages.Unwatched {
-			// The cache may not show the pods yet. It will when the oldest reaches the limit.
+			// The cache may not show the pods yet, but it will show them before the oldest pod can
+			// reach the age limit.
 			t.wake.set(now.Add(AgeLimit(t.state.restart)))
 		}
 		return NeedNothing
@@ -117,7 +120,8 @@ func (t *ageTrigger) observe(ended, rolling bool) Need {
 	return NeedNothing
 }
 
-// wakeAtWindow sets the alarm for the opening of the next window, and reports whether a window is open now.
+// wakeAtWindow sets the alarm to the time at which the next window opens, and reports whether a
+// window is open now.
 func (t *ageTrigger) wakeAtWindow() (open bool) {
 	if len(t.windows) == 0 {
 		return false
@@ -133,12 +137,13 @@ func (t *ageTrigger) wakeAtWindow() (open bool) {
 	return open
 }
 
-// limits reports whether the spec has a maximum pod age that can be enforced now.
+// limits reports whether the spec has a maximum pod age that can currently be enforced.
 func (t *ageTrigger) limits() bool {
 	return t.state.spec.MaxPodAgeSeconds > 0 && t.state.replacesPods()
 }
 
-// possible implements [podTrigger]. Restarts by eviction are excluded, as their start sends no tick.
+// possible implements [podTrigger]. It returns false for restarts by eviction, since no tick is
+// sent for them.
 func (t *ageTrigger) possible() bool { return t.limits() && !evicts(t.state.spec) }
 
 func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
@@ -148,16 +153,17 @@ func (t *ageTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	return t.tick().Equal(active.ScheduledTime.Time), NeedNothing
 }
 
-// tick returns the tick of the restart for the age of pods, possibly in the future; zero if there are no
-// pods. Pods that the last restart did not replace count as created at that restart: another restart would
-// not replace them either, or must wait as long again.
+// tick returns the tick of the restart for the age of pods, which may be in the future. It is zero
+// if there are no pods. Pods that the last restart did not replace count as created at that
+// restart, so that they do not cause another restart immediately.
 func (t *ageTrigger) tick() time.Time {
 	if t.ages.Oldest.IsZero() {
 		return time.Time{}
 	}
 	since := t.ages.Oldest.UTC().Truncate(time.Second)
 	if !evicts(t.state.spec) {
-		// After a restart by eviction, a changed template means nothing: existing pods keep the old template.
+		// After a restart by eviction, a changed pod template is irrelevant, since existing pods
+		// keep the old template.
 		for _, at := range marks(t.state.target, t.state.now) {
 			since = later(since, at)
 		}
@@ -168,7 +174,7 @@ func (t *ageTrigger) tick() time.Time {
 	return ageTick(since, AgeLimit(t.state.restart), t.windows, t.history.lastDuration().Truncate(time.Second))
 }
 
-// message describes when a restart for the age of pods is due, or is "" if there is no age limit.
+// message describes when a restart for the age of pods is due; "" without a maximum pod age.
 func (t *ageTrigger) message() string {
 	if t.state.spec.MaxPodAgeSeconds == 0 {
 		return ""
@@ -180,18 +186,19 @@ func (t *ageTrigger) message() string {
 	return message
 }
 
-// AgeLimit returns the age of the oldest pod at which a restart becomes due: the limit of the spec, minus the
-// part of the spread after this object's offset. It is 0 without a limit.
+// AgeLimit returns the age of the oldest pod at which a restart becomes due: the maximum pod age of
+// the spec, minus the part of the spread that comes after this ScheduledRestart's offset. It
+// returns 0 without a maximum pod age.
 func AgeLimit(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	limit := restart.Spec.GetMaxPodAge()
 	spread := min(seconds(restart.Spec.SpreadSeconds), limit/2)
 	return limit - spread + schedule.Spread(restart.Namespace, restart.Name, spread)
 }
 
-// ageTick returns the time at which a workload must be restarted if its oldest pod was created at the given
-// time: when the pod reaches the limit, or, if no sufficiently long window is open then, in the last window
-// before. In that window the earliest time is chosen at which new pods last until the next window opens;
-// windows without such a time are skipped.
+// ageTick returns the time at which a workload must be restarted if its oldest pod was created at
+// since. Usually this is the time at which the pod reaches the limit. If no sufficiently long
+// window is open then, it is a time in the previous window: the earliest time at which new pods
+// last until the next window opens. Windows without such a time are skipped.
 func ageTick(since time.Time, limit time.Duration, windows schedule.Windows, took time.Duration) time.Time {
 	old := since.Add(limit)
 	if len(windows) == 0 {

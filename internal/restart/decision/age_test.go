@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// limited limits the age of pods, in place of a schedule.
+// limited replaces the schedule with the given maximum age of pods.
 func limited(limit time.Duration) func(*Input) {
 	return func(in *Input) {
 		in.Restart.Spec.Schedule, in.Restart.Spec.MaxPodAgeSeconds = "", int32(limit/time.Second)
@@ -26,7 +26,7 @@ func limited(limit time.Duration) func(*Input) {
 	}
 }
 
-// oldest says when the oldest pod was created, as the API server has it.
+// oldest sets the creation time of the oldest pod, and marks the pods as read from the API server.
 func oldest(created time.Time) func(*Input) {
 	return func(in *Input) { in.PodAges = &PodAges{Oldest: created, Live: true} }
 }
@@ -115,8 +115,8 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// Before a restart, the pods are looked at in the API server: the cache may not show yet that
-// they were replaced.
+// TestAgeIsLive checks that the pods are read from the API server before a restart, since the cache
+// may still show pods that were already replaced.
 func TestAgeIsLive(t *testing.T) {
 	in := makeInputs(limited(time.Hour), noSlot)
 	if d := Decide(in); d.Needs != NeedPodAges {
@@ -136,8 +136,9 @@ func TestAgeIsLive(t *testing.T) {
 	}
 }
 
-// A restart that a manager has started and not sent is sent if the pods are still as old, and
-// is otherwise taken back without a record.
+// TestAgeAfterACrash checks a restart that was started but whose tick was not sent. The tick must
+// be sent if the pods are still too old; otherwise the restart must be taken back without a history
+// entry.
 func TestAgeAfterACrash(t *testing.T) {
 	started := func(in *Input) {
 		limited(time.Hour)(in)
@@ -174,7 +175,8 @@ func TestAgeAfterACrash(t *testing.T) {
 	}
 }
 
-// With a spread, restarts come earlier and never later.
+// TestAgeSpread checks that a spread moves restarts to times before the age limit, and never past
+// it.
 func TestAgeSpread(t *testing.T) {
 	in := makeInputs(limited(time.Hour), oldest(at("02:30:00")), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.SpreadSeconds = 1200 }))
 	due := Decide(in).Status.NextAgeTime.UTC()
@@ -206,7 +208,8 @@ func TestAgeMessages(t *testing.T) {
 	}
 }
 
-// Pods become too old in a window, between two, or in one that is too short.
+// TestAgeTick checks the ticks of pods that become too old inside a window, between two windows, or
+// in a window that is too short.
 func TestAgeTick(t *testing.T) {
 	day := func(days int, clock string) time.Time { return at(clock).AddDate(0, 0, days) }
 	night := windowAt("0 22 * * *", 8*time.Hour)
@@ -239,9 +242,9 @@ func TestAgeTick(t *testing.T) {
 	}
 }
 
-// Whatever the windows are: a tick comes after the creation of the pods, so that each set of pods
-// is restarted once, and where pods can last from each window to the next none becomes too old
-// by more than it takes to be restarted.
+// TestAgeTicksOfANightlyWindow checks that each tick is later than the creation of the pods and
+// inside a window. If the age limit is long enough for pods to last from each window to the next,
+// no pod may exceed it.
 func TestAgeTicksOfANightlyWindow(t *testing.T) {
 	in := makeInputs(windowAt("0 22 * * *", 8*time.Hour))
 	for limit := 17 * time.Hour; limit <= 72*time.Hour; limit += 47 * time.Minute {

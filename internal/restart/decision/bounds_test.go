@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// schema is what the CRD says of a value, as far as it bounds one.
+// schema holds the CRD's bounds of a value.
 type schema struct {
 	Properties map[string]*schema
 	Items      *schema
@@ -52,7 +52,7 @@ func statusSchema(t *testing.T) *schema {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 }
 
-// refusals returns what of a value the API server would refuse.
+// refusals lists the parts of a value that the API server would reject, with the reasons.
 func (s *schema) refusals(path string, value any) (all []string) {
 	refuse := func(format string, args ...any) { all = append(all, path+": "+fmt.Sprintf(format, args...)) }
 	if s == nil {
@@ -83,7 +83,8 @@ func (s *schema) refusals(path string, value any) (all []string) {
 	return all
 }
 
-// scramble sets texts and numbers of a value to whatever another program may have written there.
+// scramble sets some strings, numbers and booleans in a value to arbitrary values, as if another
+// program had written them.
 func scramble(random *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -117,7 +118,8 @@ func scramble(random *rand.Rand, v reflect.Value) {
 	}
 }
 
-// drawStrange returns an input whose target, freezes, queries and pods say anything at all.
+// drawStrange returns a random input with arbitrary values in the target, the freezes, the query
+// answers and the evictions.
 func drawStrange(random *rand.Rand) Input {
 	one := func(choices ...func(*Input)) func(*Input) { return choices[random.IntN(len(choices))] }
 	same := func(*Input) {}
@@ -161,7 +163,7 @@ func drawStrange(random *rand.Rand) Input {
 	return in
 }
 
-// decideStrange decides, and answers what that needs.
+// decideStrange makes a decision, and provides random values for the facts that the decision needs.
 func decideStrange(random *rand.Rand, in Input) Output {
 	for {
 		d := Decide(in)
@@ -188,7 +190,8 @@ func decideStrange(random *rand.Rand, in Input) Output {
 	}
 }
 
-// Whatever a target, a freeze, a query or a refused eviction says, the status can be written.
+// TestNoStatusIsRefused checks that the API server accepts the status that any decision results in,
+// regardless of the values in the target, a freeze, a query answer or a rejected eviction.
 func TestNoStatusIsRefused(t *testing.T) {
 	bounds := statusSchema(t)
 	seen := map[string]bool{}

@@ -10,23 +10,26 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Slots describes why no slot of the restart budget is free.
+// Slots describes the limits of the restart budget that can keep a restart from getting a slot.
 type Slots struct {
-	// Limit is the total number of slots, 0 if unknown, and Share the number that a namespace may use.
+	// Limit is the total number of slots; 0 if unknown. Share is the number of slots that a
+	// namespace may use.
 	Limit, Share int
-	// ShareUsed is set if the namespace has used up its share while the share is smaller than the limit.
+	// ShareUsed is true if the namespace has used up its share, and the share is smaller than the
+	// limit.
 	ShareUsed bool
 }
 
-// budgetGate is closed while a restart has no slot of the budget. It is checked last, when all other gates
-// are open.
+// budgetGate is closed while a restart has no slot of the restart budget. It is checked last, when
+// all other gates are open.
 type budgetGate struct {
 	hasSlot bool
 	slots   Slots
-	// waitingSince is the time since which a restart has waited for a slot.
+	// waitingSince is the time since which a restart has waited for a slot; zero if no restart
+	// waits.
 	waitingSince time.Time
-	// age is the maximum time for which a restart uses its slot, 0 if until it ends. outlived is set if the
-	// restart in progress no longer uses a slot.
+	// age is the maximum time for which a restart holds its slot; 0 means until the restart ends.
+	// outlived is true if the restart in progress no longer holds a slot.
 	age      time.Duration
 	outlived bool
 }
@@ -38,7 +41,7 @@ func (g *budgetGate) blocks() *blocker {
 	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
 }
 
-// usedUp describes which limit was reached. The verb is in the present or the past tense.
+// usedUp describes the exhausted limit. verb is "is" or "was".
 func (g *budgetGate) usedUp(verb string) string {
 	whose, used := "the restart budget", g.slots.Limit
 	if g.slots.ShareUsed {
@@ -62,7 +65,8 @@ func (g *budgetGate) freeAgain() string {
 	}
 }
 
-// take reports whether a restart that has waited since the given time has a slot.
+// take reports whether a restart that has waited since the given time has a slot. If it has none,
+// take records that it waits.
 func (g *budgetGate) take(since time.Time) bool {
 	if !g.hasSlot {
 		g.waitingSince = since
@@ -70,8 +74,8 @@ func (g *budgetGate) take(since time.Time) bool {
 	return g.hasSlot
 }
 
-// follow sets the alarm for the time at which a restart that has been in progress since the given time
-// outlives its slot.
+// follow determines whether a restart that started at the given time has outlived its slot. If it
+// has not, follow sets the alarm to the time at which it will.
 func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	if g.age == 0 {
 		return
@@ -82,5 +86,5 @@ func (g *budgetGate) follow(started, now time.Time, wake *alarm) {
 	}
 }
 
-// renew resets the gate: the restart in progress has ended, or starts only now.
+// renew resets outlived, because the restart in progress has ended or starts only now.
 func (g *budgetGate) renew() { g.outlived = false }

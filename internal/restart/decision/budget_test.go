@@ -12,8 +12,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// A restart without a slot says whether all slots are used up or those of its namespace, how many that
-// are, and when one is free again; and a tick that was missed for that says the same.
+// TestBudgetIsExplained checks that the message of a restart without a slot names the exhausted
+// limit (of the cluster or the namespace), its number of slots, and when a slot becomes free. The
+// history entry of a tick that is missed for this reason must name the limit.
 func TestBudgetIsExplained(t *testing.T) {
 	slots := func(limit, share int, used bool) func(*Input) {
 		return func(in *Input) { in.Slots = Slots{Limit: limit, Share: share, ShareUsed: used} }

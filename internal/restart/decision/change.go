@@ -14,32 +14,35 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// Config is the known content of the ConfigMaps and Secrets that onConfigChange covers.
+// Config describes the ConfigMaps and Secrets whose changes trigger restarts of the target
+// (spec.onConfigChange), as far as they are known.
 type Config struct {
-	// Hash is the hash of the content; "" if the content is not known yet.
+	// Hash is the hash of the content of the ConfigMaps and Secrets; "" if it is not known yet.
 	Hash string
-	// Changed is the time of the last change, or a later time.
+	// Changed is the time of the last change of the content, or a later time.
 	Changed time.Time
-	// Restless is the time since which changes have followed each other before the content settled; zero if
-	// the last change was a single one. Source is the object that changed last.
+	// Restless is the time of the first change in the current burst of changes; zero if the last
+	// change was a single change. Source is the object that changed last.
 	Restless time.Time
 	Source   Source
-	// Problem is the reason for which the content is unknown, and Message explains it; "" if the content is
-	// known.
+	// Problem is the reason for which the content is unknown, and Message explains it. Both are ""
+	// if the content is known.
 	Problem, Message string
-	// Missing says which object or key does not exist without which new pods do not start; "" if all exist.
+	// Missing names an object or key that does not exist although new pods need it to start; "" if
+	// all of them exist.
 	Missing string
-	// Live is set if the content was read from the API server and not from the cache.
+	// Live is true if the content was read from the API server instead of the cache.
 	Live bool
 }
 
-// DefaultChangeSettle is the default of Input.ChangeSettle.
+// DefaultChangeSettle is the default of [Input.ChangeSettle].
 const DefaultChangeSettle = 10 * time.Second
 
-// configRetry is the time until the next decision if the content is not known yet.
+// configRetry is the time after which a decision is repeated if the content of the ConfigMaps and
+// Secrets is not known yet.
 const configRetry = time.Second
 
-// began returns the time of the first change of the current burst of changes.
+// began returns the time of the first change in the current burst of changes.
 func (c *Config) began() time.Time {
 	if c.Restless.IsZero() {
 		return c.Changed
@@ -47,33 +50,35 @@ func (c *Config) began() time.Time {
 	return c.Restless
 }
 
-// burstEnds returns the time at which the content has been unchanged for the given duration.
+// burstEnds returns the time at which the content will have remained unchanged for the given
+// duration.
 func (c *Config) burstEnds(settle time.Duration) time.Time {
 	return c.Changed.UTC().Truncate(time.Second).Add(settle)
 }
 
-// changeTrigger restarts workloads when the content of the ConfigMaps and Secrets that they use changes.
+// changeTrigger restarts workloads when the ConfigMaps and Secrets that they use change.
 //
-// status.configHash is the hash of the content that the pods were started with. Everything else follows from
-// comparing that hash with the hash of the current content, so there is nothing that a manager could forget
-// or do twice.
+// status.configHash is the hash of the content with which the pods were started. All decisions
+// result from comparing it with the hash of the current content, so a manager cannot forget a
+// change or restart twice for the same change.
 type changeTrigger struct {
 	state    *state
 	windows  schedule.Windows
 	interval *interval
-	// config, settle and ages are Config, ChangeSettle and PodAges of the input.
+	// config, settle and ages are the fields Config, ChangeSettle and PodAges of the input.
 	config  *Config
 	settle  time.Duration
 	ages    *PodAges
 	history *history
 	wake    *alarm
-	// changed is the tick, if one is due.
+	// changed is the due tick; nil if no restart for a change is due.
 	changed *candidate
 }
 
-// times returns the due time of the restart for a change: the tick plus the offset of this object, but not
-// before the minimum interval has ended. Further changes while the restart waits postpone it to the end of
-// the burst, and do not add the offset again. A restart that was already started is due.
+// times returns the due time of the restart for a change: the tick plus the offset of this
+// ScheduledRestart, but not before the minimum interval has ended. Further changes while the
+// restart waits postpone it to the end of the burst of changes, without adding the offset again. If
+// the restart has already started, its due time is its start time.
 func (t *changeTrigger) times(tick time.Time) (due, deadline time.Time) {
 	status := t.state.status
 	due = later(tick.Add(place(t.state.restart)), t.interval.ends())
@@ -100,10 +105,10 @@ func (t *changeTrigger) confirm() Need {
 	}
 }
 
-// pass does nothing: the next tick follows from the content that the pods were started with.
+// pass does nothing, since the next tick follows from the content with which the pods were started.
 func (t *changeTrigger) pass(*candidate) {}
 
-// edited updates the trigger after an edit of the spec.
+// edited resets the due time of the restart and the count of delays after an edit of the spec.
 func (t *changeTrigger) edited(retargeted bool) {
 	t.state.status.NextChangeTime = nil
 	t.interval.reset()
@@ -113,8 +118,8 @@ func (t *changeTrigger) edited(retargeted bool) {
 	}
 }
 
-// observe finds out whether a restart is due because the content changed. It returns the fact that
-// this depends on. rolling says that the pods are being replaced.
+// observe determines whether a restart is due because the content changed, and returns the next
+// fact that is needed to determine this. rolling is true if the pods are being replaced.
 func (t *changeTrigger) observe(rolling bool) Need {
 	status, c := t.state.status, t.config
 	switch {
@@ -134,7 +139,7 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	case !podconfig.SameScope(status.ConfigHash, c.Hash) && !c.Live:
 		return NeedLiveConfig
 	case !podconfig.SameScope(status.ConfigHash, c.Hash):
-		// The content is seen for the first time: earlier changes do not count.
+		// Changes before the content is first seen do not count.
 		t.started(c.Hash, t.state.now)
 		status.NextChangeTime = nil
 		return NeedNothing
@@ -145,12 +150,14 @@ func (t *changeTrigger) observe(rolling bool) Need {
 	}
 }
 
-// observeChanged determines the due time of a restart for content that the pods were not started with.
+// observeChanged determines the due time of the restart if the content differs from the content
+// with which the pods were started.
 func (t *changeTrigger) observeChanged(rolling bool) Need {
 	status, now := t.state.status, t.state.now
 	tick := t.tick()
 	if status.NextChangeTime == nil && t.interval.ends().After(now) {
-		// The due time is known, even if the content never settles until then.
+		// The due time follows from the minimum interval, even if the content does not settle
+		// before then.
 		if !t.config.Live {
 			return NeedLiveConfig
 		}
@@ -160,14 +167,14 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 		t.wake.set(tick)
 		return NeedNothing
 	}
-	// The pods keep changing while they are being replaced.
+	// Do not read the pods while they are being replaced, because they change too often.
 	if !rolling {
 		if done, need := t.observePods(); done || need != NeedNothing {
 			return need
 		}
 	}
 	if status.NextChangeTime == nil && !t.config.Live {
-		// The cache of a manager that has just started may show a change that was reverted since.
+		// The cache of a newly started manager may show a change that has since been reverted.
 		return NeedLiveConfig
 	}
 	c := newCandidate(t, tidekeeperv1.TriggerChange, tick)
@@ -182,8 +189,8 @@ func (t *changeTrigger) observeChanged(rolling bool) Need {
 	return NeedNothing
 }
 
-// observePods determines whether all pods were already started with the new content, so that no restart is
-// needed.
+// observePods determines whether all pods were already started with the new content, so that no
+// restart is needed.
 func (t *changeTrigger) observePods() (done bool, need Need) {
 	switch {
 	case t.ages == nil:
@@ -193,7 +200,8 @@ func (t *changeTrigger) observePods() (done bool, need Need) {
 	case !t.podsAreNewer():
 		return false, NeedNothing
 	case !t.config.Live:
-		// The cache of a manager that has just started may be older than the status.
+		// The cache of a newly started manager may be older than the status, which an earlier
+		// manager wrote.
 		return false, NeedLiveConfig
 	}
 	if need := t.skip(tidekeeperv1.ReasonAlreadyRestarted, "all pods were started after the change"); need != NeedNothing {
@@ -203,7 +211,8 @@ func (t *changeTrigger) observePods() (done bool, need Need) {
 	return true, NeedNothing
 }
 
-// started records that the pods were started with the content of a hash, which it had at a time.
+// started records the hash of the content with which the pods were started, and a time at which the
+// content had that hash.
 func (t *changeTrigger) started(hash string, at time.Time) {
 	t.state.status.ConfigHash, t.state.status.ConfigTime = hash, nil
 	if hash != "" {
@@ -211,8 +220,9 @@ func (t *changeTrigger) started(hash string, at time.Time) {
 	}
 }
 
-// observeBack ends the wait for a restart when the content was changed back to the content that the pods were
-// started with, and has settled. Waiting until then avoids a status write for each change back and forth.
+// observeBack ends the wait for a restart when the content was changed back to the content with
+// which the pods were started. It waits until the content has settled, so that not every change
+// back and forth causes a status write.
 func (t *changeTrigger) observeBack() Need {
 	t.interval.settle(t.config.Changed, t.wake)
 	if ends := t.config.burstEnds(t.settle); t.state.status.NextChangeTime != nil && ends.After(t.state.now) {
@@ -222,8 +232,9 @@ func (t *changeTrigger) observeBack() Need {
 	return t.skip(tidekeeperv1.ReasonWithdrawn, "the content is again what the pods were started with")
 }
 
-// skip ends the wait for a restart that is no longer needed. If the restart was due, the skip is recorded,
-// after a read from the API server: the cache may be older than the change.
+// skip ends the wait for a restart that is no longer needed. If the restart was due, it adds a
+// history entry. Before that, the content is read from the API server, since the cache may be older
+// than the change.
 func (t *changeTrigger) skip(reason, message string) Need {
 	status := t.state.status
 	next := status.NextChangeTime
@@ -240,13 +251,15 @@ func (t *changeTrigger) skip(reason, message string) Need {
 	return NeedNothing
 }
 
-// possible reports whether a change of the content triggers a restart that the target allows.
+// possible reports whether a change of ConfigMaps or Secrets can currently trigger a restart of the
+// target.
 func (t *changeTrigger) possible() bool {
 	return t.state.spec.OnConfigChange != "" && t.state.replacesPods() && t.config != nil && t.config.Problem == ""
 }
 
-// lasts reports whether the content is still the content that the restart in progress was started for. After
-// any further change, even a reverted one, a new restart becomes due at its own time.
+// lasts reports whether the content is still the content for which the restart in progress was
+// started. After any further change, even a reverted one, a new restart becomes due at its own
+// time.
 func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	switch {
 	case !t.config.Live:
@@ -260,9 +273,9 @@ func (t *changeTrigger) lasts(active *tidekeeperv1.ActiveRestart) (bool, Need) {
 	}
 }
 
-// tick returns the tick of the restart for a change. It must be later than all ticks that the target was
-// restarted for, since none of these restarts had the new content: otherwise this restart would seem to be
-// done.
+// tick returns the tick of the restart for a change. The tick must be later than all ticks for
+// which the target was restarted, since these restarts did not have the new content. Otherwise the
+// new restart would count as already done.
 func (t *changeTrigger) tick() time.Time {
 	tick := t.settled()
 	for _, at := range marks(t.state.target, t.state.now) {
@@ -271,8 +284,8 @@ func (t *changeTrigger) tick() time.Time {
 	return tick
 }
 
-// settled returns the time at which the content has been unchanged for long enough, but at most
-// minIntervalSeconds after the burst of changes began.
+// settled returns the time at which the content will have remained unchanged for long enough, but
+// at most minIntervalSeconds after the burst of changes began.
 func (t *changeTrigger) settled() time.Time {
 	settled := t.config.burstEnds(t.settle)
 	if restless := t.config.Restless; !restless.IsZero() {
@@ -284,22 +297,23 @@ func (t *changeTrigger) settled() time.Time {
 	return settled
 }
 
-// podsAreNewer reports whether all pods were created after the content changed, so that they were started
-// with it. Pods created in the same second do not count as newer.
+// podsAreNewer reports whether all pods were created after the last change of the content, so that
+// they were started with it. Pods that were created in the same second do not count as newer.
 func (t *changeTrigger) podsAreNewer() bool {
 	oldest := t.ages.Oldest
 	return oldest.IsZero() || oldest.After(t.config.Changed)
 }
 
-// note sets the due time of the restart for a change in the status, and counts a change that comes too soon.
+// note writes the due time of the restart for a change to the status, and counts a change that came
+// too soon after the last restart.
 func (t *changeTrigger) note(tick time.Time) {
 	due, _ := t.times(tick)
 	t.state.status.NextChangeTime = &metav1.Time{Time: due}
 	t.interval.count(t.config.began())
 }
 
-// start returns the hash of the content that new pods start with if any trigger starts a restart now, "" if
-// onConfigChange is not set.
+// start returns the hash of the content with which new pods will start if any trigger starts a
+// restart now. It is "" if changes cannot trigger restarts.
 func (t *changeTrigger) start() string {
 	t.state.status.NextChangeTime = nil
 	if !t.possible() {
@@ -308,9 +322,9 @@ func (t *changeTrigger) start() string {
 	return t.config.Hash
 }
 
-// serve records, after a restart has ended, that the pods have its content. That holds for failed restarts,
-// too, so that the same content is not tried again, but not for a workload that was deleted or is no longer
-// the target.
+// serve records that the pods have the content with which a restart that has ended was started. It
+// includes failed restarts, so that no other restart is tried for the same content. It excludes
+// restarts of a workload that was deleted or is no longer the target.
 func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string) {
 	if active.ConfigHash != "" && podconfig.SameScope(active.ConfigHash, t.state.status.ConfigHash) &&
 		reason != tidekeeperv1.ReasonTargetNotFound && !t.state.retargeted(active) {
@@ -318,7 +332,8 @@ func (t *changeTrigger) serve(active *tidekeeperv1.ActiveRestart, reason string)
 	}
 }
 
-// message describes when a change of the content restarts the target, or is "" if no change does.
+// message describes when changes of ConfigMaps and Secrets restart the target; "" if they do not
+// restart it.
 func (t *changeTrigger) message() string {
 	objects := "ConfigMaps"
 	switch t.state.spec.OnConfigChange {
@@ -340,8 +355,9 @@ func (t *changeTrigger) message() string {
 	return message
 }
 
-// ChangePending reports whether a ScheduledRestart must be restarted for a change that its status does not
-// show yet, neither as due nor as served. hash is the hash of the current content; "" if unknown.
+// ChangePending reports whether a ScheduledRestart must be restarted for a change that its status
+// does not show yet, neither as due nor as served by a restart. hash is the hash of the current
+// content; "" if unknown.
 func ChangePending(restart *tidekeeperv1.ScheduledRestart, hash string) bool {
 	status := &restart.Status
 	return restart.Spec.OnConfigChange != "" && !restart.Spec.Suspend && status.ConsecutiveFailures < restart.Spec.FailureLimit && status.Active == nil && status.NextChangeTime == nil &&

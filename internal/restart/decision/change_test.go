@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// changed has the content be another one than the pods were started with, since a time. There
-// is no schedule.
+// changed removes the schedule, and makes the content differ from the content with which the pods
+// were started. since is the time of the change.
 func changed(since string) func(*Input) {
 	return func(in *Input) {
 		in.Restart.Spec.Schedule, in.Restart.Spec.OnConfigChange = "", tidekeeperv1.ConfigMapsOnly
@@ -116,13 +116,13 @@ func TestChange(t *testing.T) {
 	})
 }
 
-// spreadOfWeb is the place of the object of these tests in its spread.
+// spreadOfWeb returns the offset of these tests' ScheduledRestart for a spread of the given length.
 func spreadOfWeb(length int32) time.Duration {
 	in := makeInputs(withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.SpreadSeconds = length }))
 	return place(in.Restart)
 }
 
-// What the status says after a decision, and what is recorded.
+// TestChangeIsRecorded checks the status and the history entries after decisions about a change.
 func TestChangeIsRecorded(t *testing.T) {
 	waits := withStatus(func(s *tidekeeperv1.ScheduledRestartStatus) { s.NextChangeTime = metaAt("02:59:10") })
 	for _, tt := range []struct {
@@ -202,7 +202,8 @@ func TestChangeIsRecorded(t *testing.T) {
 	}
 }
 
-// Before anything comes of a change, the content and the pods are looked at in the API server.
+// TestChangeIsLive checks that the content and the pods are read from the API server before a
+// restart for a change starts.
 func TestChangeIsLive(t *testing.T) {
 	in := makeInputs(changed("02:59:00"), noSlot)
 	in.Config.Live, in.PodAges = false, nil
@@ -225,7 +226,8 @@ func TestChangeIsLive(t *testing.T) {
 	}
 }
 
-// An object that the watch has not seen deleted yet holds the restart, too.
+// TestChangeIsHeldByWhatTheAPIServerMisses checks that a restart waits if the watch still shows an
+// object that no longer exists on the API server.
 func TestChangeIsHeldByWhatTheAPIServerMisses(t *testing.T) {
 	in := makeInputs(changed("02:59:00"))
 	in.Config.Live = false
@@ -238,8 +240,9 @@ func TestChangeIsHeldByWhatTheAPIServerMisses(t *testing.T) {
 	}
 }
 
-// A restart that a manager has started and not sent is sent if the content is still that one,
-// and is otherwise taken back without a record.
+// TestChangeIsSentAgain checks a restart that was started but whose tick was not sent. The tick
+// must be sent if the content is still the same; otherwise the restart must be taken back without a
+// history entry.
 func TestChangeIsSentAgain(t *testing.T) {
 	started := func(in *Input) {
 		active(in)
@@ -270,7 +273,8 @@ func TestChangeIsSentAgain(t *testing.T) {
 	}
 }
 
-// One that comes after another waits for its change, which the status does not show yet.
+// TestChangeOfWhatComesFirst checks that a ScheduledRestart waits for its predecessor's pending
+// change, even if the predecessor's status does not show the change yet.
 func TestChangeOfWhatComesFirst(t *testing.T) {
 	in := makeInputs(changed("02:59:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = []string{"first"} }))
 	first := makeInputs(changed("02:59:00")).Restart

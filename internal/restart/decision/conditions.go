@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// ReadyReasons lists the reasons of the condition Ready.
+// ReadyReasons lists all reasons of the condition Ready.
 var ReadyReasons = []string{
 	tidekeeperv1.ReasonScheduled, tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonRestarting,
 	tidekeeperv1.ReasonTargetPaused, tidekeeperv1.ReasonTargetRolling, tidekeeperv1.ReasonTargetUnhealthy, tidekeeperv1.ReasonBudgetExhausted,
@@ -25,10 +25,10 @@ var ReadyReasons = []string{
 	tidekeeperv1.ReasonConfigNotWatched, tidekeeperv1.ReasonClosedByQuery,
 }
 
-// Triggers lists the triggers of restarts.
+// Triggers lists all triggers of restarts.
 var Triggers = []tidekeeperv1.Trigger{tidekeeperv1.TriggerSchedule, tidekeeperv1.TriggerRequest, tidekeeperv1.TriggerAge, tidekeeperv1.TriggerChange}
 
-// TickReasons lists the reasons of each outcome of a tick.
+// TickReasons lists the possible reasons for each outcome of a tick.
 var TickReasons = map[tidekeeperv1.Outcome][]string{
 	tidekeeperv1.OutcomeSucceeded: {""},
 	tidekeeperv1.OutcomeFailed: {
@@ -48,13 +48,14 @@ var TickReasons = map[tidekeeperv1.Outcome][]string{
 	},
 }
 
-// diagnosis is the content of the conditions.
+// diagnosis is the content of the conditions Ready, Reconciling and Stalled.
 type diagnosis struct {
 	ready, stalled, reconciling bool
 	reason, message             string
 }
 
-// The three combinations of Ready, Reconciling and Stalled that occur.
+// The following functions return the three possible combinations of the conditions Ready,
+// Reconciling and Stalled.
 func idle(reason, message string) diagnosis {
 	return diagnosis{ready: true, reason: reason, message: message}
 }
@@ -67,11 +68,12 @@ func stalled(reason, message string) diagnosis {
 	return diagnosis{stalled: true, reason: reason, message: message}
 }
 
-// longestCondition is the maximum length of a condition's message in bytes. The schema allows more, but a
-// message that quotes a target is written again at each change.
+// longestCondition is the maximum length of a condition's message in bytes. The schema allows
+// longer messages, but a message that quotes a value of the target is written again each time the
+// value changes.
 const longestCondition = 4096
 
-// conditions sets the conditions of the status.
+// conditions computes the status conditions.
 type conditions struct {
 	state    *state
 	gates    *gateSet
@@ -79,12 +81,12 @@ type conditions struct {
 	misses   *misses
 	budget   *budgetGate
 	waiting  *waiting
-	// scheduled is set if there is a schedule, and brief is Input.Brief.
+	// scheduled is true if there is a schedule. brief is the field Brief of the input.
 	scheduled, brief bool
 }
 
-// set sets the conditions. The messages contain nothing that changes without a decision, so that they do not
-// cause status writes.
+// set sets the conditions. Their messages must change only when a decision changes, as each change
+// of a message causes a status write.
 func (c *conditions) set() {
 	is := c.diagnose()
 	is.message = text.Shorten(is.message, longestCondition)
@@ -95,7 +97,7 @@ func (c *conditions) set() {
 		}
 		return
 	}
-	// The slice is shared with the input.
+	// Clone the slice, which is shared with the input and must not be modified.
 	*all = slices.Clone(*all)
 	set := func(conditionType string, value bool) {
 		status := metav1.ConditionFalse
@@ -108,7 +110,7 @@ func (c *conditions) set() {
 		})
 	}
 	set(tidekeeperv1.ConditionReady, is.ready)
-	// kstatus expects these two conditions only while they are True.
+	// By the convention of kstatus, these two conditions exist only while they are True.
 	setWhile := func(conditionType string, value bool) {
 		if value {
 			set(conditionType, true)
@@ -125,7 +127,8 @@ func (c *conditions) set() {
 	c.triggers.change.interval.setStorm(all, source)
 }
 
-// diagnose returns the content of the conditions, for the first reason that matters to users.
+// diagnose returns the content of the conditions. If several reasons apply, it chooses the reason
+// that users should resolve first.
 func (c *conditions) diagnose() diagnosis {
 	status, missing := c.state.status, c.missing()
 	switch {
@@ -153,8 +156,8 @@ func (c *conditions) diagnose() diagnosis {
 	return c.diagnoseTriggers()
 }
 
-// missing returns the blocker for which tick after tick is missed, or nil. The condition names it all the
-// time, and not only between two writes for each tick.
+// missing returns the blocker that makes the schedule miss tick after tick, or nil. The condition
+// shows this blocker permanently, so that the status is not written twice for each tick.
 func (c *conditions) missing() *blocker {
 	if !c.misses.goOn(c.triggers.schedule.ticks.Offset) {
 		return nil
@@ -166,7 +169,7 @@ func (c *conditions) missing() *blocker {
 	return blocked
 }
 
-// diagnoseWait returns the conditions of a due tick that waits for a blocker.
+// diagnoseWait returns the conditions if a due tick waits for the given blocker.
 func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	message := "a restart is due and waits: " + b.message
 	switch {
@@ -183,8 +186,8 @@ func (c *conditions) diagnoseWait(b *blocker) diagnosis {
 	}
 }
 
-// diagnoseTriggers returns the conditions when no tick is due: the time of the next restart, or why there is
-// none.
+// diagnoseTriggers returns the conditions if no tick is due. They show the time of the next
+// restart, or the reason for which there is none.
 func (c *conditions) diagnoseTriggers() diagnosis {
 	status, ages, config := c.state.status, c.triggers.age.ages, c.triggers.change.config
 	switch {
@@ -207,7 +210,7 @@ func (c *conditions) diagnoseTriggers() diagnosis {
 	}
 }
 
-// text returns the message that the function writes, or "" if the output is brief.
+// text returns the result of write. If the output is brief, it returns "" and does not call write.
 func (c *conditions) text(write func() string) string {
 	if c.brief {
 		return ""
@@ -215,7 +218,7 @@ func (c *conditions) text(write func() string) string {
 	return write()
 }
 
-// frozenMessage describes until when a freeze holds a tick back.
+// frozenMessage describes the freeze that holds back a tick, and the end of the freeze.
 func (c *conditions) frozenMessage() string {
 	message := "a restart is due and waits for " + c.waiting.blocker.message
 	if until := c.waiting.until; !until.IsZero() && until.Before(c.waiting.blocker.until) && c.misses.quietUntil().IsZero() {

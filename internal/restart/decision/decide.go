@@ -9,7 +9,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// decider has the parts of a decision, each of which owns its fields.
+// decider holds the parts of a decision. Each part owns its fields of the status.
 type decider struct {
 	in  Input
 	out Output
@@ -29,21 +29,23 @@ type decider struct {
 	eviction eviction
 	launcher launcher
 
-	// other computes, during a decision, the status that would result without an early claim.
+	// other is a second decider, which computes the status that would result if no tick were
+	// claimed early.
 	other *decider
 }
 
-// Decider makes decisions one after the other and reuses its memory: a forecast makes a million decisions.
-// The zero value is ready for use.
+// Decider makes decisions one after the other and reuses its memory allocations, since a forecast
+// makes a million decisions. The zero value is ready to use.
 type Decider struct{ decider decider }
 
-// Decide is the function [Decide] with the memory of the Decider.
+// Decide is like the function [Decide], but reuses the memory allocations of the Decider.
 func (d *Decider) Decide(in Input) Output { return d.decider.decideAbout(in) }
 
-// Decide decides about a ScheduledRestart.
+// Decide makes a decision about a ScheduledRestart.
 //
-// status.nextScheduleTime is the next undecided tick. It advances only when that tick is started, skipped or
-// missed. No other memory is needed than that and the marks on the target.
+// status.nextScheduleTime is the next undecided tick. It advances only when that tick is started,
+// skipped or missed. Decisions need no state other than the status and the annotations of the
+// target.
 func Decide(in Input) Output { return new(Decider).Decide(in) }
 
 func (d *decider) decideAbout(in Input) Output {
@@ -60,7 +62,7 @@ func (d *decider) decideAbout(in Input) Output {
 	return d.output(d.decide())
 }
 
-// withoutClaim returns the status that results if no tick is claimed early.
+// withoutClaim returns the status that would result if no tick were claimed early.
 func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	if d.other == nil {
 		d.other = &decider{}
@@ -70,7 +72,7 @@ func (d *decider) withoutClaim() *tidekeeperv1.ScheduledRestartStatus {
 	return new(d.other.decideAbout(in).Status)
 }
 
-// prepare connects the parts for an input.
+// prepare initializes the parts of a decision for the given input.
 func (d *decider) prepare(in Input) {
 	*d = decider{in: in, other: d.other}
 	d.out.Status = copyOf(&in.Restart.Status)
@@ -100,15 +102,16 @@ func (d *decider) prepare(in Input) {
 	d.launcher = launcher{state: &d.state, active: &d.active, triggers: &d.triggers, misses: &d.misses, eviction: &d.eviction, sending: &d.sending, wake: &d.wake, slotAge: in.SlotAge}
 }
 
-// earlyClaim returns the early claim of the restart in progress. The duration of the last restart was
-// compared with the window when the tick was claimed, so it is not compared again.
+// earlyClaim returns the early claim of the restart in progress. Its window gate ignores the
+// duration of the last restart, which was already compared with the window when the tick was
+// claimed.
 func (d *decider) earlyClaim() *earlyClaim {
 	set := &gateSet{}
 	set.open(&d.in, &history{now: d.in.Now})
 	return &earlyClaim{state: &d.state, active: &d.active, triggers: &d.triggers, gates: set.inOrder(), ahead: d.in.ClaimAhead, launcher: &d.launcher, wake: &d.wake}
 }
 
-// decide runs the steps of a decision, and returns the fact that the decision depends on.
+// decide runs the steps of a decision, and returns the next fact that the decision needs.
 func (d *decider) decide() Need {
 	status := d.state.status
 	edits := edits{state: &d.state, triggers: &d.triggers, misses: &d.misses, ending: &d.ending}
@@ -132,8 +135,8 @@ func (d *decider) decide() Need {
 	case wasActive == nil:
 		need = d.start()
 	case status.Active == nil && (d.triggers.due() || !same):
-		// A restart that is due now is decided next: with its own slot, after restarts that have waited
-		// longer, and with the target of the spec.
+		// If a restart is due now, leave it to the next decision: it needs its own slot, must come
+		// after restarts that have waited longer, and uses the target of the spec.
 		d.wake.set(d.state.now)
 	}
 	d.triggers.request.note()
@@ -155,7 +158,7 @@ func (d *decider) rolling() bool {
 	return d.gates.rolling(d.state.now, d.triggers.lastDue(d.state.now))
 }
 
-// follow decides about the restart in progress.
+// follow makes the decision about the restart in progress, and returns the next fact that it needs.
 func (d *decider) follow() Need {
 	in := &d.in
 	resender := resender{
@@ -170,7 +173,7 @@ func (d *decider) follow() Need {
 	return progress.follow()
 }
 
-// start starts a restart for a due tick, or claims a tick that is due soon.
+// start starts a restart for a due tick, or claims a tick that will be due soon.
 func (d *decider) start() Need {
 	starter := starter{
 		state: &d.state, triggers: &d.triggers, gates: d.gates.inOrder(), query: &d.gates.query, budget: &d.budget, misses: &d.misses, eviction: &d.eviction,
@@ -189,19 +192,19 @@ func (d *decider) start() Need {
 	return d.launcher.launch(chosen.start)
 }
 
-// poll sets the alarm for a target whose changes cause no events: often while a tick waits for the target,
-// and rarely while the target does not exist.
+// poll sets the alarm for the next read of a target whose changes cause no events. Reads are
+// frequent while a tick waits for the target, and rare while the target does not exist.
 func (d *decider) poll() {
 	switch {
 	case !d.state.polled || d.state.status.Active != nil:
-	case d.waiting.blocker != nil && d.waiting.blocker.until.IsZero(): // A blocker with a known end needs no polling.
+	case d.waiting.blocker != nil && d.waiting.blocker.until.IsZero(): // If it is known when the blocker will end, the target need not be polled.
 		d.wake.set(d.state.now.Add(pollInterval))
 	case d.state.target == nil:
 		d.wake.set(d.state.now.Add(idleInterval))
 	}
 }
 
-// output returns the output of the decision. need is the fact that it depends on.
+// output returns the output of the decision. need is the next fact that the decision needs.
 func (d *decider) output(need Need) Output {
 	out := d.out
 	ready := meta.FindStatusCondition(out.Status.Conditions, tidekeeperv1.ConditionReady)
@@ -213,15 +216,16 @@ func (d *decider) output(need Need) Output {
 	return out
 }
 
-// copyOf returns a shallow copy of a status to modify. Fields that decisions replace and never write into are
-// shared, above all the records of the history.
+// copyOf returns a shallow copy of a status that may be modified. The copy shares fields that
+// decisions only replace as a whole, above all the history entries.
 func copyOf(status *tidekeeperv1.ScheduledRestartStatus) tidekeeperv1.ScheduledRestartStatus {
 	out := *status
 	out.Active = status.Active.DeepCopy()
 	return out
 }
 
-// TargetRef returns the workload of the restart in progress, or else the workload of the spec.
+// TargetRef returns the reference to the workload that the restart in progress restarts or, without
+// a restart in progress, the target reference of the spec.
 func TargetRef(active *tidekeeperv1.ActiveRestart, spec *tidekeeperv1.ScheduledRestartSpec) tidekeeperv1.TargetRef {
 	if active != nil && active.TargetRef != nil {
 		return *active.TargetRef

@@ -15,24 +15,24 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// row is one case of a table of decisions. The tables are in the files that are named
-// after those of the package.
+// row is a test case for a decision. Each table of rows is in the test file of the code that it
+// tests.
 type row struct {
 	name string
 	in   Input
 
-	ready   string    // status/reason of Ready
-	next    time.Time // tick
+	ready   string    // status and reason of the condition Ready, separated by /
+	next    time.Time // NextScheduleTime
 	wake    time.Time
 	send    time.Time
 	active  bool
 	slot    bool     // needs a slot
-	live    bool     // needs the target from the API server
-	asks    bool     // needs how long the pods took
-	records []string // outcome reason tick [earlier]
+	live    bool     // the decision needs the target from the API server
+	asks    bool     // the decision needs the startup times of the pods
+	records []string // history entries in the format: outcome reason tick [+earlier]
 }
 
-// check decides each row, and decides again with the status that this would write.
+// check makes the decision of each row, and makes a second decision with the resulting status.
 func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, tt := range rows {
@@ -72,8 +72,7 @@ func check(t *testing.T, rows []row) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 
-			// Deciding again with the written status changes nothing unless something
-			// happens.
+			// A second decision with the resulting status must not change it.
 			if tt.live || d.Wake.Equal(tt.in.Now) {
 				return
 			}

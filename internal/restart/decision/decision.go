@@ -13,164 +13,177 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Input has all facts that a decision depends on.
+// Input holds all facts that a decision depends on.
 type Input struct {
 	Restart *tidekeeperv1.ScheduledRestart
 
-	// Ticks has the ticks of the schedule, inside or outside of the windows, nil without a schedule. Windows
-	// has the periods in which restarts may start. Invalid is the error if either cannot be parsed.
+	// Ticks computes the ticks of the schedule, regardless of the windows; nil without a schedule.
+	// Windows lists the windows in which restarts may start. Invalid is the error if the schedule
+	// or the windows cannot be parsed.
 	Ticks   *schedule.Schedule
 	Windows schedule.Windows
 	Invalid error
-	// Offset is the time from a tick to the start of its restart, see [Offset].
+	// Offset is the time from a tick to the start of its restart. See [Offset].
 	Offset time.Duration
 
-	// Freezes are the freezes of the namespace that have not ended. FreezesLive is set if they were read from
-	// the API server and not from the cache.
+	// Freezes lists the freezes that apply to the namespace and have not ended. FreezesLive is true
+	// if they were read from the API server instead of the cache.
 	Freezes     []period.Period
 	FreezesLive bool
 
-	// After has the ScheduledRestarts that come first. Cycle has the names on a cycle through this
+	// After lists the predecessors (spec.after). Cycle lists the names on a cycle through this
 	// ScheduledRestart; nil if there is no cycle.
 	After []Predecessor
 	Cycle []string
 
-	// Queried is set if the administrator has configured queries. Answer is their last answer; nil if they
-	// were not asked.
+	// Queried is true if the administrator has configured Prometheus queries. Answer is their last
+	// answer for this restart; nil if they have not been run.
 	Queried bool
 	Answer  *Answer
 
-	// Target is the workload, nil if it does not exist. While a restart is in progress
-	// it is the workload that is being restarted, even if the spec now names another.
+	// Target is the target workload; nil if it does not exist. While a restart is in progress, it
+	// is the workload that is being restarted, even if the spec now names another workload.
 	Target *workload.State
-	// Unserved is set if the cluster does not serve the kind of the target.
+	// Unserved is true if the cluster does not serve the kind of the target.
 	Unserved bool
-	// Unreadable explains why the target cannot be used although it may exist; empty if it can.
+	// Unreadable explains why the target cannot be used although it may exist. It is "" if the
+	// target can be used.
 	Unreadable string
-	// Polled is set if changes of the target cause no events.
+	// Polled is true if changes of the target cause no events.
 	Polled bool
 
-	// Live is set if Target was read from the API server and not from the cache.
+	// Live is true if Target was read from the API server instead of the cache.
 	Live bool
-	// RolledOut says whether a rollout for the active tick has ever begun; nil if unknown. A rollout that was
-	// undone leaves a revision behind.
+	// RolledOut reports whether a rollout for the tick of the restart in progress has ever begun;
+	// nil if unknown. A rollout that was undone leaves a revision behind.
 	RolledOut *bool
-	// PodStartups has the time that each new pod took to become ready; nil if unknown. Callers without a
-	// cache of pods pass an empty slice.
+	// PodStartups lists the startup time of each new pod; nil if unknown. Callers without a cache
+	// of pods pass an empty slice.
 	PodStartups []time.Duration
-	// PodAges has the ages of the pods of Target; nil if unknown.
+	// PodAges describes the ages of the target's pods; nil if unknown.
 	PodAges *PodAges
-	// Pods has the pods of Target, for a restart by eviction; nil if unknown.
+	// Pods lists the target's pods for a restart by eviction; nil if unknown.
 	Pods *Pods
-	// Attempts describes the evictions that this process has tried for the restart in progress.
+	// Attempts describes this process's eviction attempts for the restart in progress.
 	Attempts Attempts
-	// Config is the content that onConfigChange covers; nil if it covers none, or without a target.
+	// Config describes the ConfigMaps and Secrets whose changes trigger restarts; nil without
+	// onConfigChange or without a target.
 	Config *Config
-	// ChangeSettle is the time for which that content must not have changed before a restart for the change
+	// ChangeSettle is the time for which Config must remain unchanged before a restart for a change
 	// becomes due, so that a burst of edits leads to a single restart.
 	ChangeSettle time.Duration
-	// HasSlot is set if the restart has a slot of the budget.
+	// HasSlot is true if the restart has a slot of the restart budget.
 	HasSlot bool
-	// Slots describes why no slot is free.
+	// Slots describes the limits of the restart budget, for messages about a restart without a
+	// slot.
 	Slots Slots
-	// FreezesShared is the time for which freezes that were read from the API server are used.
-	// FreezeConfirmed is the time for which the cache is trusted that a freeze is still in force: after that
-	// the decision is repeated, as no event may follow when a freeze is lifted. 0 means that an event
-	// follows.
+	// FreezesShared is the time for which freezes that were read from the API server are reused.
+	// FreezeConfirmed is the time for which a cached freeze is trusted to be still in force. After
+	// these times the decision is repeated, since the lifting of a freeze may cause no event. 0
+	// means that there is always an event.
 	FreezesShared, FreezeConfirmed time.Duration
 
-	// ClaimAhead is the time before a tick at which it may be claimed; 0 means never.
+	// ClaimAhead is the time before a tick at which the tick may be claimed; 0 means never.
 	ClaimAhead time.Duration
-	// BeforeClaim is the status from before this process claimed the tick of the restart in progress early.
-	// It is nil if another process made the claim, or if this process has tried to send the tick since: then
-	// only the target shows whether the tick was sent.
+	// BeforeClaim is the status before this process claimed the tick of the restart in progress
+	// early. It is nil if another process made the claim, or if this process has since tried to
+	// send the tick. Then only the target shows whether the tick was sent.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
-	// SlotAge is the maximum time for which a restart uses its slot; 0 means until it ends.
+	// SlotAge is the maximum time for which a restart holds its slot; 0 means until the restart
+	// ends.
 	SlotAge time.Duration
-	// Sent is the last tick that this process sent. The workload has it as an annotation, too, but kubectl
-	// rollout undo reverts that together with the pod template.
+	// Sent is the last tick that this process sent. The workload also has it as an annotation, but
+	// kubectl rollout undo reverts the annotation together with the pod template.
 	Sent time.Time
 
-	// Refused is the API server's reason for refusing the last attempt of this process to send the tick of
-	// the restart in progress; empty if it was not refused.
+	// Refused is the reason for which the API server rejected this process's last attempt to send
+	// the tick of the restart in progress. It is "" if the attempt was not rejected.
 	Refused string
 
 	// LeadingSince is the time at which this process became the leader.
 	LeadingSince time.Time
 	Now          time.Time
 
-	// Brief omits the messages for users, which take as long as the rest of a decision: the only condition is
-	// Ready, without a message, and the history is not updated. The caller adds the records with [Keep].
+	// Brief omits the messages for users, which take as long to compute as the rest of a decision.
+	// Ready is then the only condition and has no message, and the history is not updated; the
+	// caller adds the new history entries with [Keep].
 	Brief bool
 }
 
-// Need is a fact that is looked up only if a decision depends on it, as it costs a request to the API server,
-// a look at many pods, or a slot of the budget.
+// Need is a fact that the caller provides only if a decision depends on it, because it costs a
+// request to the API server, the processing of many pods, or a slot of the restart budget.
 type Need int
 
 const (
 	// NeedNothing means that the decision is complete.
 	NeedNothing Need = iota
-	// NeedLiveTarget asks for Input.Target from the API server, as the cache may be stale.
+	// NeedLiveTarget requests Input.Target from the API server, because the cache may be stale.
 	NeedLiveTarget
-	// NeedRolledOut asks for Input.RolledOut.
+	// NeedRolledOut requests Input.RolledOut, which requires a list of revisions.
 	NeedRolledOut
-	// NeedPodStartups asks for Input.PodStartups.
+	// NeedPodStartups requests Input.PodStartups when a restart succeeds.
 	NeedPodStartups
-	// NeedPodAges asks for Input.PodAges.
+	// NeedPodAges requests Input.PodAges, which may be read from the cache.
 	NeedPodAges
-	// NeedLivePodAges asks for Input.PodAges from the API server.
+	// NeedLivePodAges requests Input.PodAges from the API server.
 	NeedLivePodAges
-	// NeedLiveConfig asks for Input.Config from the API server.
+	// NeedLiveConfig requests Input.Config from the API server.
 	NeedLiveConfig
-	// NeedSlot asks for Input.HasSlot. Without a slot the decision is complete: the restart waits.
+	// NeedSlot requests Input.HasSlot. If no slot is free, the decision is complete and the restart
+	// waits.
 	NeedSlot
-	// NeedSpareSlot asks for Input.HasSlot for a tick that is not due yet. Without a slot that no other
-	// restart waits for, the decision is complete: the tick is not claimed.
+	// NeedSpareSlot requests Input.HasSlot for a tick that is not due yet. If no slot is free, or
+	// if other restarts wait for slots, the decision is complete and the tick is not claimed.
 	NeedSpareSlot
-	// NeedLiveFreezes asks for Input.Freezes from the API server, as the last step before a tick is sent: the
-	// cache may not show a freeze that has begun. The freezes must not be older than Output.Due.
+	// NeedLiveFreezes requests Input.Freezes from the API server, since the cache may not show a
+	// freeze that has just begun. This is the last step before a tick is sent. The freezes must
+	// have been read at Output.Due or later.
 	NeedLiveFreezes
-	// NeedPods asks for Input.Pods.
+	// NeedPods requests Input.Pods from the API server.
 	NeedPods
-	// NeedAnswer asks for a current Input.Answer before a tick is sent. The answer may take seconds: until
-	// then the restart keeps its slot, and the output is not carried out.
+	// NeedAnswer requests a current Input.Answer before a tick is sent. As the answer may take
+	// seconds, the output is not carried out, and the restart keeps its slot in the meantime.
 	NeedAnswer
 )
 
-// Output is the result of a decision: write the status first, if it differs, then send the tick. If the
-// status does not differ, the caller must first ask the API server whether the ScheduledRestart has changed,
-// which a status write would have revealed.
+// Output is the result of a decision. The caller first writes the status if it has changed, then
+// sends the tick. If the status has not changed, the caller must first check on the API server
+// whether the ScheduledRestart was edited, which a status write would have revealed by a conflict.
 type Output struct {
-	// Needs is the fact that the decision depends on: decide again with it. The other fields count only if no
-	// fact is needed, or if no slot is free.
+	// Needs is the next fact that the decision needs. The caller must provide it and decide again.
+	// The other fields are valid only if Needs is NeedNothing, or if a slot was requested and none
+	// is free.
 	Needs Need
 
 	Status tidekeeperv1.ScheduledRestartStatus
-	// Unchanged is set if Status is known to equal the status of the input, so that a comparison is not
-	// necessary.
+	// Unchanged is true if Status is known to equal the status of the input, so that the caller
+	// need not compare them.
 	Unchanged bool
 
-	// Send is the tick to send to the target; zero means none. Due is the time at which its restart was due.
+	// Send is the tick to send to the target; zero means none. Due is the time at which its restart
+	// was due.
 	Send, Due time.Time
-	// Started is the tick of a restart by eviction that the write of Status starts; zero if there is none. No
-	// tick is sent for it.
+	// Started is the tick of a restart by eviction that starts when Status is written; zero if no
+	// such restart starts. No tick is sent for it.
 	Started time.Time
-	// Evict has the pods to evict now.
+	// Evict lists the pods to evict now.
 	Evict []evict.Pod
-	// BeforeClaim is the status without the claim, if the tick of the restart in progress was just claimed
-	// early.
+	// BeforeClaim is the status without the claim, if the tick of the restart in progress was just
+	// claimed early; nil otherwise.
 	BeforeClaim *tidekeeperv1.ScheduledRestartStatus
 
-	// Records has the ticks that were just decided, for events and metrics.
+	// Records lists the history entries of the ticks that were just decided, for events and
+	// metrics.
 	Records []tidekeeperv1.RestartRecord
 
-	// WaitingSince is the time since which a restart has waited for a slot.
+	// WaitingSince is the time since which a restart has waited for a slot; zero if no restart
+	// waits.
 	WaitingSince time.Time
-	// Outlived is set if the restart continues without a slot.
+	// Outlived is true if the restart in progress continues without a slot.
 	Outlived bool
 
-	// Wake is the time of the next decision if no event happens before; zero means never.
+	// Wake is the time of the next decision, unless an event causes an earlier one; zero means
+	// never.
 	Wake time.Time
 }

@@ -11,37 +11,40 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Gate describes a condition that must hold before a restart starts.
+// Gate describes a condition that must hold before a restart starts. Such a condition is called a
+// gate, which is open while the condition holds.
 type Gate struct {
 	Name GateName `json:"gate"`
 	Open bool     `json:"open"`
-	// Reason is the reason for which the gate is closed, as in the condition Ready; empty if it is open.
+	// Reason is the reason for which the gate is closed, in the form of a reason of the condition
+	// Ready; "" if the gate is open.
 	Reason string `json:"reason,omitempty"`
 	// Message explains why the gate is open or closed.
 	Message string `json:"message"`
-	// Opens is the time at which a closed gate opens by itself, if known.
+	// Opens is the time at which a closed gate opens without user action; zero if unknown.
 	Opens time.Time `json:"opens,omitzero"`
 }
 
-// GateName is the name of a gate.
+// GateName identifies a gate.
 type GateName string
 
-// The gates, in the order in which users have to open them.
+// Names of the gates, in the order in which users have to resolve them.
 const (
-	GateSchedule GateName = "Schedule" // the schedule runs; requests do not need it
-	GateTarget   GateName = "Target"   // the workload exists, and a restart replaces its pods
-	GateFreeze   GateName = "Freeze"   // no freeze is in force
-	GateWindow   GateName = "Window"   // a window is open, and long enough
-	GateOrder    GateName = "Order"    // the ScheduledRestarts that come first have finished
-	GateHealth   GateName = "Health"   // the workload is in a state to be restarted
-	GateQuery    GateName = "Query"    // no query of the manager's operator has a result
-	GateProgress GateName = "Progress" // no restart is in progress
-	GateBudget   GateName = "Budget"   // a slot is free
+	GateSchedule GateName = "Schedule" // open while the schedule runs; requested restarts ignore it
+	GateTarget   GateName = "Target"   // open if the workload exists and a restart would replace its pods
+	GateFreeze   GateName = "Freeze"   // open while no freeze is in force
+	GateWindow   GateName = "Window"   // open while a window is open for long enough
+	GateOrder    GateName = "Order"    // open once the predecessors (spec.after) have finished
+	GateHealth   GateName = "Health"   // open while the workload is healthy enough to be restarted
+	GateQuery    GateName = "Query"    // open while no Prometheus query of the administrator returns results
+	GateProgress GateName = "Progress" // open while no restart is in progress
+	GateBudget   GateName = "Budget"   // open while the restart budget has a free slot
 )
 
-// Gates returns the current state of all gates except the budget, which depends on other objects. It reads
-// only the ScheduledRestart, the schedule, the freezes, the order, the target and the time from the input,
-// and takes the answer of the queries, and whether new pods would start, from the status.
+// Gates returns the current state of all gates except the budget, which depends on other
+// ScheduledRestarts. It uses only the ScheduledRestart, the schedule, the freezes, the order, the
+// target and the time from the input. The answer of the Prometheus queries, and whether new pods
+// could start, are taken from the status.
 func Gates(in Input) []Gate {
 	d := &decider{}
 	d.prepare(in)
@@ -58,7 +61,7 @@ func Gates(in Input) []Gate {
 	return described
 }
 
-// describeAs describes a gate by its blocker, or by the message for an open gate.
+// describeAs describes a closed gate by its blocker, and an open gate by the given message.
 func describeAs(name GateName, b *blocker, open string) Gate {
 	if b == nil {
 		return Gate{Name: name, Open: true, Message: open}

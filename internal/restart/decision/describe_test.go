@@ -19,7 +19,7 @@ func followsConfig(spec *tidekeeperv1.ScheduledRestartSpec) {
 	spec.OnConfigChange = tidekeeperv1.ConfigMapsOnly
 }
 
-// unhealthySince has a status in which the manager waits for a Secret.
+// unhealthySince changes the status to that of a restart that waits because a Secret is missing.
 func unhealthySince(in *Input) {
 	in.Restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: tidekeeperv1.ReasonTargetUnhealthy, Message: "Secret db does not exist"}}
 }
@@ -32,7 +32,7 @@ func TestGates(t *testing.T) {
 		"Query open: nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start",
 		"Progress open: no restart is in progress",
 	}
-	// but replaces the state of the gates.
+	// but returns the descriptions of the gates if all are open, with the given changes by index.
 	but := func(changes map[int]string) []string {
 		want := append([]string{}, open...)
 		for i, text := range changes {
@@ -113,7 +113,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A restart that is requested now is started if all gates but that of the schedule are open.
+// TestGatesAreThoseOfDecide checks that Decide starts a restart that is requested now exactly if
+// Gates reports all gates as open, apart from the gate of the schedule.
 func TestGatesAreThoseOfDecide(t *testing.T) {
 	for _, in := range []Input{
 		makeInputs(), makeInputs(withSpec(suspended)), makeInputs(func(in *Input) { in.Target = nil }),

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// aheadClaimer claims ticks before they are due, so that only the patch of the target remains when they are.
-// A current blocker may be gone by then.
+// aheadClaimer claims ticks before they are due, so that only the patch of the target remains to be
+// sent at the due time. A tick with a blocker is not claimed, since the blocker may have been
+// removed by the time the tick is due.
 type aheadClaimer struct {
 	state    *state
 	triggers *triggers
@@ -19,7 +20,8 @@ type aheadClaimer struct {
 	wake    *alarm
 }
 
-// choose chooses a tick to claim, and sets the alarm for the next one.
+// choose chooses a tick to claim now. If there is none, it sets the alarm to the time at which the
+// next tick may be claimed.
 func (a *aheadClaimer) choose() choice {
 	c := a.triggers.upcoming()
 	if c == nil || a.ahead == 0 || evicts(a.state.spec) {
@@ -31,7 +33,7 @@ func (a *aheadClaimer) choose() choice {
 	}
 	switch {
 	case !c.due.After(a.state.now):
-		// The tick is overdue, and is recorded as missed later, see [misses.quietUntil].
+		// The tick is already due, and will be recorded as missed later. See [misses.quietUntil].
 		return choice{}
 	case a.gates.first(c.due, a.triggers.lastDue(c.due)) != nil || a.state.restarted(c.tick):
 		return choice{}
@@ -42,14 +44,15 @@ func (a *aheadClaimer) choose() choice {
 	}
 }
 
-// clockStep is the minimum step back of a clock that takes a claim back.
+// clockStep is the minimum step by which the clock must be set back for an early claim to be taken
+// back.
 const clockStep = time.Minute
 
-// lateSend is the delay from which on a tick that is sent late gets a new start time, which needs a status
-// write first.
+// lateSend is the delay from which on a late tick gives its restart a new start time. The new start
+// time must be written to the status before the tick is sent.
 const lateSend = 10 * time.Second
 
-// earlyClaim is a tick that this process has claimed before it was due and has not tried to send.
+// earlyClaim is a tick that this process claimed before it was due and has not tried to send yet.
 type earlyClaim struct {
 	state    *state
 	active   *activeRestart
@@ -60,8 +63,9 @@ type earlyClaim struct {
 	wake     *alarm
 }
 
-// takesBack reports whether the tick must not be sent any more, because a fact that the restart depends on
-// has changed. The claim is then taken back, and the tick is decided as if it had never been claimed.
+// takesBack reports whether the tick must not be sent because a fact that the restart depends on
+// has changed. The claim is then taken back, and the tick is decided as if it had never been
+// claimed.
 func (c *earlyClaim) takesBack() bool {
 	restart, now := c.state.restart, c.state.now
 	active := restart.Status.Active
@@ -79,8 +83,9 @@ func (c *earlyClaim) takesBack() bool {
 	}
 }
 
-// keep waits until the tick is due, and then sends it. Until then the status is not written: the write would
-// be lost if the claim is taken back. unchanged is set if the status stays as it is.
+// keep waits until the tick is due, and then sends it. It does not write the status before then,
+// since the write would be lost if the claim is taken back. unchanged is true if the status remains
+// the same.
 func (c *earlyClaim) keep() (unchanged bool, need Need) {
 	due := c.state.status.Active.StartedTime.Time
 	if c.state.now.Before(due) {

@@ -13,10 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// tenAhead allows claims ten seconds before the tick is due.
+// tenAhead allows ticks to be claimed within the last ten seconds before they are due.
 func tenAhead(in *Input) { in.ClaimAhead = 10 * time.Second }
 
-// claimed is a claim of the 03:00 tick that this process has made.
+// claimed changes the input to a restart whose 03:00 tick this process has claimed early.
 func claimed(in *Input) {
 	in.BeforeClaim = in.Restart.Status.DeepCopy()
 	tenAhead(in)
@@ -24,7 +24,7 @@ func claimed(in *Input) {
 	in.Restart.Status.Active.StartedTime = *metaAt("03:00:00")
 }
 
-// Before the tick is due.
+// TestClaim checks decisions about claiming a tick before it is due.
 func TestClaim(t *testing.T) {
 	check(t, []row{
 		{
@@ -62,7 +62,7 @@ func TestClaim(t *testing.T) {
 	})
 }
 
-// Between the claim and the tick, and when it is due.
+// TestClaimed checks decisions between an early claim and the tick, and when the tick is due.
 func TestClaimed(t *testing.T) {
 	check(t, []row{
 		{
@@ -117,7 +117,8 @@ func TestClaimed(t *testing.T) {
 	})
 }
 
-// A claim that is taken back leaves no trace: the status is as if it had never been made.
+// TestClaimLeavesNoTrace checks that the status after a claim was taken back is the same as if the
+// claim had never been made.
 func TestClaimLeavesNoTrace(t *testing.T) {
 	in := makeInputs(tenAhead, now("02:59:55"), requestAt("02:59:58"), func(in *Input) {
 		in.Restart.Status.LastRequestTime, in.Restart.Status.LastScheduleTime = metaAt("01:00:00"), metaAt("01:00:00")
@@ -131,7 +132,7 @@ func TestClaimLeavesNoTrace(t *testing.T) {
 	withoutClaim := makeInputs(now("02:59:55"), func(in *Input) {
 		in.Restart.Status.LastRequestTime, in.Restart.Status.LastScheduleTime = metaAt("01:00:00"), metaAt("01:00:00")
 	})
-	// No slot, or the next tick is claimed instead.
+	// If no slot is free, the next tick must not be claimed instead.
 	noSlot(&in)
 	if diff := cmp.Diff(Decide(withoutClaim).Status, Decide(in).Status); diff != "" {
 		t.Errorf("after the request was withdrawn (-never claimed +taken back):\n%s", diff)

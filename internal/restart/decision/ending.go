@@ -11,7 +11,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// ending ends the restart in progress, and counts failures in a row.
+// ending ends the restart in progress, and counts consecutive failures.
 type ending struct {
 	state   *state
 	active  *activeRestart
@@ -19,11 +19,12 @@ type ending struct {
 	age     *ageTrigger
 	change  *changeTrigger
 	budget  *budgetGate
-	// startups has the time that each new pod took to become ready; nil if unknown.
+	// startups lists the startup time of each new pod; nil if unknown.
 	startups []time.Duration
 }
 
-// complete ends the restart in progress. A restart that is skipped or missed was never sent.
+// complete ends the restart in progress with the given outcome. If the outcome is skipped or
+// missed, the tick was never sent.
 func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) {
 	status, active := e.state.status, e.active.end()
 	e.budget.renew()
@@ -48,12 +49,12 @@ func (e *ending) complete(outcome tidekeeperv1.Outcome, reason, message string) 
 	case tidekeeperv1.OutcomeSucceeded:
 		record.Pods, record.PodsLeftOut = e.state.target.Updates, e.state.target.Excluded
 		if active.Eviction != nil {
-			record.Pods = e.state.target.Pods // The number includes pods below the partition of a StatefulSet.
+			record.Pods = e.state.target.Pods // The number also includes the pods below the partition of a StatefulSet.
 		}
 		record.PodStartup = podStartup(e.startups, e.history.past)
 		if status.ConsecutiveFailures < e.state.spec.FailureLimit {
-			// A schedule that was stopped by failures resumes when the spec is edited; a request does not
-			// reset the failures.
+			// A schedule that was stopped by failures resumes only after an edit of the spec, even
+			// if a requested restart succeeds.
 			e.forgetFailures()
 		}
 		status.LastSuccessfulTime = &metav1.Time{Time: e.state.now}

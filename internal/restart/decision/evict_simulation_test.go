@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// evictionWorld is a workload whose restarts evict its pods, while managers die between any two
-// writes, evictions are refused and answers lost, pods break, and the clock of the API server
-// differs from that of the manager.
+// evictionWorld simulates a workload whose restarts evict its pods, while managers crash between
+// any two writes, evictions are rejected, responses are lost, pods break, and the API server's
+// clock differs from the manager's clock.
 type evictionWorld struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -36,7 +36,7 @@ type evictionWorld struct {
 	attempts Attempts
 	sent     time.Time
 	leading  time.Time
-	// started has the pods that there were when the restart in progress was started.
+	// started is the set of pods that existed when the restart in progress started.
 	started map[types.UID]bool
 	records map[time.Time]int
 	evicted int
@@ -106,7 +106,7 @@ func (w *evictionWorld) step() {
 	w.reconcile()
 }
 
-// dies reports whether the manager dies, and has another one lead then.
+// dies reports whether the manager crashes now. If so, another manager takes over.
 func (w *evictionWorld) dies() bool {
 	if !w.goesWrong(10) {
 		return false
@@ -131,7 +131,7 @@ func (w *evictionWorld) reconcile() {
 		w.t.Fatalf("seed %d: it needs %v", w.seed, d.Needs)
 	}
 	if w.dies() || w.goesWrong(10) {
-		return // The status is refused.
+		return // The API server rejects the status.
 	}
 	was := w.restart.Status.Active
 	w.restart = w.restart.DeepCopy()
@@ -160,7 +160,7 @@ func (w *evictionWorld) reconcile() {
 		w.pods = slices.Delete(w.pods, i, i+1)
 		w.evicted++
 		if w.dies() {
-			return // Its answer is lost.
+			return // The response to the eviction is lost.
 		}
 		w.attempts.Evicted, w.attempts.Refusal = true, ""
 	}

@@ -27,21 +27,24 @@ func (g *freezeGate) describe(at, due time.Time) Gate {
 
 // freezeWatch sets the alarm for freezes that may be lifted without an event.
 type freezeWatch struct {
-	// live is set if the freezes were read from the API server; they are used for the duration shared.
+	// live is true if the freezes were read from the API server. shared is the time for which these
+	// freezes are then reused.
 	live   bool
 	shared time.Duration
-	// confirmed is the time for which the cache is trusted that a freeze is still in force.
+	// confirmed is the time for which a cached freeze is trusted to be still in force.
 	confirmed time.Duration
 }
 
-// wake sets the alarm. sends is set if the decision sends a tick, and frozen if a freeze blocks the restart.
+// wake sets the alarm. sends is true if the decision sends a tick. frozen is true if a freeze
+// blocks the restart.
 func (w *freezeWatch) wake(alarm *alarm, now time.Time, sends, frozen bool) {
 	if w.live && !sends && w.shared > 0 {
-		// The cache did not have the freeze yet. If it is lifted before the cache has it, no event follows.
+		// The freeze is not in the cache yet. If it is lifted before it gets there, no event
+		// follows.
 		alarm.set(now.Add(w.shared))
 	}
 	if frozen && w.confirmed > 0 {
-		// No event may follow when the freeze is lifted.
+		// Repeat the decision, since there may be no event when the freeze is lifted.
 		alarm.set(now.Add(w.confirmed))
 	}
 }

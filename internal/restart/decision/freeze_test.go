@@ -16,17 +16,17 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// frozen has a freeze between two times.
+// frozen adds a freeze between the given times.
 func frozen(from, until string) func(*Input) {
 	return func(in *Input) {
 		in.Freezes = append(in.Freezes, period.Period{Name: "q4", Reason: "the books are closed", From: at(from), Until: at(until)})
 	}
 }
 
-// fromCache means that the API server was not asked for freezes yet.
+// fromCache marks the freezes as read from the cache, and not from the API server.
 func fromCache(in *Input) { in.FreezesLive = false }
 
-// waited means that the condition says that a tick waits for that reason.
+// waited sets the reason of the condition Ready to a reason for which a tick waits.
 func waited(reason string) func(*Input) {
 	return func(in *Input) {
 		in.Restart.Status.Conditions = []metav1.Condition{{Type: tidekeeperv1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason}}
@@ -40,7 +40,8 @@ func TestFreezes(t *testing.T) {
 		name string
 		in   Input
 		send bool
-		// reason and message are those of the condition, and wake when to decide again.
+		// reason and message are the expected reason and message of the condition Ready. wake is
+		// the expected time of the next decision.
 		reason, message string
 		wake            time.Time
 		record          string
@@ -149,7 +150,8 @@ func TestFreezes(t *testing.T) {
 	}
 }
 
-// A schedule that a freeze keeps from restarting is not overdue: it owes nothing then.
+// TestAFreezeIsNotOverdue checks that a tick that was missed during a freeze does not make the
+// schedule overdue.
 func TestAFreezeIsNotOverdue(t *testing.T) {
 	in := makeInputs(frozen("02:00:00", "05:00:00"), now("03:15:01"))
 	d := Decide(in)

@@ -13,27 +13,31 @@ import (
 type blocker struct {
 	reason  string
 	message string
-	// permanent is set if waiting does not help: the tick is skipped.
+	// permanent is true if waiting would not help. The tick is then skipped.
 	permanent bool
-	// until is the time at which the blocker ends by itself; zero if unknown.
+	// until is the time at which the blocker ends without user action; zero if unknown.
 	until time.Time
-	// again is the time at which to check the blocker again; zero if an event reports its end.
+	// again is the time at which the blocker must be checked again; zero if an event reports its
+	// end.
 	again time.Time
 }
 
-// gate is a condition that must hold before a restart starts. A gate knows only the facts that it depends on.
+// gate is a condition that must hold before a restart starts. An implementation contains only the
+// facts that the condition depends on.
 type gate interface {
-	// blocks returns the reason for which the gate is closed at a time, nil if it is open. due is when the
-	// restart was due that would be started then, see [triggers.lastDue].
+	// blocks returns the reason for which the gate is closed at the given time; nil if it is open.
+	// due is the due time of the restart that would start then. See [triggers.lastDue].
 	blocks(at, due time.Time) *blocker
-	// describe returns the gate as people see it, for the same times.
+	// describe describes the state of the gate to users. The parameters are the same as for blocks.
 	describe(at, due time.Time) Gate
 }
 
-// gates is an ordered list of gates: the first closed gate is reported.
+// gates is an ordered list of gates. If several gates are closed, the first closed gate is
+// reported.
 type gates []gate
 
-// first returns the blocker of the first gate that is closed at a time, or nil.
+// first returns the blocker of the first gate that is closed at the given time; nil if all gates
+// are open.
 func (g gates) first(at, due time.Time) *blocker {
 	for _, gate := range g {
 		if b := gate.blocks(at, due); b != nil {
@@ -43,8 +47,8 @@ func (g gates) first(at, due time.Time) *blocker {
 	return nil
 }
 
-// gateSet has the gates that are checked in a fixed order. The gates of the schedule, of the restart in
-// progress and of the budget are checked in other steps of a decision.
+// gateSet holds the gates that are checked together in a fixed order. The gates of the schedule,
+// the restart in progress and the budget are checked in other steps of a decision.
 type gateSet struct {
 	target targetGate
 	freeze freezeGate
@@ -55,7 +59,8 @@ type gateSet struct {
 	all    [6]gate
 }
 
-// open sets the gates for an input. past has the duration of the last restart.
+// open initializes the gates for the given input. The duration of the last restart is taken from
+// past.
 func (g *gateSet) open(in *Input, past *history) {
 	spec := &in.Restart.Spec
 	g.target = targetGate{ref: spec.TargetRef, target: in.Target, evicts: evicts(spec), unserved: in.Unserved, unreadable: in.Unreadable}
@@ -70,14 +75,16 @@ func (g *gateSet) open(in *Input, past *history) {
 	g.all = [...]gate{&g.target, &g.freeze, &g.window, &g.order, &g.health, &g.query}
 }
 
-// inOrder returns the gates in the order in which users have to remove their blockers: the health of a
-// workload does not matter while its pods cannot be replaced anyway.
+// inOrder returns the gates in the order in which users have to resolve their blockers. For
+// example, the health of a workload is irrelevant while a restart could not replace its pods
+// anyway.
 func (g *gateSet) inOrder() gates { return g.all[:] }
 
-// rolling reports whether the pods of the target are being replaced, and no gate before that is closed.
+// rolling reports whether the target's pods are being replaced and all gates before the health gate
+// are open.
 func (g *gateSet) rolling(at, due time.Time) bool {
 	if b := g.health.blocks(at, due); b == nil || b.reason != tidekeeperv1.ReasonTargetRolling {
-		return false // That takes less time than to ask all gates.
+		return false // Checking the health gate first avoids checking the other gates in most decisions.
 	}
 	return g.inOrder().first(at, due).reason == tidekeeperv1.ReasonTargetRolling
 }

@@ -16,8 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// fixedDue is a restart that was due at a time.
-// window is open from 02:00 to 04:00.
+// window returns a window that is open from 02:00 to 04:00 each day.
 func window() schedule.Windows {
 	opens, err := schedule.Parse("0 2 * * *", "UTC")
 	if err != nil {
@@ -26,14 +25,14 @@ func window() schedule.Windows {
 	return schedule.Windows{{Opens: opens, Length: 2 * time.Hour}}
 }
 
-// tookFor is a history with a restart that succeeded.
+// tookFor returns a history with a successful restart of the given duration.
 func tookFor(length time.Duration) *history {
 	return &history{past: []tidekeeperv1.RestartRecord{{
 		Outcome: tidekeeperv1.OutcomeSucceeded, StartedTime: metaAt("00:00:00"), CompletedTime: metav1.Time{Time: at("00:00:00").Add(length)},
 	}}}
 }
 
-// Each gate is closed for its own reasons, by the facts that it knows.
+// TestEachGate checks the reasons for which each gate is closed.
 func TestEachGate(t *testing.T) {
 	healthy := workload.State{Kind: "Deployment", Name: "web", Rollout: workload.Progress{Available: true}, Availability: workload.Progress{Available: true}}
 	state := func(change func(*workload.State)) *workload.State {
@@ -52,7 +51,7 @@ func TestEachGate(t *testing.T) {
 		name string
 		gate gate
 		at   string
-		want string // the reason, "" if it is open
+		want string // reason of the blocker; "" if the gate is open
 	}{
 		{"target: none", &targetGate{}, "03:00:00", tidekeeperv1.ReasonTargetNotFound},
 		{"target: deleted", &targetGate{target: state(func(s *workload.State) { s.Deleting = true }), evicts: true}, "03:00:00", tidekeeperv1.ReasonTargetNotFound},
@@ -110,7 +109,7 @@ func TestEachGate(t *testing.T) {
 	}
 }
 
-// The first gate that is closed gives the reason.
+// TestFirstGate checks that the reported reason comes from the first closed gate.
 func TestFirstGate(t *testing.T) {
 	open, paused, closed := &freezeGate{}, &healthGate{target: &workload.State{Paused: true}}, &windowGate{windows: window(), history: &history{}}
 	for _, tt := range []struct {
@@ -128,7 +127,7 @@ func TestFirstGate(t *testing.T) {
 	}
 }
 
-// Pods that are being replaced matter only if no gate before that is closed.
+// TestRolling checks that a rollout of the target is reported only if no earlier gate is closed.
 func TestRolling(t *testing.T) {
 	rolling := &workload.State{Kind: "Deployment", Name: "web", Rollout: workload.Progress{Updating: true}}
 	for _, tt := range []struct {
@@ -156,7 +155,7 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// The gate of the schedule is closed while the schedule does not run.
+// TestScheduleGate checks that the gate of the schedule is closed while the schedule does not run.
 func TestScheduleGate(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -178,8 +177,8 @@ func TestScheduleGate(t *testing.T) {
 	}
 }
 
-// A restart waits for its slot since the time of its first request, and no longer uses the slot when its
-// time is over.
+// TestBudgetGate checks the time since which a restart waits for a slot, and checks that a restart
+// outlives its slot at the maximum age.
 func TestBudgetGate(t *testing.T) {
 	g, wake := &budgetGate{age: 10 * time.Minute}, &alarm{}
 	if b := g.blocks(); b == nil || b.reason != tidekeeperv1.ReasonBudgetExhausted || g.take(at("02:00:00")) || !g.waitingSince.Equal(at("02:00:00")) {
@@ -200,8 +199,8 @@ func TestBudgetGate(t *testing.T) {
 	}
 }
 
-// The next decision is at the earliest of the times at which something may have changed. Freezes that may
-// be lifted without an event are among these.
+// TestAlarm checks that the alarm is set to the earliest of several times, including the times at
+// which to check freezes that may be lifted without an event.
 func TestAlarm(t *testing.T) {
 	wake := &alarm{}
 	for _, step := range []struct {

@@ -13,17 +13,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// healthGate is closed while the workload does not meet the precondition of the restart: its pods are available,
-// and, as far as onConfigChange says, new ones would start.
+// healthGate is closed while the workload does not meet the precondition of the restart: its pods
+// must be available and, if onConfigChange is set, the ConfigMaps and Secrets that new pods need
+// must exist.
 type healthGate struct {
-	// target is nil without a workload, which targetGate reports.
+	// target is nil if the workload does not exist. targetGate then reports the reason.
 	target       *workload.State
 	evicts       bool
 	precondition tidekeeperv1.Precondition
-	// missing is Config.Missing.
+	// missing is the field Config.Missing of the input.
 	missing string
-	// ready is the condition Ready, for a process that cannot read ConfigMaps and Secrets; nil without
-	// onConfigChange.
+	// ready is the condition Ready. It is set only in processes that cannot read ConfigMaps and
+	// Secrets, and only with onConfigChange.
 	ready *metav1.Condition
 }
 
@@ -62,8 +63,9 @@ func (g *healthGate) describe(at, due time.Time) Gate {
 	}
 }
 
-// asEvicted returns the state of the workload as the next restart sees it. Pods of an earlier template are
-// not a rollout in progress if the workload keeps them until they are deleted.
+// asEvicted returns the state of the workload as the next restart sees it. For a restart by
+// eviction, pods with an earlier template do not count as a rollout in progress if the workload
+// keeps them until they are deleted.
 func (g *healthGate) asEvicted() *workload.State {
 	if !g.evicts || !g.target.OnDelete {
 		return g.target
@@ -73,8 +75,9 @@ func (g *healthGate) asEvicted() *workload.State {
 	return &state
 }
 
-// why returns the end of a message: the reason for which the rollout of the target is stuck, if known. Other
-// reasons to wait change from pod to pod, and each change of the message would cause a status write.
+// why returns a clause for the end of a message: the reason for which the target's rollout is
+// stuck, if known. It omits other reasons to wait, because they differ from pod to pod, and each
+// change of the message would cause a status write.
 func why(t *workload.State) string {
 	if t.Rollout.Halted == "" {
 		return ""

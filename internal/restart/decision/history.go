@@ -12,15 +12,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// history has the records of the status, latest first, and the ticks that are being decided.
+// history holds the history entries in the status, latest first, and the entries that the decision
+// adds.
 type history struct {
 	past, added []tidekeeperv1.RestartRecord
 	now         time.Time
 }
 
-// record adds the record of a decided tick, which [history.keep] puts on top of the history. A record that
-// the API server would refuse is shortened here, as much of it comes from the target: if the record could
-// never be written, its restart would never end.
+// record adds an entry for a decided tick. [history.keep] later puts it on top of the history. An
+// entry that the API server would reject is shortened here, since much of its content comes from
+// the target: if the entry could never be written, its restart would never end.
 func (h *history) record(r tidekeeperv1.RestartRecord) {
 	r.CompletedTime = metav1.Time{Time: h.now}
 	r.Message = text.Shorten(r.Message, tidekeeperv1.MaxRecordMessageLength)
@@ -28,7 +29,8 @@ func (h *history) record(r tidekeeperv1.RestartRecord) {
 	h.added = append(h.added, r)
 }
 
-// lastRecorded returns the time of the last recorded tick, and false if there is none.
+// lastRecorded returns the time at which the latest history entry was added; false if there is no
+// entry.
 func (h *history) lastRecorded() (at time.Time, ok bool) {
 	if len(h.added) > 0 {
 		return h.now, true
@@ -39,7 +41,7 @@ func (h *history) lastRecorded() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// lastDuration returns the duration of the last successful restart, 0 if unknown.
+// lastDuration returns the duration of the last successful restart; 0 if unknown.
 func (h *history) lastDuration() time.Duration {
 	for i := len(h.added) - 1; i >= 0; i-- {
 		if took, ok := LastDuration(h.added[i : i+1]); ok {
@@ -50,8 +52,8 @@ func (h *history) lastDuration() time.Duration {
 	return took
 }
 
-// keep returns the new records followed by the past records, up to the limit. The records of the input are
-// not modified.
+// keep returns the new history entries followed by the past entries, up to the limit. It does not
+// modify the entries of the input.
 func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
 	if len(h.added) > 0 || len(h.past) > limit {
 		room := make([]tidekeeperv1.RestartRecord, 0, min(len(h.past)+len(h.added), max(limit, len(h.past))))
@@ -60,7 +62,7 @@ func (h *history) keep(limit int) []tidekeeperv1.RestartRecord {
 	return h.past
 }
 
-// LastDuration returns the duration of the last successful restart, and false if the history has none.
+// LastDuration returns the duration of the last successful restart; false if the history has none.
 func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok bool) {
 	for i := range history {
 		if r := &history[i]; r.Outcome == tidekeeperv1.OutcomeSucceeded && r.StartedTime != nil {
@@ -70,11 +72,11 @@ func LastDuration(history []tidekeeperv1.RestartRecord) (took time.Duration, ok 
 	return 0, false
 }
 
-// HistoryLimit returns the maximum number of records in a history.
+// HistoryLimit returns the maximum number of history entries.
 func HistoryLimit(spec *tidekeeperv1.ScheduledRestartSpec) int { return int(max(1, spec.HistoryLimit)) }
 
-// Keep puts records on top of a history, latest first, and drops the oldest records over the limit. It reuses
-// the array of the given history.
+// Keep puts the given entries on top of a history, latest first, and drops the oldest entries
+// beyond the limit. It reuses the array of the given history.
 func Keep(history, records []tidekeeperv1.RestartRecord, limit int) []tidekeeperv1.RestartRecord {
 	if n := len(records); n > 0 {
 		kept := min(len(history), max(0, limit-n))

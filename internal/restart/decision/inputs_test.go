@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// at returns a time of day on the date of these tests.
+// at returns the given time of day on a fixed date.
 func at(clock string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
 	if err != nil {
@@ -24,8 +24,8 @@ func at(clock string) time.Time {
 
 func metaAt(clock string) *metav1.Time { return &metav1.Time{Time: at(clock)} }
 
-// makeInputs returns the input for a ScheduledRestart of a healthy Deployment at 03:00, with
-// a current status and a free slot, at 03:00:01.
+// makeInputs returns the input for a ScheduledRestart of a healthy Deployment at 03:00, with a
+// current status and a free slot. The time is 03:00:01.
 func makeInputs(changes ...func(*Input)) Input {
 	ticks, err := schedule.Parse("0 3 * * *", "UTC")
 	if err != nil {
@@ -64,7 +64,7 @@ func withSpec(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 
 func noSlot(in *Input) { in.HasSlot = false }
 
-// edited changes the spec, and no manager has seen the change yet.
+// edited changes the spec. No manager has observed the edit yet.
 func edited(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 	return func(in *Input) {
 		change(&in.Restart.Spec)
@@ -72,7 +72,7 @@ func edited(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*Input) {
 	}
 }
 
-// active is a restart for the 03:00 tick that was started at 03:00:01.
+// active sets a restart in progress, for the 03:00 tick, that started at 03:00:01.
 func active(in *Input) {
 	in.Restart.Status.NextScheduleTime = &metav1.Time{Time: at("03:00:00").AddDate(0, 0, 1)}
 	in.Restart.Status.LastScheduleTime = metaAt("03:00:00")
@@ -81,7 +81,7 @@ func active(in *Input) {
 	}
 }
 
-// sentTo makes the target have the 03:00 tick, in the middle of its rollout.
+// sentTo changes the target's state to a rollout in progress for the 03:00 tick.
 func sentTo(t *workload.State) {
 	t.RestartedAt, t.LastTick = formatTime(at("03:00:00")), formatTime(at("03:00:00"))
 	t.Rollout = workload.Progress{Updating: true, Message: "1 of 3 pods are updated"}
@@ -90,13 +90,14 @@ func sentTo(t *workload.State) {
 // complete completes the rollout of the target.
 func complete(t *workload.State) { t.Rollout = workload.Progress{Available: true} }
 
-// noPods means that the startups of the pods were looked up, and none are known.
+// noPods provides empty pod startup times, as if they had been read.
 func noPods(in *Input) { in.PodStartups = []time.Duration{} }
 
-// unsent means that the API server shows no trace of the tick that was started.
+// unsent marks the target as read from the API server, without a trace of the tick of the restart
+// in progress.
 func unsent(in *Input) { in.Live, in.RolledOut = true, new(false) }
 
-// sentHere means that this process has sent the tick, and that the target was read from the
+// sentHere records that this process has sent the 03:00 tick, and marks the target as read from the
 // API server.
 func sentHere(in *Input) { in.Live, in.Sent = true, at("03:00:00") }
 

@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// launcher starts restarts: first the status claims the tick, then the tick is sent.
-// After a crash in between, [resender] sends the tick. A tick that is not due yet is sent by [earlyClaim].
+// launcher starts restarts: it first claims the tick in the status, then sends the tick. After a
+// crash in between, [resender] sends the tick. A tick that was claimed before it was due is sent by
+// [earlyClaim].
 type launcher struct {
 	state    *state
 	active   *activeRestart
@@ -22,7 +23,7 @@ type launcher struct {
 	slotAge  time.Duration
 }
 
-// launch starts the restart for a tick, and returns the fact that sending the tick depends on.
+// launch starts the restart for a tick, and returns the next fact that is needed to send the tick.
 func (l *launcher) launch(c *candidate) Need {
 	l.misses.recordEarlier(c)
 	starts := l.active.claim(c, l.triggers.change.start())
@@ -42,7 +43,7 @@ func (l *launcher) launch(c *candidate) Need {
 	return l.send(c.due)
 }
 
-// send sends the tick of the restart in progress.
+// send sends the tick of the restart in progress, whose due time is given.
 func (l *launcher) send(due time.Time) Need {
 	active := l.state.status.Active
 	l.wake.set(active.StartedTime.Add(seconds(l.state.spec.ProgressDeadlineSeconds)))

@@ -9,24 +9,25 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// clockSkew is the tolerated clock skew of other machines: kubectl rollout restart writes the time of the
-// machine on which it runs. A time further in the future is ignored.
+// clockSkew is the tolerated clock skew of other machines, since kubectl rollout restart writes the
+// time of the machine on which it runs. Times that are further in the future are ignored.
 const clockSkew = 5 * time.Minute
 
-// restartedFor returns the time at which the target was restarted for the tick or for a later tick.
+// restartedFor returns the time at which the target was restarted for the given tick or a later
+// tick; false if it was not.
 func restartedFor(t *workload.State, tick, now time.Time) (at time.Time, ok bool) {
 	return notBefore(tick, t.RestartedAt, now)
 }
 
-// sentFor reports whether the tick or a later tick was sent to the target, even if the restart was reverted
-// since.
+// sentFor reports whether the given tick or a later tick was sent to the target, even if the
+// restart has since been reverted.
 func sentFor(t *workload.State, tick, now time.Time) bool {
 	_, ok := notBefore(tick, t.LastTick, now)
 	return ok
 }
 
-// wasSent reports whether exactly this tick was the last tick sent to the target. A later tick proves
-// nothing: a clock may have been set back.
+// wasSent reports whether the given tick was the last tick that was sent to the target. A later
+// tick does not prove that the given tick was sent, since a clock may have been set back.
 func wasSent(t *workload.State, tick time.Time) bool {
 	at, ok := parseTime(t.LastTick)
 	return ok && at.Equal(tick)
@@ -42,8 +43,9 @@ func marks(t *workload.State, now time.Time) (times []time.Time) {
 	return times
 }
 
-// notBefore parses a time from an annotation that anyone may write, and reports whether it is at or after the
-// tick. A time in the future, beyond the clock skew, does not count: no past restart can have written it.
+// notBefore parses a time from an annotation, which any client may write. It returns true if the
+// time is the tick or later. A time after the tick that is in the future, beyond the clock skew,
+// does not count, since no past restart can have written it.
 func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok bool) {
 	at, ok = parseTime(text)
 	if !ok || at.Before(tick) || at.After(now.Add(clockSkew)) && !at.Equal(tick) {
@@ -54,7 +56,7 @@ func notBefore(tick time.Time, text string, now time.Time) (at time.Time, ok boo
 
 func parseTime(text string) (at time.Time, ok bool) {
 	if text == "" {
-		return time.Time{}, false // Building an error message would cost time in every decision.
+		return time.Time{}, false // Parsing "" would create an error message in every decision.
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	return at, err == nil

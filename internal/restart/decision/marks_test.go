@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// FuzzNotBefore tests that the text of an annotation, which any client may write, serves a tick
-// only if it is a time that is not before the tick and not in the future, except for clock
+// FuzzNotBefore checks that the value of an annotation, which any client may write, counts for a
+// tick only if it is a time that is not before the tick and not in the future, except for clock
 // skew.
 func FuzzNotBefore(f *testing.F) {
 	for _, seed := range []string{"", "2026-06-10T03:00:00Z", "2026-06-10T05:00:00+02:00", "2026-06-10T02:59:59Z", "9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "now", "2026-06-10T03:00:00.5Z"} {

@@ -12,15 +12,17 @@ import (
 )
 
 const (
-	// missesAtOnce is the number of consecutive misses that are recorded immediately.
+	// missesAtOnce is the number of consecutive missed ticks that are recorded immediately.
 	missesAtOnce = 3
-	// Further misses are recorded together, at intervals that double from firstQuiet to lastQuiet.
+	// Further missed ticks are recorded together, at intervals that double from firstQuiet to
+	// lastQuiet.
 	firstQuiet = time.Minute
 	lastQuiet  = 15 * time.Minute
 )
 
-// misses counts the consecutive ticks for which no restart could start. If a schedule misses tick after tick,
-// misses are recorded at growing intervals, see [misses.quietUntil].
+// misses records the ticks for which no restart could start, and counts consecutive records of such
+// ticks. If a schedule misses tick after tick, they are recorded at growing intervals. See
+// [misses.quietUntil].
 type misses struct {
 	state   *state
 	history *history
@@ -28,13 +30,14 @@ type misses struct {
 	leadingSince time.Time
 }
 
-// record records missed ticks.
+// record adds a history entry for missed ticks, and counts it.
 func (m *misses) record(record tidekeeperv1.RestartRecord) {
 	m.history.record(record)
 	m.state.status.ConsecutiveMisses++
 }
 
-// recordFor records a missed candidate, together with its earlier ticks.
+// recordFor records a missed candidate. Its earlier ticks are included in the same history entry if
+// they were missed for the same reason.
 func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	record := recordOf(c, outcome, reason, message)
 	if reason != tidekeeperv1.ReasonDeadlineExceeded && m.witnessed(c) {
@@ -45,8 +48,8 @@ func (m *misses) recordFor(c *candidate, outcome tidekeeperv1.Outcome, reason, m
 	m.record(record)
 }
 
-// recordEarlier records the undecided ticks before a candidate in a single record: no restart makes up for
-// them.
+// recordEarlier records the undecided ticks before a candidate in a single history entry, since no
+// restart makes up for them.
 func (m *misses) recordEarlier(c *candidate) {
 	if c.earlier == 0 {
 		return
@@ -58,12 +61,12 @@ func (m *misses) recordEarlier(c *candidate) {
 	m.history.record(earlierTicks(c, reason, message))
 }
 
-// recordWaiting records the ticks before a candidate that waits for a blocker.
+// recordWaiting records the ticks before a candidate that waits for a blocker as missed.
 func (m *misses) recordWaiting(c *candidate, blocked *blocker) {
 	m.record(earlierTicks(c, blocked.reason, "not started before a later tick was due: "+blocked.message))
 }
 
-// earlierTicks returns the record of the ticks before a candidate.
+// earlierTicks returns the history entry for the ticks before a candidate.
 func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartRecord {
 	return tidekeeperv1.RestartRecord{
 		ScheduledTime: metav1.Time{Time: c.before}, Trigger: c.trigger, Outcome: tidekeeperv1.OutcomeMissed,
@@ -71,16 +74,16 @@ func earlierTicks(c *candidate, reason, message string) tidekeeperv1.RestartReco
 	}
 }
 
-// witnessed reports whether a candidate and all its earlier ticks became due while this process was the
-// leader.
+// witnessed reports whether the tick of a candidate and all its earlier ticks came after this
+// process became the leader.
 func (m *misses) witnessed(c *candidate) bool { return !c.first.Before(m.leadingSince) }
 
-// end resets the count of consecutive misses.
+// end resets the number of consecutive missed ticks.
 func (m *misses) end() { m.state.status.ConsecutiveMisses = 0 }
 
-// quietUntil returns the time before which no further missed ticks are recorded; zero if they may be recorded
-// now. Each record costs a status write and an event, and a schedule that can never start a restart may tick
-// every minute.
+// quietUntil returns the time before which no further missed ticks are recorded; zero if they may
+// be recorded now. Each history entry costs a status write and an event, and a schedule that can
+// never start a restart may tick every minute.
 func (m *misses) quietUntil() time.Time {
 	n := m.state.status.ConsecutiveMisses - missesAtOnce
 	last, ok := m.history.lastRecorded()
@@ -94,15 +97,16 @@ func (m *misses) quietUntil() time.Time {
 	return until
 }
 
-// goOn reports whether the next tick comes before misses are recorded again, so that it is not recorded
-// either if it is missed. offset is the time from a tick to the start of its restart.
+// goOn reports whether the next tick is due before missed ticks may be recorded again, so that it
+// would not be recorded either if it were missed. offset is the time from a tick to the start of
+// its restart.
 func (m *misses) goOn(offset time.Duration) bool {
 	status := m.state.status
 	next, quiet := status.NextScheduleTime, m.quietUntil()
 	return status.Active == nil && next != nil && !quiet.IsZero() && next.Add(offset).Before(quiet)
 }
 
-// recordOf returns the record of a candidate.
+// recordOf returns the history entry of a candidate that ends without a restart.
 func recordOf(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) tidekeeperv1.RestartRecord {
 	return tidekeeperv1.RestartRecord{
 		ScheduledTime: metav1.Time{Time: c.tick}, Trigger: c.trigger, Outcome: outcome, Reason: reason, Message: message,

@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// After the deadline.
+// TestMiss checks decisions after a tick's deadline has passed.
 func TestMiss(t *testing.T) {
 	check(t, []row{
 		{
@@ -48,8 +48,8 @@ func TestMiss(t *testing.T) {
 	})
 }
 
-// While a blocker lasts, every tick is recorded, at any interval and with any deadline, and the
-// cost of that is bounded.
+// TestMissesAreReported checks that every tick is recorded while a blocker lasts, with any interval
+// and deadline, and that the number of status writes is bounded.
 func TestMissesAreReported(t *testing.T) {
 	for _, expression := range []string{"* * * * *", "*/15 * * * *", "0 * * * *"} {
 		for _, deadline := range []int32{1, 30, 900, 86400} {

@@ -5,5 +5,5 @@
 
 package decision
 
-// raceDetector: the tests run with the race detector.
+// raceDetector is true if the tests run with the race detector.
 const raceDetector = false

@@ -14,18 +14,20 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Predecessor is a ScheduledRestart that another ScheduledRestart comes after.
+// Predecessor is a ScheduledRestart that is named in the spec.after of another ScheduledRestart.
 type Predecessor struct {
 	Name string
-	// Restart is nil if the ScheduledRestart does not exist.
+	// Restart is the predecessor; nil if it does not exist.
 	Restart *tidekeeperv1.ScheduledRestart
-	// Changed is the result of [ChangePending].
+	// Changed is the result of [ChangePending] for the predecessor.
 	Changed bool
 }
 
-// orderGate is closed while a predecessor has not finished.
+// orderGate is closed while a predecessor does not exist, has a due or running restart, or has
+// failed in its last restart. It is also closed while the ScheduledRestart is on a cycle.
 type orderGate struct {
-	// names is spec.after, predecessors has the objects, and cycle is Input.Cycle.
+	// names is spec.after. predecessors holds the ScheduledRestarts with these names. cycle is the
+	// field Cycle of the input.
 	names        []string
 	predecessors []Predecessor
 	cycle        []string
@@ -55,7 +57,8 @@ func (g *orderGate) describe(at, due time.Time) Gate {
 	return describeAs(GateOrder, g.blocks(at, due), open)
 }
 
-// missing describes which predecessor does not exist.
+// missing returns a clause for the end of a message that names a predecessor that does not exist;
+// "" if all predecessors exist.
 func (g *orderGate) missing() string {
 	for _, p := range g.predecessors {
 		if p.Restart == nil {
@@ -65,7 +68,8 @@ func (g *orderGate) missing() string {
 	return ""
 }
 
-// blocks returns the blocker of a restart with the given due time, or nil.
+// blocks returns the reason for which a restart with the given due time must wait for the
+// predecessor; nil if it need not wait.
 func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	waits := func(text string) *blocker {
 		return &blocker{reason: tidekeeperv1.ReasonOutOfOrder, message: fmt.Sprintf("it comes after %s, %s", p.Name, text)}
@@ -100,7 +104,8 @@ func (p *Predecessor) blocks(due, now time.Time) *blocker {
 	return nil
 }
 
-// isDue reports whether the predecessor has an undecided restart that is due at the given time or earlier.
+// isDue reports whether the predecessor has an undecided restart whose due time is not later than
+// the given due time.
 func (p *Predecessor) isDue(due, now time.Time) bool {
 	status := &p.Restart.Status
 	start := status.NextScheduleTime
@@ -117,8 +122,8 @@ func (p *Predecessor) isDue(due, now time.Time) bool {
 		(status.LastRequestTime == nil || requested.After(status.LastRequestTime.Time))
 }
 
-// ReadAfter sets the predecessors in the input. get returns an object of the namespace by name, nil if it
-// does not exist.
+// ReadAfter sets the predecessors in the input. get must return the ScheduledRestart of the
+// namespace with the given name; nil if it does not exist.
 func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) error {
 	for _, name := range in.Restart.Spec.After {
 		other, err := get(name)
@@ -130,8 +135,8 @@ func (in *Input) ReadAfter(get func(name string) (*tidekeeperv1.ScheduledRestart
 	return nil
 }
 
-// ReadOrder sets the predecessors and searches for a cycle, for callers without a graph of the order. get is
-// called once for each name.
+// ReadOrder sets the predecessors in the input, and searches for a cycle. It is for callers without
+// a graph of the order, and calls get once for each name.
 func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart, error)) (err error) {
 	if len(in.Restart.Spec.After) == 0 {
 		return nil
@@ -167,8 +172,9 @@ func (in *Input) ReadOrder(get func(name string) (*tidekeeperv1.ScheduledRestart
 // maxOrder is the maximum number of ScheduledRestarts that the search for a cycle visits.
 const maxOrder = 1000
 
-// FindCycle returns a cycle through a ScheduledRestart, as names that begin and end with it; nil if there is
-// none. after returns the names of the predecessors of a name.
+// FindCycle returns a cycle through a ScheduledRestart, as a list of names that begins and ends
+// with its name; nil if there is none. after must return the names of the predecessors of the given
+// name.
 func FindCycle(name string, after func(name string) ([]string, error)) ([]string, error) {
 	seen := map[string]bool{}
 	var find func(path []string) ([]string, error)
@@ -194,7 +200,7 @@ func FindCycle(name string, after func(name string) ([]string, error)) ([]string
 	return find([]string{name})
 }
 
-// cycleMessage describes a cycle; a long cycle is shortened.
+// cycleMessage describes a cycle. It abbreviates a long cycle.
 func cycleMessage(cycle []string) string {
 	if most := 6; len(cycle) > most {
 		cycle = slices.Concat(cycle[:most-2], []string{"…"}, cycle[len(cycle)-1:])
@@ -206,7 +212,7 @@ func cycleMessage(cycle []string) string {
 	return "by spec.after these come after each other, and none can be first: " + strings.Join(text, " after ")
 }
 
-// shorten limits the length of a name in a message.
+// shorten limits the length of a name for a message.
 func shorten(name string) string {
 	if most := 63; len(name) > most {
 		return name[:most] + "…"

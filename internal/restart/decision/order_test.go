@@ -17,8 +17,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// first has the ScheduledRestart come after another one, which is at rest until tomorrow unless
-// that is changed.
+// first adds the predecessor db. It has no due restart until tomorrow, unless the given changes of
+// its status add one.
 func first(changes ...func(*tidekeeperv1.ScheduledRestartStatus)) func(*Input) {
 	return func(in *Input) {
 		in.Restart.Spec.After = append(in.Restart.Spec.After, "db")
@@ -33,7 +33,7 @@ func first(changes ...func(*tidekeeperv1.ScheduledRestartStatus)) func(*Input) {
 	}
 }
 
-// had is a restart that the other one had.
+// had adds a past tick to the history of the predecessor.
 func had(tick string, outcome tidekeeperv1.Outcome) func(*tidekeeperv1.ScheduledRestartStatus) {
 	return func(s *tidekeeperv1.ScheduledRestartStatus) {
 		record := tidekeeperv1.RestartRecord{ScheduledTime: *metaAt(tick), Outcome: outcome}
@@ -60,7 +60,8 @@ func TestOrder(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   Input
-		// reason and message are those of the condition; a restart that is sent has none here.
+		// reason and message are the expected reason and message of the condition Ready. Both are
+		// empty if a tick is sent.
 		reason, message string
 		record          string
 	}{
@@ -140,7 +141,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What is wrong with the order is said before anything is due.
+// TestOrderIsSaidBefore checks that a missing predecessor or a cycle is reported before a restart
+// is due.
 func TestOrderIsSaidBefore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   Input

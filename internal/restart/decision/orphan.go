@@ -11,10 +11,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Orphaned reports whether an opt-in created the ScheduledRestart for a workload that no longer exists: it
-// was left without an owner when that workload was deleted, or its owner was replaced by another workload of
-// the same name. A workload of that name that opts in adopts it. A workload that does not opt in must not be
-// restarted.
+// Orphaned reports whether the ScheduledRestart was created by an opt-in of a workload that no
+// longer exists: it was left without an owner when that workload was deleted, or its owner was
+// replaced with another workload of the same name. A workload of that name that opts in adopts the
+// ScheduledRestart; a workload that does not opt in must not be restarted.
 func (in *Input) Orphaned() bool {
 	if _, made := in.Restart.Annotations[tidekeeperv1.AppliedAnnotation]; !made {
 		return false
@@ -27,7 +27,7 @@ func (in *Input) Orphaned() bool {
 	return in.Target != nil && in.Target.UID != "" && owner.Kind == ref.Kind && owner.Name == ref.Name && owner.UID != in.Target.UID
 }
 
-// orphanedMessage says how an orphaned ScheduledRestart gets a workload again.
+// orphanedMessage explains what makes an orphaned ScheduledRestart apply to a workload again.
 func orphanedMessage(ref tidekeeperv1.TargetRef) string {
 	return fmt.Sprintf("an opt-in created it for a %s %s that was deleted: annotate the new one with %s=true, and it is taken over; remove the annotation %s to keep it without an opt-in; or delete it",
 		ref.Kind, ref.Name, tidekeeperv1.OptInAnnotation, tidekeeperv1.AppliedAnnotation)

@@ -10,8 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// FirstUnserved returns the first tick since the last success that was not served, or else the next tick;
-// zero if there is neither.
+// FirstUnserved returns the first tick after the latest served tick in the history (see isServed).
+// If there is none, it returns the tick of the restart in progress or the next tick. It is zero if
+// there is no tick.
 func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1.ScheduledRestartStatus, ticks schedule.Ticks) time.Time {
 	var first time.Time
 	if status.NextScheduleTime != nil {
@@ -29,7 +30,7 @@ func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1
 			first = record.ScheduledTime.Time
 		}
 	}
-	// The history ends here, but the last success may be earlier.
+	// The history is full, so the last success may be earlier than its oldest entry.
 	if last := status.LastSuccessfulTime; last != nil && len(status.History) >= int(spec.HistoryLimit) {
 		if next, ok := ticks.Next(last.Time); ok && (first.IsZero() || next.Before(first)) {
 			return next
@@ -38,8 +39,9 @@ func FirstUnserved(spec *tidekeeperv1.ScheduledRestartSpec, status *tidekeeperv1
 	return first
 }
 
-// isServed reports whether a record shows that the schedule owed no restart at its tick: the target was
-// restarted, even if by another program; the schedule was suspended or orphaned; or a Freeze was in force.
+// isServed reports whether a history entry shows that no restart is missing for its tick: the
+// target was restarted, possibly by another program; the schedule was suspended or orphaned; or a
+// Freeze was in force.
 func isServed(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSucceeded ||
 		record.Outcome == tidekeeperv1.OutcomeMissed && record.Reason == tidekeeperv1.ReasonFrozen ||
@@ -47,15 +49,15 @@ func isServed(record *tidekeeperv1.RestartRecord) bool {
 			(record.Reason == tidekeeperv1.ReasonAlreadyRestarted || record.Reason == tidekeeperv1.ReasonSuspended || record.Reason == tidekeeperv1.ReasonOrphaned)
 }
 
-// isIrrelevant reports whether a record says nothing about whether the target was restarted, because another
-// record does, or because the schedule no longer has the tick.
+// isIrrelevant reports whether a history entry must be ignored because another entry covers its
+// tick, or because the schedule no longer has the tick.
 func isIrrelevant(record *tidekeeperv1.RestartRecord) bool {
 	return record.Outcome == tidekeeperv1.OutcomeSkipped &&
 		(record.Reason == tidekeeperv1.ReasonSuperseded || record.Reason == tidekeeperv1.ReasonEdited)
 }
 
-// TooOldAt returns the time at which a restart without a deadline that is due at the given time becomes
-// overdue: when it should be complete. Zero means never.
+// TooOldAt returns the time at which a restart for the age of pods or for a change, which has no
+// starting deadline, becomes overdue: the time by which it should be complete. Zero means never.
 func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time {
 	if due.IsZero() {
 		return time.Time{}
@@ -63,8 +65,9 @@ func TooOldAt(spec *tidekeeperv1.ScheduledRestartSpec, due time.Time) time.Time 
 	return due.Add(seconds(spec.StartingDeadlineSeconds) + seconds(spec.ProgressDeadlineSeconds))
 }
 
-// OverdueAt returns the time at which a schedule with the given first unserved tick becomes overdue: when the
-// restart for the following tick should be complete, too. Zero means never.
+// OverdueAt returns the time at which a schedule with the given first unserved tick becomes
+// overdue: the time by which the restart for the next tick after it should also be complete. Zero
+// means never.
 func OverdueAt(spec *tidekeeperv1.ScheduledRestartSpec, first time.Time, ticks schedule.Ticks) time.Time {
 	if first.IsZero() {
 		return time.Time{}

@@ -20,11 +20,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// sources has the files that are parsed.
+// sources holds the positions in the parsed files.
 var sources = token.NewFileSet()
 
-// Each field of the status is written by the methods of one type, and so is each field of the restart in
-// progress. So a type can be read, and tested, without the others.
+// TestOwnersOfStatusFields checks that each field of the status and of status.active is written
+// only by the methods of a single type, so that the type can be understood and tested alone.
 func TestOwnersOfStatusFields(t *testing.T) {
 	owners := writersOf(t, parsePackage(t, "."))
 	for field := range reflect.TypeFor[tidekeeperv1.ScheduledRestartStatus]().Fields() {
@@ -34,7 +34,8 @@ func TestOwnersOfStatusFields(t *testing.T) {
 	}
 	for _, of := range []reflect.Type{reflect.TypeFor[tidekeeperv1.ActiveRestart](), reflect.TypeFor[tidekeeperv1.ActiveEviction]()} {
 		for field := range of.Fields() {
-			// A restart is claimed as a whole, so that some fields are not written afterwards.
+			// A claim sets all fields of status.active together, so some of them are never written
+			// individually.
 			if got := owners[of.Name()+"."+field.Name]; len(got) > 0 && !slices.Equal(got, owners["ScheduledRestartStatus.Active"]) {
 				t.Errorf("%s of the %s in the status is written by %v, want %v alone", field.Name, of.Name(), got, owners["ScheduledRestartStatus.Active"])
 			}
@@ -42,7 +43,8 @@ func TestOwnersOfStatusFields(t *testing.T) {
 	}
 }
 
-// A write is seen however the restart in progress is reached, and a copy is not the status.
+// TestOwnersAreSeen checks that a write to status.active is detected regardless of the expression
+// that leads to it, and that a write to a copy of the status is ignored.
 func TestOwnersAreSeen(t *testing.T) {
 	bodies := map[string]string{
 		"e.state.status.Active = nil":                                        "ScheduledRestartStatus.Active",
@@ -79,7 +81,7 @@ func TestOwnersAreSeen(t *testing.T) {
 	}
 }
 
-// parsePackage parses the package in a folder without its tests.
+// parsePackage parses the files of the package in the given folder, except tests.
 func parsePackage(t *testing.T, folder string) (files []*ast.File) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -102,8 +104,8 @@ func parsePackage(t *testing.T, folder string) (files []*ast.File) {
 	return files
 }
 
-// apiOnly imports the package of the API, and none that it or the decision imports besides: writes to the
-// status have types of the API alone.
+// apiOnly is an importer of the API package alone, which is sufficient because all written fields
+// have types from the API package.
 type apiOnly struct{ api *types.Package }
 
 func (i apiOnly) Import(path string) (*types.Package, error) {
@@ -113,15 +115,16 @@ func (i apiOnly) Import(path string) (*types.Package, error) {
 	return nil, errors.New("not imported")
 }
 
-// typesOf finds out the types of a package, as far as its imports are known.
+// typesOf type-checks a package. It ignores errors, since most of the package's imports cannot be
+// resolved.
 func typesOf(path string, importer types.Importer, files []*ast.File, info *types.Info) *types.Package {
 	config := types.Config{Importer: importer, Error: func(error) {}}
 	pkg, _ := config.Check(path, sources, files, info)
 	return pkg
 }
 
-// writersOf returns which types write to each field of the status in their methods, or take the address of it. A
-// function without a receiver counts as a type of its name.
+// writersOf maps each field of the status to the types whose methods write the field or take its
+// address. A function without a receiver counts as a type with the function's name.
 func writersOf(t *testing.T, files []*ast.File) map[string][]string {
 	t.Helper()
 	api := reflect.TypeFor[tidekeeperv1.ScheduledRestart]().PkgPath()
@@ -149,7 +152,7 @@ func writersOf(t *testing.T, files []*ast.File) map[string][]string {
 	return owners
 }
 
-// ownerOf returns the type of a method, or the name of another function.
+// ownerOf returns the receiver type of a method, or the name of a function.
 func ownerOf(function *ast.FuncDecl) string {
 	if function.Recv == nil {
 		return function.Name.Name
@@ -161,7 +164,7 @@ func ownerOf(function *ast.FuncDecl) string {
 	return receiver.(*ast.Ident).Name
 }
 
-// writtenFields returns the fields of the status that a function writes, or takes the address of.
+// writtenFields returns the fields of the status that a function writes or takes the address of.
 func writtenFields(info *types.Info, body *ast.BlockStmt) (fields []string) {
 	note := func(e ast.Expr) { fields = append(fields, fieldsIn(info, e)...) }
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -182,7 +185,7 @@ func writtenFields(info *types.Info, body *ast.BlockStmt) (fields []string) {
 	return fields
 }
 
-// fieldsIn returns the field of the status that an expression is, or is a part of.
+// fieldsIn returns the field of the status that an expression denotes or is a part of.
 func fieldsIn(info *types.Info, e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -200,7 +203,8 @@ func fieldsIn(info *types.Info, e ast.Expr) []string {
 	return nil
 }
 
-// tracked returns the name of a type of the status, or "".
+// tracked returns the name of the given type if it is the status or a part of the status; ""
+// otherwise.
 func tracked(of types.Type) string {
 	if pointer, ok := of.(*types.Pointer); ok {
 		of = pointer.Elem()
@@ -212,7 +216,7 @@ func tracked(of types.Type) string {
 	return named.Obj().Name()
 }
 
-// isCopy reports whether an expression is a variable that has a value of its own.
+// isCopy reports whether an expression is a variable that holds a value instead of a pointer.
 func isCopy(info *types.Info, e ast.Expr) bool {
 	name, ok := e.(*ast.Ident)
 	if !ok {

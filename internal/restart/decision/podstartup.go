@@ -11,8 +11,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// podStartup summarizes the start-up times of the new pods of a restart, and compares them with the last
-// restart in the history that has such a summary. It returns nil without pods.
+// podStartup summarizes the startup times of a restart's new pods, and compares them with the last
+// restart in the history that has a summary. It returns nil if there are no pods.
 func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tidekeeperv1.PodStartup {
 	if len(took) == 0 {
 		return nil
@@ -20,7 +20,8 @@ func podStartup(took []time.Duration, history []tidekeeperv1.RestartRecord) *tid
 	sorted := slices.Sorted(slices.Values(took))
 	s := &tidekeeperv1.PodStartup{
 		Pods: int32(len(sorted)),
-		// With an even number, take the lower value: a time that a pod actually took.
+		// For an even number of values, the lower middle value is used, so that the median is the
+		// startup time of an actual pod.
 		MedianSeconds: wholeSeconds(sorted[(len(sorted)-1)/2]),
 		MaxSeconds:    wholeSeconds(sorted[len(sorted)-1]),
 	}

@@ -63,8 +63,9 @@ func TestStartupOf(t *testing.T) {
 	}
 }
 
-// The history and the event of a success have the summary. It has the change even if the
-// history keeps only one record.
+// TestStartupIsRecorded checks that the history and the event of a successful restart contain the
+// summary of startup times, with the change since the previous restart, even if the history keeps
+// only one entry.
 func TestStartupIsRecorded(t *testing.T) {
 	before := tidekeeperv1.RestartRecord{PodStartup: &tidekeeperv1.PodStartup{Pods: 3, MedianSeconds: 2, MaxSeconds: 9}}
 	finish := func(change func(*workload.State)) tidekeeperv1.RestartRecord {

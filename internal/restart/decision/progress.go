@@ -9,7 +9,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// progress follows the restart in progress.
+// progress makes the decision about the restart in progress.
 type progress struct {
 	state    *state
 	active   *activeRestart
@@ -20,13 +20,14 @@ type progress struct {
 	resender *resender
 	ending   *ending
 	wake     *alarm
-	// live, unreadable and sent are Live, Unreadable and Sent of the input.
+	// live, unreadable and sent are the fields Live, Unreadable and Sent of the input.
 	live       bool
 	unreadable string
 	sent       time.Time
 }
 
-// follow decides about the restart in progress, and returns the fact that the decision depends on.
+// follow makes the decision about the restart in progress, and returns the next fact that is needed
+// for it.
 func (p *progress) follow() Need {
 	active, now := p.state.status.Active, p.state.now
 	tick := active.ScheduledTime.Time
@@ -34,10 +35,10 @@ func (p *progress) follow() Need {
 	if active.Eviction != nil {
 		restarted = false
 	}
-	// Windows edited in the meantime may open only much later, and the restart already holds a slot.
+	// After an edit, the windows may open much later, but the restart already holds a slot.
 	edited := active.Trigger != tidekeeperv1.TriggerSchedule && p.state.restart.Status.ObservedGeneration != p.state.restart.Generation
 	if due, _ := p.triggers.of(active.Trigger).times(tick); !restarted && !edited && now.Before(due) {
-		// Another process claimed the tick early, or its clock was ahead of the local clock.
+		// Another process claimed the tick early, or its clock was ahead of this machine's clock.
 		p.wake.set(due)
 		return NeedNothing
 	}
@@ -59,10 +60,10 @@ func (p *progress) follow() Need {
 	}
 }
 
-// deletedMeanwhile is the message for a workload that was deleted.
+// deletedMeanwhile is the message if the workload was deleted during the restart.
 const deletedMeanwhile = "the workload was deleted during the restart"
 
-// targetLost ends a restart whose target no longer exists or was replaced by another workload of the same
+// targetLost ends a restart whose target was deleted or replaced with another workload of the same
 // name.
 func (p *progress) targetLost(tick time.Time) Need {
 	switch {

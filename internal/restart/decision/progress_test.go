@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// While a restart is in progress.
+// TestTrack checks decisions while a restart is in progress.
 func TestTrack(t *testing.T) {
 	check(t, []row{
 		{
@@ -93,7 +93,7 @@ func TestTrack(t *testing.T) {
 	})
 }
 
-// After a crash between the status and the patch.
+// TestResend checks decisions after a crash between the status write and the patch of the target.
 func TestResend(t *testing.T) {
 	check(t, []row{
 		{
@@ -166,8 +166,9 @@ func TestResend(t *testing.T) {
 	})
 }
 
-// A restart that was started long before it is sent, by a manager that died, starts when it is
-// sent: it has as long as any other.
+// TestStartsWhenItIsSent checks a restart whose tick is sent long after its planned start, for
+// example by another manager. Its start time must become the time at which the tick is sent, so
+// that it has the full progress deadline.
 func TestStartsWhenItIsSent(t *testing.T) {
 	in := makeInputs(active, unsent, now("03:12:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.ProgressDeadlineSeconds = 60 }),
 		func(in *Input) { in.SlotAge = 10 * time.Minute })
@@ -190,8 +191,8 @@ func TestStartsWhenItIsSent(t *testing.T) {
 	}
 }
 
-// A clock that is set back by hours during a restart neither ends the restart before it began,
-// nor moves its deadline by as much.
+// TestClockSetBack checks a restart in progress after the clock was set back by hours: it must not
+// end before its start, and its deadline must not be much later.
 func TestClockSetBack(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), now("00:10:00"))
 	d := Decide(in)
@@ -206,8 +207,9 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// The pods of a record are those that were replaced: not those below the partition of a StatefulSet,
-// which a roll-out leaves, and an eviction does not.
+// TestPodsOfARecord checks the number of pods in history entries. The entry of a rollout counts
+// only the pods that it replaces, without the pods below the partition of a StatefulSet. The entry
+// of an eviction counts all pods.
 func TestPodsOfARecord(t *testing.T) {
 	partitioned := withTarget(func(t *workload.State) { t.Kind, t.Pods, t.Updates = "StatefulSet", 4, 1 })
 	for want, in := range map[int32]Input{
@@ -220,7 +222,8 @@ func TestPodsOfARecord(t *testing.T) {
 	}
 }
 
-// A request that succeeds does not resume a schedule that failures have stopped.
+// TestStoppedStaysStopped checks that a successful requested restart does not resume a schedule
+// that was stopped by failures.
 func TestStoppedStaysStopped(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), withTarget(complete), noPods, now("03:02:00"), func(in *Input) {
 		in.Restart.Status.Active.Trigger = tidekeeperv1.TriggerRequest
@@ -232,7 +235,8 @@ func TestStoppedStaysStopped(t *testing.T) {
 	}
 }
 
-// A restart that outlives its slot is still followed, and its condition says so.
+// TestSlotAge checks that a restart that outlives its slot is still followed, and that the
+// condition reports that it takes too long.
 func TestSlotAge(t *testing.T) {
 	in := makeInputs(active, withTarget(sentTo), now("03:01:00"), func(in *Input) { in.SlotAge = 10 * time.Minute })
 	if d := Decide(in); d.Outlived || !d.Wake.Equal(at("03:10:01")) {
@@ -246,7 +250,8 @@ func TestSlotAge(t *testing.T) {
 	}
 }
 
-// The history has the latest record first, and no more than historyLimit.
+// TestHistory checks that the latest entry comes first in the history, and that historyLimit is
+// respected.
 func TestHistory(t *testing.T) {
 	in := makeInputs(now("03:20:00"), withSpec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.HistoryLimit = 2 }))
 	for day := range 3 {

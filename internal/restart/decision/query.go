@@ -11,23 +11,26 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// Answer is the answer of the administrator's queries about a restart.
+// Answer is the combined answer of the administrator's Prometheus queries for a restart.
 type Answer struct {
 	At time.Time
-	// Closed names the query that keeps the restart from starting, with the reason; empty if no query does.
+	// Closed names the query that keeps the restart from starting, and the reason; "" if the
+	// restart may start.
 	Closed string
 }
 
-// answerLasts is the time for which an answer is used. It is also the interval between queries about a
-// restart that waits for them.
+// answerLasts is the time for which an answer is valid. It is also the interval at which the
+// queries are repeated for a waiting restart.
 const answerLasts = 10 * time.Second
 
-// queryGate is closed while a current answer keeps a restart from starting.
+// queryGate is closed while a current answer of the administrator's queries keeps a restart from
+// starting.
 type queryGate struct {
-	// queried is set if there are queries, and answer is their last answer; nil if they were not asked.
+	// queried is true if the administrator has configured queries. answer is their last answer; nil
+	// if they have not been run.
 	queried bool
 	answer  *Answer
-	// ready is the condition Ready, for a process that cannot run the queries.
+	// ready is the condition Ready. It is set only in processes that cannot run the queries.
 	ready *metav1.Condition
 	now   time.Time
 }
@@ -40,7 +43,7 @@ func (g *queryGate) blocks(_, _ time.Time) *blocker {
 	return nil
 }
 
-// describe takes the answer from the condition, as only the manager can run the queries.
+// describe takes the answer from the condition Ready, as only the manager can run the queries.
 func (g *queryGate) describe(_, _ time.Time) Gate {
 	if g.ready != nil && g.ready.Reason == tidekeeperv1.ReasonClosedByQuery {
 		return Gate{Name: GateQuery, Reason: g.ready.Reason, Message: g.ready.Message}
@@ -48,17 +51,18 @@ func (g *queryGate) describe(_, _ time.Time) Gate {
 	return Gate{Name: GateQuery, Open: true, Message: "nothing is known against it: the manager asks the queries of its operator, if there are any, when a restart is ready to start"}
 }
 
-// unanswered reports whether the queries must be asked before a tick is sent.
+// unanswered reports whether the queries must be run before a tick is sent.
 func (g *queryGate) unanswered() bool { return g.queried && (g.answer == nil || !g.counts()) }
 
-// counts reports whether the last answer is still current.
+// counts reports whether the last answer is recent enough to be used.
 func (g *queryGate) counts() bool {
 	age := g.now.Sub(g.answer.At)
 	return age >= 0 && age < answerLasts
 }
 
-// last returns the blocker of the last answer of any age, or nil: a restart waits for that blocker until the
-// queries are asked again, which takes a slot. An answer from before the due time does not count.
+// last returns the blocker from the last answer, regardless of the answer's age, or nil. A restart
+// waits for that blocker until the queries are run again, which requires a slot. An answer from
+// before the due time is ignored.
 func (g *queryGate) last(due time.Time) *blocker {
 	if g.answer == nil || g.answer.Closed == "" || g.answer.At.Before(due) {
 		return nil

@@ -16,10 +16,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// queried means that the manager's operator has queries.
+// queried marks the administrator's queries as configured.
 func queried(in *Input) { in.Queried = true }
 
-// answered means that they were asked, and what they said; "" is nothing.
+// answered sets the last answer of the queries and its time. If closed is empty, no query returned
+// results.
 func answered(clock, closed string) func(*Input) {
 	return func(in *Input) { in.Queried, in.Answer = true, &Answer{At: at(clock), Closed: closed} }
 }
@@ -27,7 +28,7 @@ func answered(clock, closed string) func(*Input) {
 func TestQueries(t *testing.T) {
 	const closed = `closed by query alerts: ALERTS{alertname="Down"}`
 	const waits = "ClosedByQuery: a restart is due and waits until 2026-06-10T03:15:00Z: " + closed
-	// does is what a decision comes to.
+	// does is the part of a decision that the tests compare.
 	type does struct {
 		needs Need
 		sends bool
@@ -78,7 +79,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// A restart by eviction is asked about before it is started, too.
+// TestQueriesBeforeAnEviction checks that the queries are also run before a restart by eviction
+// starts.
 func TestQueriesBeforeAnEviction(t *testing.T) {
 	if d := Decide(makeInputs(byEviction, queried)); d.Needs != NeedAnswer || d.Status.Active != nil {
 		t.Errorf("it needs %d, and has begun: %+v", d.Needs, d.Status.Active)

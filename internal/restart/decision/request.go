@@ -13,12 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// requestAhead is the maximum distance of a request into the future. A request further away, or before 1970,
-// is a mistake, and a year without four digits could not be written to the status.
+// requestAhead is the maximum time by which a requested time may be in the future. A time that is
+// further ahead, or before 1970, is a mistake, and a year without four digits could not be written
+// to the status.
 const requestAhead = 366 * 24 * time.Hour
 
-// RequestedTime returns the time in the annotation that requests a restart, in whole seconds; zero without a
-// request.
+// RequestedTime returns the time in the annotation that requests a restart, truncated to seconds;
+// zero without a request.
 func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.Time, error) {
 	value := restart.Annotations[tidekeeperv1.RestartNowAnnotation]
 	if value == "" {
@@ -36,7 +37,7 @@ func RequestedTime(restart *tidekeeperv1.ScheduledRestart, now time.Time) (time.
 	return at, nil
 }
 
-// requestTrigger starts the restart that an annotation requests.
+// requestTrigger starts restarts that are requested by an annotation.
 type requestTrigger struct {
 	state   *state
 	windows schedule.Windows
@@ -49,7 +50,7 @@ func (t *requestTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(seconds(t.state.spec.StartingDeadlineSeconds))
 }
 
-// candidate returns the request if it is due, and sets the alarm otherwise.
+// candidate returns the requested restart if it is due. Otherwise it sets the alarm to its time.
 func (t *requestTrigger) candidate() *candidate {
 	at := t.pending()
 	if at.IsZero() {
@@ -68,7 +69,7 @@ func (t *requestTrigger) pass(c *candidate) {
 	t.state.status.LastRequestTime = &metav1.Time{Time: c.tick}
 }
 
-// upcoming returns the undecided request, due or not; nil if there is none.
+// upcoming returns the undecided request, whether or not it is due; nil if there is none.
 func (t *requestTrigger) upcoming() *candidate {
 	at := t.pending()
 	if at.IsZero() {
@@ -77,7 +78,7 @@ func (t *requestTrigger) upcoming() *candidate {
 	return newCandidate(t, tidekeeperv1.TriggerRequest, at)
 }
 
-// pending returns the time of the undecided request, or the zero time.
+// pending returns the time of the undecided request; zero if there is none.
 func (t *requestTrigger) pending() time.Time {
 	at, err := RequestedTime(t.state.restart, t.state.now)
 	if last := t.state.status.LastRequestTime; err != nil || last != nil && !at.After(last.Time) {
@@ -86,8 +87,8 @@ func (t *requestTrigger) pending() time.Time {
 	return at
 }
 
-// withdrawn reports whether the annotation that requested the restart in progress now has another time or is
-// gone.
+// withdrawn reports whether the restart in progress was requested by an annotation that was since
+// removed or set to another time.
 func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	if active.Trigger != tidekeeperv1.TriggerRequest {
 		return false
@@ -96,7 +97,7 @@ func (t *requestTrigger) withdrawn(active *tidekeeperv1.ActiveRestart) bool {
 	return !at.Equal(active.ScheduledTime.Time)
 }
 
-// observe records that a waiting request was removed from the annotation.
+// observe records a waiting request as skipped if it was removed from the annotation.
 func (t *requestTrigger) observe() {
 	status := t.state.status
 	pending := status.PendingRequestTime
@@ -117,14 +118,14 @@ func (t *requestTrigger) observe() {
 	})
 	status.PendingRequestTime = nil
 	if at.IsZero() || at.After(pending.Time) {
-		// The waiting request is decided: a request for the same time is not a new request. A request for an
-		// earlier time is still served.
+		// The waiting request has been decided, so another request for the same time does not count
+		// as new. A request for an earlier time is still served.
 		status.LastRequestTime = pending
 	}
 }
 
-// note records the waiting request in the status: overwriting the annotation would leave no other trace of
-// it.
+// note records the waiting request in the status, since the annotation may be overwritten without
+// leaving any other trace of the request.
 func (t *requestTrigger) note() {
 	status := t.state.status
 	pending, last := status.PendingRequestTime, status.LastRequestTime

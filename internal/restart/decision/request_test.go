@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Restarts that are requested by annotation.
+// TestRequest checks restarts that are requested by the annotation.
 func TestRequest(t *testing.T) {
 	check(t, []row{
 		{

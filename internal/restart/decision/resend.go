@@ -10,8 +10,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// resender handles a restart that the status shows as started and the target does not show: the manager
-// crashed in between, the API server refused the patch, or the restart was reverted.
+// resender handles a restart that has started according to the status, but not according to the
+// target: the manager crashed in between, the API server rejected the patch of the target, or the
+// restart was reverted.
 type resender struct {
 	state    *state
 	active   *activeRestart
@@ -22,24 +23,26 @@ type resender struct {
 	ending   *ending
 	wake     *alarm
 	waiting  *waiting
-	// live, rolledOut, sent and refused are Live, RolledOut, Sent and Refused of the input.
+	// live, rolledOut, sent and refused are the fields Live, RolledOut, Sent and Refused of the
+	// input.
 	live      bool
 	rolledOut *bool
 	sent      time.Time
 	refused   string
 }
 
-// resend sends the tick, or ends the restart. It returns the fact that this depends on.
+// resend sends the tick, or ends the restart. It returns the next fact that is needed for this.
 func (r *resender) resend(tick time.Time) Need {
 	t := r.state.target
 	switch {
 	case !r.live:
-		// The cache may not show yet that the tick was sent.
+		// The tick may have been sent although the cache does not show it yet.
 		return NeedLiveTarget
 	case r.sent.Equal(tick) || wasSent(t, tick):
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("the restart of %s was reverted during its rollout", t))
 	case r.rolledOut == nil:
-		// An undo reverts the annotation of the workload, too.
+		// kubectl rollout undo also reverts the workload's annotation, so a missing annotation does
+		// not prove that the tick was not sent.
 		return NeedRolledOut
 	case *r.rolledOut:
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonReverted, fmt.Sprintf("%s was rolled back to an earlier revision during its rollout", t))
@@ -52,8 +55,8 @@ func (r *resender) resend(tick time.Time) Need {
 	return NeedNothing
 }
 
-// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is no longer wanted or
-// must not start now.
+// sendUnlessObsolete sends a tick of the schedule or of a request, unless the restart is no longer
+// wanted or a gate is closed.
 func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	active := r.state.status.Active
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -75,7 +78,8 @@ func (r *resender) sendUnlessObsolete(tick time.Time) Need {
 	return r.sendLate(tick, due)
 }
 
-// obsolete returns the outcome of a restart that must not be sent any more; "" if it must be sent.
+// obsolete returns the outcome of a restart whose tick must no longer be sent; "" if the tick must
+// be sent.
 func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker) (outcome tidekeeperv1.Outcome, reason, message string) {
 	tick := active.ScheduledTime.Time
 	due, deadline := r.triggers.of(active.Trigger).times(tick)
@@ -103,8 +107,8 @@ func (r *resender) obsolete(active *tidekeeperv1.ActiveRestart, blocked *blocker
 	}
 }
 
-// sendForPods sends the tick of a podTrigger if that is still possible and necessary. Otherwise the start is
-// taken back.
+// sendForPods sends the tick of a podTrigger if the restart is still possible and necessary.
+// Otherwise it takes the claim back.
 func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	active := r.state.status.Active
 	due, _ := trigger.times(tick)
@@ -128,14 +132,14 @@ func (r *resender) sendForPods(trigger podTrigger, tick time.Time) Need {
 	}
 }
 
-// sendLate sends a tick that was started but not sent.
+// sendLate sends the tick of a restart that has already started according to the status.
 func (r *resender) sendLate(tick, due time.Time) Need {
 	r.active.send(time.Second)
 	r.budget.renew()
 	return r.sending.send(tick, due)
 }
 
-// late explains why a restart that was started was not sent before its deadline.
+// late returns the reason for which the tick of a started restart was not sent before its deadline.
 func (r *resender) late(blocked *blocker) (reason, message string) {
 	waited := r.state.waitedFor()
 	switch {

@@ -10,20 +10,21 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// nodesInterval is the interval between reads of a DaemonSet-like workload during a restart without events: a
-// node may have failed.
+// nodesInterval is the interval between reads of a DaemonSet-like workload during a restart, since
+// no event reports that a node has failed.
 const nodesInterval = 30 * time.Second
 
-// rollout follows the rollout of the target during a restart.
+// rollout makes the decision about a restart whose target is being rolled out.
 type rollout struct {
 	state  *state
 	ending *ending
 	wake   *alarm
-	// live is set if the target was read from the API server.
+	// live is true if the target was read from the API server.
 	live bool
 }
 
-// began returns the time at which the target was restarted for the tick or later.
+// began returns the time at which the target was restarted for the given tick or a later time;
+// false if it was not.
 func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	t := r.state.target
 	if t == nil {
@@ -32,21 +33,21 @@ func (r *rollout) began(tick time.Time) (at time.Time, ok bool) {
 	if at, ok := restartedFor(t, tick, r.state.now); ok || !sentFor(t, tick, r.state.now) {
 		return at, ok
 	}
-	// The tick was sent, so a later time in the spec was written after it, however far ahead the clock of its
-	// writer was.
+	// As the tick was sent, a later time in the pod template was written after it, even if the
+	// clock of its writer is far ahead.
 	at, ok = parseTime(t.RestartedAt)
 	return at, ok && !at.Before(tick)
 }
 
-// follow follows the rollout for a tick. The target was restarted at the given time, which is at or after the
-// tick.
+// follow makes the decision about the rollout for a tick. The given time is the time at which the
+// target was restarted; it is not before the tick.
 func (r *rollout) follow(tick, at time.Time) Need {
 	t := r.state.target
 	deadline := r.state.status.Active.StartedTime.Add(seconds(r.state.spec.ProgressDeadlineSeconds))
 	late := !r.state.now.Before(deadline)
 	switch {
 	case (t.Rollout.Exceeded || late) && !r.live:
-		// The cache may not show yet that the rollout is complete.
+		// The rollout may be complete although the cache does not show it yet.
 		return NeedLiveTarget
 	case t.Rollout.Exceeded:
 		r.ending.complete(tidekeeperv1.OutcomeFailed, tidekeeperv1.ReasonProgressDeadline, fmt.Sprintf("%s has exceeded its own progress deadline: %s", t, t.Rollout.Message))
@@ -55,7 +56,7 @@ func (r *rollout) follow(tick, at time.Time) Need {
 	case t.Rollout.Complete():
 		message := ""
 		if at.After(tick) {
-			// The outcome is that of the later restart, which another client started.
+			// Another client has since started another restart, whose outcome counts.
 			message = "restarted again at " + formatTime(at)
 		}
 		r.ending.complete(tidekeeperv1.OutcomeSucceeded, "", message)

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// scheduleTrigger has the ticks of the schedule inside its windows. status.nextScheduleTime is the next
-// undecided tick.
+// scheduleTrigger computes the effective ticks of the schedule, for which a window is open.
+// status.nextScheduleTime is the next undecided tick.
 type scheduleTrigger struct {
 	state   *state
 	ticks   schedule.Ticks
@@ -25,7 +25,7 @@ func (t *scheduleTrigger) times(tick time.Time) (due, deadline time.Time) {
 	return due, due.Add(t.ticks.Deadline)
 }
 
-// candidate returns the latest due tick, together with the earlier ticks that are due as well.
+// candidate returns the latest due tick, together with the earlier ticks that are also due.
 func (t *scheduleTrigger) candidate() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -51,7 +51,7 @@ func (t *scheduleTrigger) confirm() Need { return NeedNothing }
 
 func (t *scheduleTrigger) pass(c *candidate) { t.advance(c.tick) }
 
-// upcoming returns the next tick, or nil.
+// upcoming returns the next undecided tick; nil if there is none.
 func (t *scheduleTrigger) upcoming() *candidate {
 	next := t.state.status.NextScheduleTime
 	if next == nil {
@@ -60,8 +60,8 @@ func (t *scheduleTrigger) upcoming() *candidate {
 	return newCandidate(t, tidekeeperv1.TriggerSchedule, next.UTC())
 }
 
-// edited updates the trigger after an edit of the spec. A tick that was already due is decided under the new
-// spec if the new schedule has that tick, too.
+// edited updates the trigger after an edit of the spec. A tick that was already due is decided
+// under the new spec if the new schedule also has that tick.
 func (t *scheduleTrigger) edited(retargeted bool) {
 	status := t.state.status
 	status.NoTickUntil = nil
@@ -71,7 +71,7 @@ func (t *scheduleTrigger) edited(retargeted bool) {
 	case next.After(t.state.now):
 		status.NextScheduleTime = nil
 	case t.state.stopped() != "":
-		// find skips the tick for that reason.
+		// The method find will skip the tick, with the reason for which the schedule is stopped.
 	case retargeted:
 		t.skip(*next, tidekeeperv1.ReasonEdited, "the target was edited before the restart was started")
 	case !t.has(next.Time):
@@ -79,7 +79,7 @@ func (t *scheduleTrigger) edited(retargeted bool) {
 	}
 }
 
-// skip skips the next tick.
+// skip records the given next tick as skipped, and removes it from the status.
 func (t *scheduleTrigger) skip(next metav1.Time, reason, message string) {
 	t.history.record(tidekeeperv1.RestartRecord{
 		ScheduledTime: next, Trigger: tidekeeperv1.TriggerSchedule,
@@ -88,14 +88,14 @@ func (t *scheduleTrigger) skip(next metav1.Time, reason, message string) {
 	t.state.status.NextScheduleTime = nil
 }
 
-// has reports whether the schedule has a tick at a time.
+// has reports whether the schedule has a tick at the given time.
 func (t *scheduleTrigger) has(tick time.Time) bool {
 	at, ok := t.ticks.Next(tick.Add(-time.Second))
 	return ok && at.Equal(tick)
 }
 
-// find searches for the next tick after base if none is known. While the schedule does not run there is no
-// next tick, and a due tick is skipped.
+// find searches for the next tick after base, unless a next tick is known. If the schedule does not
+// run, it removes the next tick instead; a tick that is already due is recorded as skipped.
 func (t *scheduleTrigger) find(base time.Time) {
 	status := t.state.status
 	next := status.NextScheduleTime
@@ -108,16 +108,17 @@ func (t *scheduleTrigger) find(base time.Time) {
 	}
 	until := status.NoTickUntil
 	if next != nil || until != nil && t.state.now.Before(until.Time) {
-		// The search takes a while, and is not repeated for the period that the last search covered.
+		// The search is expensive, so do not repeat it for the period that the last search covered.
 		return
 	}
 	if until != nil && until.Time.Before(base) {
-		base = until.Time // No search has covered the time since then.
+		base = until.Time // The last search covered only the time until then.
 	}
 	t.advance(base)
 }
 
-// advance sets the next tick to the first tick after a time, or records the end of the period without ticks.
+// advance sets the next tick to the first tick after the given time. If the search finds none, it
+// records the time until which there is no tick.
 func (t *scheduleTrigger) advance(after time.Time) {
 	status := t.state.status
 	status.NextScheduleTime, status.NoTickUntil = nil, nil
@@ -129,13 +130,14 @@ func (t *scheduleTrigger) advance(after time.Time) {
 	}
 }
 
-// leave drops the ticks before a waiting tick.
+// leave makes the given waiting tick the next tick, which drops the ticks before it.
 func (t *scheduleTrigger) leave(before time.Time) {
 	t.state.status.NextScheduleTime = &metav1.Time{Time: before}
 }
 
-// wakeAtNext sets the alarm for the next tick, or for the next part of the search. While a restart is in
-// progress, its end comes first. The start time of the tick is recorded in the status.
+// wakeAtNext sets the alarm for the next tick, or for the continuation of the search. While a
+// restart is in progress, it sets no alarm for the tick, since the restart has to end first. It
+// also writes the start time of the tick to the status.
 func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
 	status, idle := t.state.status, t.state.status.Active == nil
 	if until := status.NoTickUntil; until != nil {
@@ -154,8 +156,8 @@ func (t *scheduleTrigger) wakeAtNext(wake *alarm) {
 		return
 	}
 	if next.After(t.state.now) {
-		// A tick that is not due yet starts at the offset of this object, whatever the offset of the tick
-		// before.
+		// A tick in the future starts at the offset of this ScheduledRestart, even if the previous
+		// tick had another offset.
 		start = next.Add(place(t.state.restart))
 	}
 	status.NextStartTime = &metav1.Time{Time: start}

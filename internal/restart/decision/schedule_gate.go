@@ -10,10 +10,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// scheduleGate is closed while the schedule does not run. Requests do not need it.
+// scheduleGate is closed while the schedule does not run. Requested restarts ignore it.
 type scheduleGate struct {
 	state *state
-	// scheduled is set if there is a schedule, and triggers describes the other triggers.
+	// scheduled is true if there is a schedule. triggers describes the triggers other than the
+	// schedule.
 	scheduled bool
 	triggers  func() string
 }

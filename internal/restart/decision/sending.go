@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// sending is the tick to send to the target.
+// sending holds the tick that the decision sends to the target.
 type sending struct {
 	query *queryGate
-	// freezesLive is set if the freezes were read from the API server.
+	// freezesLive is true if the freezes were read from the API server.
 	freezesLive bool
-	// tick is the tick to send, begun the tick of a restart that sends none, and due the time at which the
-	// restart was due.
+	// tick is the tick to send. begun is the tick of a restart by eviction, for which no tick is
+	// sent. due is the due time of the restart.
 	tick, begun, due time.Time
 }
 
-// send sends a tick whose restart was due at the given time, and returns the fact that this depends on.
+// send sets the tick to send and the due time of its restart, and returns the next fact that is
+// needed to send the tick.
 func (s *sending) send(tick, due time.Time) Need {
 	s.tick, s.due = tick, due
 	return s.confirm(due)
 }
 
-// begin records that the status write alone starts the restart.
+// begin records that the status write alone starts the restart, and no tick is sent.
 func (s *sending) begin(tick, due time.Time) { s.begun, s.due = tick, due }
 
-// confirm returns the next fact that the start of a restart with the given due time depends on. Freezes are
-// read from the API server last, as that read is the fastest.
+// confirm returns the next fact that is needed to start a restart with the given due time. The
+// freezes are read from the API server last, since that is the fastest read.
 func (s *sending) confirm(due time.Time) Need {
 	switch {
 	case s.query.unanswered():

@@ -12,16 +12,17 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// content is what the ConfigMaps have that the target uses, and since when: a content that was
-// there before is another one, with the same text.
+// content is the content of the ConfigMaps that the target uses. If a change is reverted, the text
+// is the same as before, but the time is different.
 type content struct {
 	text string
 	at   time.Time
-	// restless is since when one change has followed the other.
+	// restless is the time of the first change in the current burst of changes.
 	restless time.Time
 }
 
-// becomes returns a content that follows another one at a time. The API server notes whole seconds.
+// becomes returns the content after a change at the given time. The API server truncates times to
+// seconds.
 func (c content) becomes(text string, at time.Time) content {
 	next := content{text, at.Truncate(time.Second), at.Truncate(time.Second)}
 	if next.at.Sub(c.at) <= DefaultChangeSettle {
@@ -30,29 +31,30 @@ func (c content) becomes(text string, at time.Time) content {
 	return next
 }
 
-// served is a content that a target was restarted for.
+// served identifies a target and the content for which it was restarted.
 type served struct {
 	content
 	target types.UID
 }
 
-// contents are those that the target uses, one after the other.
+// contents is the state of the simulated ConfigMaps.
 type contents struct {
-	// content is what it uses now, and olderContent what a stale cache has of it; podsContent is
-	// what the oldest pod was started with, and rollingContent that of the rollout in progress.
+	// content is the current content; olderContent is the content in a stale cache. podsContent is
+	// the content with which the oldest pod was started; rollingContent is the content for the
+	// rollout in progress.
 	content, olderContent       content
 	podsContent, rollingContent content
-	// written counts the contents, changes the restarts of each target for each of them, as a
-	// new target may have been started with an older one, and clockSet says
-	// that times cannot be compared any more. changedAt is when each target was last restarted for
-	// a change.
+	// written counts the different texts. changes counts the restarts for each content, separately
+	// for each target, since a new target may have been started with older content. changedAt maps
+	// each target to the time of its last restart for a change. clockSet is true once the clock was
+	// set, after which times cannot be compared.
 	written   int
 	changes   map[served]int
 	changedAt map[types.UID]time.Time
 	clockSet  bool
 }
 
-// drawChange has a change of the content restart the target, in some cases.
+// drawChange enables onConfigChange in a third of the cases.
 func (s *simulation) drawChange() {
 	s.changes, s.changedAt = map[served]int{}, map[types.UID]time.Time{}
 	s.content = content{"c1-0", s.now, s.now}
@@ -67,7 +69,7 @@ func (s *simulation) drawChange() {
 	}
 }
 
-// write changes the content, or takes a change back.
+// write changes the content of the ConfigMaps, or reverts the last change.
 func (s *simulation) write() {
 	text := s.olderContent.text
 	if s.random.IntN(3) > 0 || text == s.content.text {
@@ -78,14 +80,14 @@ func (s *simulation) write() {
 	s.log("the content becomes %s", text)
 }
 
-// cachedConfig returns what a manager knows of the content.
+// cachedConfig returns the content of the ConfigMaps according to a manager's cache.
 func (s *simulation) cachedConfig() *Config {
 	seen := s.content
 	switch {
 	case s.restart.Spec.OnConfigChange == "" || s.target == nil:
 		return nil
 	case s.unsound(8):
-		return &Config{} // It has just begun to watch.
+		return &Config{} // The manager has just started to watch ConfigMaps.
 	case s.unsound(4):
 		seen = s.olderContent
 	}
@@ -96,7 +98,8 @@ func (c content) config(live bool) *Config {
 	return &Config{Hash: c.text, Changed: c.at, Restless: c.restless, Live: live}
 }
 
-// readLive answers what a decision needs to know from the API server before a tick is sent.
+// readLive provides the facts that a decision needs from the API server, and repeats the decision
+// until it needs no more of them.
 func (s *simulation) readLive(in *Input, d Output) Output {
 	for {
 		switch d.Needs {
@@ -120,7 +123,7 @@ func (s *simulation) readLive(in *Input, d Output) Output {
 	}
 }
 
-// checkChange panics if the target must not be restarted for a change.
+// checkChange panics if the target must not be restarted for a change now.
 func (s *simulation) checkChange(tick time.Time) {
 	serves := served{s.content, s.target.UID}
 	s.changes[serves]++
@@ -140,8 +143,8 @@ func (s *simulation) checkChange(tick time.Time) {
 	}
 }
 
-// staysFresh ends all trouble, and panics if a change does not reach the pods all the same:
-// nothing but the event of the change and the wake-ups of the decisions makes the manager look.
+// staysFresh ends all failures, and panics if a subsequent change does not reach the pods in time.
+// The manager is woken only by the event of the change and at the wake-up times of its decisions.
 func (s *simulation) staysFresh() {
 	s.sound = true
 	after := s.restart.DeepCopy()
@@ -155,7 +158,8 @@ func (s *simulation) staysFresh() {
 		s.first = nil
 	}
 	after.Spec.After = nil
-	// Clocks are right from now on, as they may have been set back before.
+	// The clock may have been set back earlier. It is now moved far ahead, and remains right
+	// afterwards.
 	s.now = s.now.Add(48 * time.Hour)
 	s.create()
 	for range 3 {

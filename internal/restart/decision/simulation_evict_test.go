@@ -15,26 +15,27 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// evictions are the pods of a target that restarts evict, in some cases.
+// evictions is the state of the simulated pods and of their evictions.
 type evictions struct {
-	// each has the pods one by one, nil if no restart evicts any, and contentOf what each was
-	// started with.
+	// each lists the pods; nil if restarts do not evict pods in this case. contentOf maps each pod
+	// to the content with which it was started.
 	each      []evict.Pod
 	contentOf map[types.UID]content
-	// created counts the pods, and youngest is when the last one was created.
+	// created is the number of pods that were ever created. youngest is the creation time of the
+	// last pod.
 	created  int
 	youngest time.Time
-	// forbidden says that a PodDisruptionBudget allows no eviction, and attempts is what the
-	// current manager remembers of its own.
+	// forbidden is true while a PodDisruptionBudget allows no eviction. attempts describes the
+	// current manager's eviction attempts.
 	forbidden bool
 	attempts  Attempts
-	// atStart are the pods that there were when the restart in progress was started.
+	// atStart is the set of pods that existed when the restart in progress started.
 	atStart map[types.UID]bool
-	// evicted and refused count evictions.
+	// evicted and refused count the accepted and rejected evictions.
 	evicted, refused int
 }
 
-// drawMethod has restarts evict pods, in some cases.
+// drawMethod makes restarts evict pods in a fifth of the cases.
 func (s *simulation) drawMethod(seed uint64) {
 	if seed%5 != 3 {
 		return
@@ -46,8 +47,8 @@ func (s *simulation) drawMethod(seed uint64) {
 	}
 }
 
-// editMethod edits how pods are replaced, or whether a PodDisruptionBudget allows it, in place of
-// another edit; it returns false if it does not.
+// editMethod sometimes changes the restart method, in which case no other field is edited. It
+// returns false if it changes nothing.
 func (s *simulation) editMethod(after *tidekeeperv1.ScheduledRestart) bool {
 	if s.contentOf == nil || s.random.IntN(4) > 0 {
 		return false
@@ -61,7 +62,8 @@ func (s *simulation) editMethod(after *tidekeeperv1.ScheduledRestart) bool {
 	return true
 }
 
-// add creates a pod. The clock by which that is noted is never set back.
+// add creates a pod at the given time, or later if needed: creation times always increase, even if
+// the clock is set back.
 func (s *simulation) add(at time.Time, c content, ready bool) {
 	if at = at.Truncate(time.Second); !at.After(s.youngest) && s.created > 0 {
 		at = s.youngest.Add(time.Second)
@@ -72,7 +74,7 @@ func (s *simulation) add(at time.Time, c content, ready bool) {
 	s.contentOf[uid], s.youngest = c, at
 }
 
-// replaceAll has all pods be new, as after a rollout.
+// replaceAll replaces all pods, as a rollout does.
 func (s *simulation) replaceAll(at time.Time, c content) {
 	if s.contentOf == nil {
 		return
@@ -84,13 +86,14 @@ func (s *simulation) replaceAll(at time.Time, c content) {
 	s.noteOldest()
 }
 
-// noteOldest has the age of the pods, and what they were started with, be those of the oldest.
+// noteOldest sets the simulated age and content of the pods to the age and content of the oldest
+// pod.
 func (s *simulation) noteOldest() {
 	oldest := slices.MinFunc(s.each, func(a, b evict.Pod) int { return a.Created.Compare(b.Created) })
 	s.pods, s.podsContent = oldest.Created, s.contentOf[oldest.UID]
 }
 
-// settlePods has pods become ready, or break, and a PodDisruptionBudget come or go.
+// settlePods lets pods become ready or break, and sometimes adds or removes a PodDisruptionBudget.
 func (s *simulation) settlePods() {
 	for i := range s.each {
 		s.each[i].Ready = !s.unsound(6)
@@ -109,8 +112,8 @@ func (s *simulation) lookAtPods() *Pods {
 	return &Pods{Active: slices.Clone(s.each)}
 }
 
-// evictPods evicts the pods that were decided on, of a restart that has perhaps been started just
-// now by the write of the status.
+// evictPods evicts the pods in the output. If the status write has just started a restart by
+// eviction, it first checks that the restart may start.
 func (s *simulation) evictPods(d *Output) {
 	if !d.Started.IsZero() {
 		trigger := d.Status.Active.Trigger
@@ -146,7 +149,7 @@ func (s *simulation) evictPods(d *Output) {
 	}
 }
 
-// evict replaces a pod, and panics if it must not be.
+// evict evicts and replaces a pod, and panics if the pod must not be evicted.
 func (s *simulation) evict(pod evict.Pod, d *Output) {
 	active := d.Status.Active
 	i := slices.IndexFunc(s.each, func(p evict.Pod) bool { return p.UID == pod.UID })

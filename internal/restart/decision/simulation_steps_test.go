@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// roll makes a rollout in progress complete, or fail.
+// roll completes a rollout in progress, or lets it fail.
 func (s *simulation) roll() {
 	if s.target == nil || s.target.Rollout.Complete() {
 		return
@@ -33,8 +33,8 @@ func (s *simulation) roll() {
 	s.log("the target becomes %+v", t.Rollout)
 }
 
-// ask requests a restart at some time, or withdraws the request. A request is never at a
-// whole minute, as ticks are.
+// ask requests a restart at a random time, or withdraws the request. Requested times are never
+// whole minutes, so that they differ from ticks of the schedule.
 func (s *simulation) ask() {
 	value := ""
 	if s.random.IntN(4) > 0 {
@@ -53,7 +53,7 @@ func (s *simulation) ask() {
 	s.log("a restart is requested for %q", value)
 }
 
-// lead has the one that comes first be due, in progress, at rest, or have failed.
+// lead gives the predecessor a random state: due, in progress, idle, or failed.
 func (s *simulation) lead() {
 	at := metav1.Time{Time: s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second).Truncate(time.Second)}
 	s.first = &tidekeeperv1.ScheduledRestart{}
@@ -68,7 +68,7 @@ func (s *simulation) lead() {
 	s.log("the first one is %+v", s.first.Status)
 }
 
-// freeze creates a freeze, or lifts those that there are.
+// freeze creates a freeze, or lifts all freezes.
 func (s *simulation) freeze() {
 	s.olderFreezes = s.freezes
 	s.freezes = nil
@@ -79,10 +79,10 @@ func (s *simulation) freeze() {
 	s.log("the freezes are %v", s.freezes)
 }
 
-// drawAge returns a limit of the age of pods.
+// drawAge returns a random maximum age of pods in seconds.
 func (s *simulation) drawAge() int32 { return int32(300 + s.random.IntN(2*24*3600)) }
 
-// drawWindows returns one or two windows, of which some open often.
+// drawWindows returns one or two random windows.
 func (s *simulation) drawWindows() (all schedule.Windows) {
 	for range 1 + s.random.IntN(2) {
 		all = append(all, schedule.Window{
@@ -93,7 +93,8 @@ func (s *simulation) drawWindows() (all schedule.Windows) {
 	return all
 }
 
-// counted returns the ticks that count.
+// counted returns the effective ticks of the schedule, for which a window is open before their
+// deadline.
 func (s *simulation) counted() schedule.Ticks {
 	return schedule.Ticks{Schedule: s.ticks, Windows: s.windows, Offset: s.offset, Deadline: seconds(s.restart.Spec.StartingDeadlineSeconds)}
 }
@@ -103,7 +104,7 @@ func parsed(text string) time.Time {
 	return at.UTC()
 }
 
-// edit edits the spec.
+// edit changes a random field of the spec.
 func (s *simulation) edit() {
 	after := s.restart.DeepCopy()
 	after.Generation++
@@ -137,8 +138,8 @@ func (s *simulation) edit() {
 	s.olderRestart, s.restart = s.restart, after
 }
 
-// undo is kubectl rollout undo of a Deployment: it reverts the template and the annotations
-// of the workload.
+// undo simulates kubectl rollout undo for a Deployment, which reverts the workload's pod template
+// and annotations.
 func (s *simulation) undo() {
 	if s.before == nil {
 		return
@@ -155,7 +156,7 @@ func (s *simulation) undo() {
 	s.log("the last rollout is undone")
 }
 
-// disturb does something to the target.
+// disturb makes a random change to the target.
 func (s *simulation) disturb() {
 	if s.target == nil {
 		s.create()
@@ -165,7 +166,7 @@ func (s *simulation) disturb() {
 	t := *s.target
 	switch s.random.IntN(8) {
 	case 6:
-		// With a clock that is ahead.
+		// Another client, whose clock is ahead, restarts the target.
 		s.before = s.target
 		s.rolling, s.rollingContent = s.now, s.content
 		t.RestartedAt = formatTime(s.offMinute(time.Duration(s.random.IntN(240)) * time.Second))
@@ -195,8 +196,8 @@ func (s *simulation) disturb() {
 	s.log("the target is %+v", t)
 }
 
-// offMinute returns a time from now that is not a tick: the restart of another client at the
-// very second of one looks like ours.
+// offMinute returns the current time plus the given duration, adjusted so that it is not a tick: a
+// restart by another client in the same second as a tick would look like the restart for that tick.
 func (s *simulation) offMinute(after time.Duration) time.Time {
 	at := s.now.Add(after)
 	second, status := at.Truncate(time.Second), &s.restart.Status
@@ -208,8 +209,8 @@ func (s *simulation) offMinute(after time.Duration) time.Time {
 	return at
 }
 
-// staysYoung ends all trouble, and panics if a pod becomes too old all the same: nothing but
-// the wake-ups of the decisions makes the manager look.
+// staysYoung ends all failures, and panics if a pod becomes too old afterwards. The manager is
+// woken only at the wake-up times of its decisions.
 func (s *simulation) staysYoung() {
 	s.sound = true
 	after := s.restart.DeepCopy()
@@ -220,13 +221,13 @@ func (s *simulation) staysYoung() {
 	}
 	s.restart, s.olderRestart, s.windows, s.freezes, s.olderFreezes = after, after, nil, nil, nil
 	if s.first != nil {
-		s.first = &tidekeeperv1.ScheduledRestart{} // It is at rest.
+		s.first = &tidekeeperv1.ScheduledRestart{} // The predecessor has no due restart.
 	}
 	s.create()
-	s.starts = map[start]int{} // Those of another workload.
+	s.starts = map[start]int{} // The previous starts were for another workload.
 	limit := after.Spec.GetMaxPodAge()
 	allowed := limit + 2*time.Minute
-	// The clock may have been set back since.
+	// The clock may have been set back since the last restart.
 	if last := after.Status.LastAgeTime; last != nil && last.After(s.now) {
 		allowed += last.Sub(s.now)
 	}
@@ -250,19 +251,19 @@ func (s *simulation) staysYoung() {
 	}
 }
 
-// questions are the queries of the manager's operator.
+// questions is the state of the simulated Prometheus queries.
 type questions struct {
-	// there says that there are any, asked when they were asked last, and closed that they had a
-	// result then.
+	// there is true if queries are configured. asked is the time at which they were last run.
+	// closed is true if a query returned results then.
 	there, closed bool
 	asked         time.Time
-	// answer is what the current manager remembers of that.
+	// answer is the last answer that the current manager remembers.
 	answer *Answer
-	// heldBack counts the ticks that they have held back.
+	// heldBack counts the ticks that the queries have held back.
 	heldBack int
 }
 
-// askQueries has the queries answer if a decision needs that, and decides again.
+// askQueries answers the queries if a decision needs the answer, and repeats the decision.
 func (s *simulation) askQueries(in *Input, d Output) Output {
 	if d.Needs != NeedAnswer {
 		return d

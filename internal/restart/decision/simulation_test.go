@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// simulation is a ScheduledRestart, its target and the managers that reconcile it, while
-// everything goes wrong: managers die between any two writes, caches are stale, responses are
+// simulation simulates a ScheduledRestart, its target and the managers that reconcile it, while
+// everything goes wrong: managers crash between any two writes, caches are stale, responses are
 // lost, clocks jump, and users break, pause, delete and restart the target.
 type simulation struct {
 	random *rand.Rand
@@ -33,62 +33,65 @@ type simulation struct {
 	offset  time.Duration
 	restart *tidekeeperv1.ScheduledRestart
 
-	// target is the current target, nil if it is deleted. Each change raises its version.
+	// target is the current target; nil if it was deleted. version is incremented at each change of
+	// the target.
 	target  *workload.State
 	version int
-	// older is the target in a stale cache.
+	// older and olderVersion are the target and its version in a stale cache.
 	older        *workload.State
 	olderVersion int
 
-	// sent is what the current manager remembers, and leading is since when it runs.
+	// sent is the last tick that the current manager remembers having sent. leading is the time at
+	// which that manager became the leader.
 	sent    time.Time
 	leading time.Time
-	// ahead is how long before it is due a tick may be claimed, and beforeClaim what the
-	// current manager remembers of the status before such a claim.
+	// ahead is the time before the due time at which a tick may be claimed. beforeClaim is the
+	// status before an early claim, as the current manager remembers it.
 	ahead       time.Duration
 	beforeClaim *tidekeeperv1.ScheduledRestartStatus
-	// olderRestart is the ScheduledRestart in a stale cache: as it was before the last change
-	// of its spec or annotations.
+	// olderRestart is the ScheduledRestart in a stale cache, without the last change of its spec or
+	// annotations.
 	olderRestart *tidekeeperv1.ScheduledRestart
 
-	// freezes are those that there are, and olderFreezes those in a stale cache.
+	// freezes lists the current freezes; olderFreezes lists the freezes in a stale cache.
 	freezes, olderFreezes []period.Period
-	// frozen counts the ticks that only the API server's freezes have held back.
+	// frozen counts the ticks that were held back by freezes that only the API server showed.
 	frozen int
 
 	queries questions
-	// first is the one that this comes after, nil if it comes after none.
+	// first is the predecessor of the ScheduledRestart; nil if it has none.
 	first *tidekeeperv1.ScheduledRestart
 
-	// edits are the edits of the spec in between.
+	// edits is true if the spec may be edited during the simulation.
 	edits bool
-	// rolled are the ticks for which the current target has revisions, before is what an
-	// undo reverts to, and reverted are the ticks that were reverted.
+	// rolled is the set of ticks for which the current target has revisions. before is the state
+	// that an undo restores. reverted is the set of ticks whose restarts were reverted.
 	rolled   map[time.Time]bool
 	before   *workload.State
 	reverted map[time.Time]bool
-	// waited are the requests that have waited.
+	// waited is the set of requested times for which a restart had to wait.
 	waited map[time.Time]bool
 
-	// pods is when the oldest pod of the target was created, olderPods what a stale cache
-	// shows, and rolling when the rollout in progress began.
+	// pods is the creation time of the target's oldest pod; olderPods is that time in a stale
+	// cache. rolling is the start time of the rollout in progress.
 	pods, olderPods, rolling time.Time
 	contents
 	evictions
-	// sound means that nothing goes wrong any more, and wake is when to decide next.
+	// sound is true once all failures have ended. wake is the wake-up time of the last decision.
 	sound bool
 	wake  time.Time
 
-	// claimed counts the ticks that were claimed before they were due, and takenBack those of
-	// them that were taken back.
+	// claimed counts the ticks that were claimed before they were due. takenBack counts the claims
+	// that were taken back.
 	claimed, takenBack int
-	// starts counts how often the template was set to each tick.
+	// starts counts the restarts that were started for each tick and trigger.
 	starts map[start]int
-	// records are all records that were written.
+	// records lists all history entries that were written to the status.
 	records []tidekeeperv1.RestartRecord
 }
 
-// start is a restart. A tick of the schedule may be at the same time as one of another trigger.
+// start identifies a restart by its tick and trigger, since ticks of different triggers may be at
+// the same time.
 type start struct {
 	tick    time.Time
 	trigger tidekeeperv1.Trigger
@@ -114,7 +117,7 @@ func newSimulation(seed uint64) *simulation {
 		reverted: map[time.Time]bool{}, waited: map[time.Time]bool{}, queries: questions{there: seed/2%4 == 0},
 	}
 	s.ticks = simulatedSchedules[random.IntN(len(simulatedSchedules))]
-	// In half of the cases, around a change to or from daylight saving time.
+	// Three of the four days are close to a clock change.
 	days := []time.Time{
 		time.Date(2026, time.March, 28, 20, 0, 0, 0, time.UTC), time.Date(2026, time.October, 24, 20, 0, 0, 0, time.UTC),
 		time.Date(2026, time.March, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, time.June, 10, 0, 0, 0, 0, time.UTC),
@@ -161,7 +164,7 @@ func (s *simulation) create() {
 	s.change(&workload.State{Kind: "Deployment", Name: "web", UID: types.UID(fmt.Sprint("uid-", s.version)), Pods: 3, Rollout: workload.Progress{Available: true}})
 }
 
-// change replaces the target; a stale cache shows the previous one.
+// change replaces the target with a new version. A stale cache then shows the previous version.
 func (s *simulation) change(t *workload.State) {
 	if s.target != nil && t != nil {
 		at, isTime := parseTime(t.RestartedAt)
@@ -181,7 +184,7 @@ func (s *simulation) log(format string, args ...any) {
 	fmt.Fprintf(&s.trace, "%s "+format+"\n", append([]any{formatTime(s.now)}, args...)...)
 }
 
-// step makes one thing happen.
+// step simulates one random event and a reconcile.
 func (s *simulation) step() {
 	s.settlePods()
 	switch s.random.IntN(17) {
@@ -192,12 +195,12 @@ func (s *simulation) step() {
 	case 3:
 		s.now = s.now.Add(time.Duration(s.random.IntN(5*3600)) * time.Second)
 	case 4:
-		// A clock is set, or a new leader's clock differs.
+		// The clock is set, or another manager takes over, whose clock is different.
 		s.now = s.now.Add(time.Duration(s.random.IntN(7200)-3600) * time.Second)
 		s.clockSet = true
 		s.log("the clock was set")
 	case 14, 15:
-		// Shortly before the next tick, or just when its restart is due.
+		// Advance to shortly before the next tick, or to the time at which its restart is due.
 		if next := s.restart.Status.NextScheduleTime; next != nil {
 			s.now = next.Add(s.offset - time.Duration(s.random.IntN(3))*s.ahead/2)
 		}
@@ -227,7 +230,8 @@ func (s *simulation) step() {
 	s.reconcile()
 }
 
-// reconcile has a manager decide about what it sees, and perhaps die at any moment.
+// reconcile makes a decision with the facts that a manager sees, and carries it out. The manager
+// may crash at any point.
 func (s *simulation) reconcile() {
 	seen, seenVersion := s.target, s.version
 	if s.unsound(4) && s.version > 1 {
@@ -236,7 +240,7 @@ func (s *simulation) reconcile() {
 	seenRestart, stale := s.restart, false
 	if s.unsound(4) && (s.olderRestart.Generation != s.restart.Generation ||
 		s.olderRestart.Annotations[tidekeeperv1.RestartNowAnnotation] != s.restart.Annotations[tidekeeperv1.RestartNowAnnotation]) {
-		// The status is current, as the manager reads its own writes.
+		// The status is current, because the manager reads its own writes.
 		seenRestart, stale = s.olderRestart.DeepCopy(), true
 		seenRestart.Status = s.restart.Status
 	}
@@ -307,8 +311,8 @@ func (s *simulation) reconcile() {
 		return
 	}
 	if s.unsound(10) || stale {
-		// The write of the status is refused, or the question whether anything has changed since
-		// the last one keeps the tick from being sent.
+		// The API server rejects the status or, if no write is needed, reports that the
+		// ScheduledRestart was edited.
 		s.log("the status is refused")
 		return
 	}
@@ -370,7 +374,8 @@ func (s *simulation) reconcile() {
 	s.sent = d.Send
 }
 
-// unsound reports whether something goes wrong that does one time in n.
+// unsound returns true in one of n cases, to let a failure happen. It returns false once all
+// failures have ended.
 func (s *simulation) unsound(n int) bool { return !s.sound && s.random.IntN(n) == 0 }
 
 func (s *simulation) dies(when string) bool {
@@ -382,7 +387,7 @@ func (s *simulation) dies(when string) bool {
 	return true
 }
 
-// forget makes another manager the current one.
+// forget replaces the current manager with another manager that has no in-memory state.
 func (s *simulation) forget() {
 	s.sent, s.leading, s.beforeClaim, s.queries.answer, s.attempts = time.Time{}, s.now, nil, nil, Attempts{}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// edits reacts to edits of the spec.
+// edits updates the status after edits of the spec.
 type edits struct {
 	state    *state
 	triggers *triggers
@@ -15,8 +15,9 @@ type edits struct {
 	ending   *ending
 }
 
-// observe reacts to an edit of the spec. It returns the time after which ticks count if no next tick is
-// known: a new schedule does not apply to the past, except for an object that no manager has seen yet.
+// observe reacts to an edit of the spec. It returns the time after which ticks count if no next
+// tick is known. A new schedule does not apply to the past, except for a ScheduledRestart that no
+// manager has observed yet.
 func (e *edits) observe() (base time.Time) {
 	status := e.state.status
 	base = e.state.now
@@ -27,7 +28,7 @@ func (e *edits) observe() (base time.Time) {
 		base = e.state.restart.CreationTimestamp.Time
 	}
 	if last := status.LastScheduleTime; last != nil && last.After(base) && last.Time.Before(base.Add(24*time.Hour)) {
-		// A clock was set back. Ticks up to the last started tick are not started again.
+		// The clock was set back. Ticks up to the last started tick must not start a restart again.
 		base = last.Time
 	}
 	retargeted := status.ObservedTargetRef != nil && !status.ObservedTargetRef.Equal(e.state.spec.TargetRef)

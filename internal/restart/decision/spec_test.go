@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// Schedules that are stopped, edited or invalid.
+// TestStop checks schedules that are stopped, edited or invalid.
 func TestStop(t *testing.T) {
 	check(t, []row{
 		{
@@ -78,7 +78,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Consecutive failures stop the schedule. A success in between resets the count.
+// TestFailureLimit checks that consecutive failures stop the schedule, and that a success in
+// between resets the number of failures.
 func TestFailureLimit(t *testing.T) {
 	fail := func(in *Input) {
 		active(in)

@@ -10,14 +10,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// place returns the offset from ticks to restarts of a ScheduledRestart: its place within the spread.
+// place returns the time from a tick to the start of its restart, which depends on the
+// ScheduledRestart's namespace and name.
 func place(restart *tidekeeperv1.ScheduledRestart) time.Duration {
 	return schedule.Spread(restart.Namespace, restart.Name, seconds(restart.Spec.SpreadSeconds))
 }
 
-// Offset returns the time from the next tick to the start of its restart: the place of the object within the
-// spread. A due tick keeps the start time that any version of the manager has recorded for it: otherwise its
-// deadline could pass before it was ever due.
+// Offset returns the time from the next tick to the start of its restart. A due tick keeps the
+// start time that any version of the manager has written to the status. Otherwise its deadline
+// could pass before it was ever due.
 func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration {
 	spread := seconds(restart.Spec.SpreadSeconds)
 	next, start := restart.Status.NextScheduleTime, restart.Status.NextStartTime
@@ -25,7 +26,7 @@ func Offset(restart *tidekeeperv1.ScheduledRestart, now time.Time) time.Duration
 	case spread == 0 || next == nil || next.After(now) || restart.Status.ObservedGeneration != restart.Generation:
 		return place(restart)
 	case start == nil:
-		// Earlier versions do not record the start.
+		// Earlier versions did not write the start time to the status, and derived it from the UID.
 		return schedule.SpreadByUID(string(restart.UID), spread)
 	}
 	if given := start.Sub(next.Time); given >= 0 && given < spread {

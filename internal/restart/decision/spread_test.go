@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// spreadOver returns a ScheduledRestart with a spread, as a previous manager has left it.
+// spreadOver returns a ScheduledRestart with a spread of the given number of seconds, in the state
+// that an earlier version of the manager left behind.
 func spreadOver(name string, window int32, next time.Time) *tidekeeperv1.ScheduledRestart {
 	return &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid of " + name), Generation: 1},
@@ -60,9 +61,9 @@ func TestOffsetOf(t *testing.T) {
 	}
 }
 
-// Whenever in the night a manager of an earlier version is replaced, the tick is started once,
-// within its deadline according to its old or its new place in the spread; and so is that of
-// the next night.
+// TestSpreadIsKeptOverAnUpgrade checks an upgrade of the manager at any time of the night. The
+// restart for the tick must start once, before its deadline according to the old or new offset, and
+// the tick of the next night must have the new offset.
 func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 	tick := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for i := range 20 {
@@ -73,7 +74,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 			r := spreadOver(name, window, tick)
 			place := place(r)
 			if upgrade > byUID {
-				// The previous manager has already started it.
+				// The earlier version has already started the restart for the tick.
 				r.Status.NextScheduleTime = &metav1.Time{Time: tick.AddDate(0, 0, 1)}
 			}
 			started := map[time.Time]time.Time{}
@@ -81,7 +82,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// It sleeps until its next wake-up.
+			// The new manager makes decisions only at the wake-up times of its previous decisions.
 			for now, looks := tick.Add(upgrade), 0; now.Before(tick.AddDate(0, 0, 1).Add(90 * time.Minute)); looks++ {
 				if looks > 50 {
 					t.Fatalf("%s, upgraded at %s: it does not sleep", name, upgrade)
@@ -94,7 +95,7 @@ func TestSpreadIsKeptOverAnUpgrade(t *testing.T) {
 						t.Fatalf("%s, upgraded at %s: %s is started twice", name, upgrade, active.ScheduledTime)
 					}
 					started[active.ScheduledTime.UTC()] = now
-					r.Status.Active = nil // done at once
+					r.Status.Active = nil // The restart completes immediately.
 					now = now.Add(time.Second)
 					continue
 				}

@@ -10,7 +10,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// starter chooses the tick to start a restart for.
+// starter chooses the tick for which a restart starts.
 type starter struct {
 	state    *state
 	triggers *triggers
@@ -25,18 +25,18 @@ type starter struct {
 	leadingSince time.Time
 }
 
-// choice is the result of examining the due ticks.
+// choice is the result of [starter.choose] or [aheadClaimer.choose].
 type choice struct {
-	// start is the tick to start a restart for, nil if no restart starts now.
+	// start is the tick for which a restart starts; nil if no restart starts now.
 	start *candidate
-	// idle is set if no tick is due.
+	// idle is true if no tick is due.
 	idle  bool
 	needs Need
 }
 
-// choose chooses the tick to start a restart for among the due ticks, or decides otherwise about them. If
-// both a request and a tick of the schedule are due, a single restart serves both; until then they wait
-// separately.
+// choose chooses one of the due ticks to start a restart for. It also decides the due ticks for
+// which no restart must start. If both a requested restart and a tick of the schedule can start, a
+// single restart serves both; before that they wait separately.
 func (s *starter) choose() choice {
 	blocked := s.gates.first(s.state.now, s.triggers.lastDue(s.state.now))
 	var due []*candidate
@@ -46,7 +46,7 @@ func (s *starter) choose() choice {
 		}
 	}
 	if len(due) == 0 {
-		// A restart of any other trigger also serves a change and the age of the pods.
+		// A restart for any other trigger also serves a change and the age of the pods.
 		for _, c := range []*candidate{s.triggers.change.candidate(), s.triggers.age.candidate()} {
 			if c != nil && len(due) == 0 {
 				due = append(due, c)
@@ -84,7 +84,7 @@ func (s *starter) choose() choice {
 	return choice{start: c}
 }
 
-// chooseEviction chooses a tick whose restart evicts pods, if there are pods to evict.
+// chooseEviction chooses the tick for a restart by eviction if a restart would evict any pod.
 func (s *starter) chooseEviction(c *candidate) choice {
 	if need := s.eviction.confirm(c.due); need != NeedNothing {
 		return choice{needs: need}
@@ -100,7 +100,8 @@ func (s *starter) chooseEviction(c *candidate) choice {
 	return choice{start: c}
 }
 
-// goneWait returns the message for a wait that leaves no other trace when it is over; empty for other waits.
+// goneWait returns a message about an earlier wait if its blocker leaves no other trace after it
+// has ended; "" for other reasons to wait.
 func goneWait(reason string, b *budgetGate) string {
 	switch reason {
 	case tidekeeperv1.ReasonFrozen:
@@ -114,7 +115,7 @@ func goneWait(reason string, b *budgetGate) string {
 	}
 }
 
-// resolved decides about a tick for which no restart is to start, and reports whether it did.
+// resolved decides a tick if no restart must start for it, and reports whether it did.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	late, waited := s.state.now.After(c.deadline), s.state.waitedFor()
 	if late && blocked == nil {
@@ -140,7 +141,7 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 	return true
 }
 
-// resolve records the outcome of a tick without a restart.
+// resolve records the outcome of a tick that ends without a restart.
 func (s *starter) resolve(c *candidate, outcome tidekeeperv1.Outcome, reason, message string) {
 	s.misses.recordEarlier(c)
 	s.misses.history.record(recordOf(c, outcome, reason, message))
@@ -165,8 +166,9 @@ func (s *starter) miss(c *candidate, outcome tidekeeperv1.Outcome, reason, messa
 	s.triggers.pass(c)
 }
 
-// waitingSince returns the time since which candidates count as waiting for a slot: now for a request, as its
-// author chooses its time; the due time for any other tick; but not before the last record of this object.
+// waitingSince returns the time since which candidates count as waiting for a slot. For a requested
+// restart this is now, since its author chooses the requested time; for any other tick it is the
+// due time. It is not earlier than this ScheduledRestart's last history entry.
 func (s *starter) waitingSince(due []*candidate) time.Time {
 	since := s.state.now
 	for _, c := range due {
@@ -190,8 +192,8 @@ func firstDue(due []*candidate) (first time.Time) {
 	return first
 }
 
-// wait makes ticks wait for a blocker. Only the latest tick of the schedule waits; its earlier ticks are
-// missed.
+// wait makes ticks wait for a blocker. Of the schedule's due ticks, only the latest waits; the
+// earlier ticks are missed.
 func (s *starter) wait(due []*candidate, blocked *blocker) {
 	s.waiting.blocker = blocked
 	s.wake.setFor(blocked)

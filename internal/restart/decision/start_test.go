@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// Before the tick.
+// TestWaiting checks decisions before a tick is due.
 func TestWaiting(t *testing.T) {
 	check(t, []row{
 		{
@@ -34,7 +34,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// When the tick is due.
+// TestStart checks decisions when a tick is due.
 func TestStart(t *testing.T) {
 	check(t, []row{
 		{
@@ -120,7 +120,8 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// Choosing the time of a request does not choose its place in the queue.
+// TestWaitsSince checks the time since which a restart waits for a slot. The time in a restart
+// request must not improve the restart's place in the queue.
 func TestWaitsSince(t *testing.T) {
 	if d := Decide(makeInputs(noSlot, now("02:10:00"), requestAt("02:00:00"))); d.Needs != NeedSlot || !d.WaitingSince.Equal(at("02:10:00")) {
 		t.Errorf("a request for ten minutes ago waits since %s, want now", d.WaitingSince)

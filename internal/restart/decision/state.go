@@ -13,25 +13,27 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// state has the facts that the triggers and the steps of a decision share: a ScheduledRestart, its target and
-// the time. Each field of the next status is written by the type that owns the field, see owners_test.go.
+// state holds the facts that the triggers and the steps of a decision share: a ScheduledRestart,
+// its target and the time. Each field of the next status is written only by the type that owns the
+// field. See owners_test.go.
 type state struct {
-	// restart is the ScheduledRestart with the status from before the decision, and spec is its spec.
+	// restart is the ScheduledRestart with the status before the decision. spec is its spec.
 	restart *tidekeeperv1.ScheduledRestart
 	spec    *tidekeeperv1.ScheduledRestartSpec
-	// status is the next status.
+	// status is the next status, which the decision modifies.
 	status *tidekeeperv1.ScheduledRestartStatus
-	// target is the workload, nil if it does not exist. polled is set if its changes cause no events.
+	// target is the target workload; nil if it does not exist. polled is true if its changes cause
+	// no events.
 	target *workload.State
 	polled bool
 	now    time.Time
-	// invalid is the error in the schedule or in the windows, nil if there is none. orphaned is the
-	// result of [Input.Orphaned].
+	// invalid is the error if the schedule or the windows are invalid; nil if they are valid.
+	// orphaned is the result of [Input.Orphaned].
 	invalid  error
 	orphaned bool
 }
 
-// stopped returns the reason for which the schedule does not run, or "".
+// stopped returns the reason for which the schedule does not run; "" if it runs.
 func (s *state) stopped() string {
 	switch {
 	case s.invalid != nil:
@@ -47,29 +49,32 @@ func (s *state) stopped() string {
 	}
 }
 
-// replacesPods reports whether a restart for the sake of the pods, such as for their age, can replace them:
-// the schedule runs, and the target has pods and reports their changes.
+// replacesPods reports whether a restart for the state of the pods, such as their age, can replace
+// them: the schedule must run, and the target must exist, replace its pods in a restart, and report
+// changes by events.
 func (s *state) replacesPods() bool {
 	t := s.target
 	return s.stopped() == "" && t != nil && !t.Deleting && !s.polled && (evicts(s.spec) || !t.OnDelete && !t.Partitioned)
 }
 
-// retargeted reports whether the spec names another target than that of the restart in progress.
+// retargeted reports whether the spec names another target than the target of the restart in
+// progress.
 func (s *state) retargeted(active *tidekeeperv1.ActiveRestart) bool {
 	return !TargetRef(active, s.spec).Equal(s.spec.TargetRef)
 }
 
-// restarted reports whether the target was restarted for the tick or later.
+// restarted reports whether the target was restarted for the given tick or a later time.
 func (s *state) restarted(tick time.Time) bool {
 	if s.target == nil || evicts(s.spec) {
-		// A pod template does not show how old the pods are.
+		// For restarts by eviction, the pod template does not show the age of the pods.
 		return false
 	}
 	_, restarted := restartedFor(s.target, tick, s.now)
 	return restarted || sentFor(s.target, tick, s.now)
 }
 
-// waitedFor returns the reason for which a tick waited, according to the last status, or "".
+// waitedFor returns the reason for which a tick was waiting according to the previous status; "" if
+// no tick was waiting.
 func (s *state) waitedFor() string {
 	ready := meta.FindStatusCondition(s.restart.Status.Conditions, tidekeeperv1.ConditionReady)
 	if ready == nil || !slices.Contains(tidekeeperv1.WaitReasons, ready.Reason) {
@@ -78,23 +83,24 @@ func (s *state) waitedFor() string {
 	return ready.Reason
 }
 
-// waiting has the blocker that a due tick waits for, nil if no tick waits, and the deadline of the tick.
+// waiting holds the blocker that a due tick waits for (nil if no tick waits), and the deadline of
+// that tick.
 type waiting struct {
 	blocker *blocker
 	until   time.Time
 }
 
-// alarm is the time of the next decision if no event happens before; zero means never.
+// alarm is the time of the next decision, unless an event causes an earlier one; zero means never.
 type alarm struct{ at time.Time }
 
-// set sets the alarm to a time, unless it is set to an earlier time.
+// set sets the alarm to the given time, unless it is already set to an earlier time.
 func (a *alarm) set(at time.Time) {
 	if a.at.IsZero() || at.Before(a.at) {
 		a.at = at
 	}
 }
 
-// setFor sets the alarm for the time at which a blocker may be gone.
+// setFor sets the alarm to the times at which the blocker may have ended.
 func (a *alarm) setFor(b *blocker) {
 	for _, at := range []time.Time{b.until, b.again} {
 		if !at.IsZero() {

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// The intervals between records of misses double from a minute to a quarter of an hour.
+// TestQuietBetweenMisses checks that the intervals between records of missed ticks double from a
+// minute to a quarter of an hour.
 func TestQuietBetweenMisses(t *testing.T) {
 	for _, tt := range []struct {
 		misses int32
@@ -35,7 +36,8 @@ func TestQuietBetweenMisses(t *testing.T) {
 	}
 }
 
-// The latest record comes first, and the oldest records go.
+// TestHistoryKeeps checks that the latest history entry comes first, and that the oldest entries
+// are dropped.
 func TestHistoryKeeps(t *testing.T) {
 	record := func(clock string) tidekeeperv1.RestartRecord {
 		return tidekeeperv1.RestartRecord{ScheduledTime: *metaAt(clock)}
@@ -59,8 +61,8 @@ func TestHistoryKeeps(t *testing.T) {
 	}
 }
 
-// A restart that fails counts, and a restart that succeeds ends the row of failures, unless they have
-// stopped the schedule.
+// TestEndingCountsFailures checks that a failed restart is counted, and that a successful restart
+// resets the count unless failures have stopped the schedule.
 func TestEndingCountsFailures(t *testing.T) {
 	for _, tt := range []struct {
 		before  int32
@@ -82,7 +84,8 @@ func TestEndingCountsFailures(t *testing.T) {
 	}
 }
 
-// A tick is sent when the queries and the API server have nothing against it, which is asked in this order.
+// TestSendingConfirms checks that a tick is sent only after the queries were run and then the
+// freezes were read from the API server.
 func TestSendingConfirms(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -102,7 +105,8 @@ func TestSendingConfirms(t *testing.T) {
 	}
 }
 
-// An eviction is started for pods that are older than the tick, and is tried again ever later.
+// TestEvictionPieces checks that a restart by eviction starts only if a pod is older than the tick,
+// and that a rejected eviction is retried at growing intervals.
 func TestEvictionPieces(t *testing.T) {
 	old, young := evict.Pod{Name: "a", Created: at("02:00:00")}, evict.Pod{Name: "b", Created: at("03:30:00")}
 	c := &candidate{tick: at("03:00:00"), trigger: tidekeeperv1.TriggerSchedule}
@@ -122,7 +126,8 @@ func TestEvictionPieces(t *testing.T) {
 	}
 }
 
-// Edits of the spec end the rows of failures and misses, and the waits for the pods.
+// TestEditsStartOver checks that an edit of the spec resets the numbers of failures and missed
+// ticks, and the due times of restarts for pod age and changes.
 func TestEditsStartOver(t *testing.T) {
 	s := stateAt("03:00:00", func(s *state) {
 		s.restart.Generation = 2

@@ -16,19 +16,20 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// stormDelays is the number of consecutive changes within minIntervalSeconds that are reported as a storm.
+// stormDelays is the number of consecutive changes within minIntervalSeconds from which on a storm
+// of changes is reported.
 const stormDelays = 3
 
-// Source is the object whose content changed last.
+// Source is the ConfigMap or Secret whose content changed last.
 type Source struct {
-	// Kind and Name identify the object; the zero Kind means that the object is unknown.
+	// Kind and Name identify the object; a zero Kind means that the object is unknown.
 	Kind podconfig.Kind
 	Name string
-	// Writers has the field managers that last wrote the content, as far as known.
+	// Writers lists the field managers that last wrote the content; empty if unknown.
 	Writers []string
 }
 
-// Object returns the kind and the name, or "" if unknown.
+// Object returns the kind and the name of the object; "" if unknown.
 func (s Source) Object() string {
 	if s.Kind == 0 {
 		return ""
@@ -36,10 +37,10 @@ func (s Source) Object() string {
 	return s.Kind.String() + " " + s.Name
 }
 
-// Writer returns the names of the writers, or "" if unknown.
+// Writer returns the names of the field managers in Writers; "" if unknown.
 func (s Source) Writer() string { return strings.Join(s.Writers, " and ") }
 
-// String describes the object that changes and its writers.
+// String describes the changed ConfigMap or Secret and its writers.
 func (s Source) String() string {
 	switch object, writer := s.Object(), s.Writer(); {
 	case object == "":
@@ -51,17 +52,18 @@ func (s Source) String() string {
 	}
 }
 
-// interval keeps restarts for changes minIntervalSeconds apart, and counts the consecutive times that the
-// content has changed again before the end of the interval.
+// interval keeps restarts for changes at least minIntervalSeconds apart. It counts how many
+// consecutive times the content has changed again before the end of the interval.
 type interval struct {
 	state   *state
 	history *history
-	// newDelay is set if this decision has noticed another change that came too soon.
+	// newDelay is true if the current decision has counted another change that came too soon.
 	newDelay bool
 }
 
-// ends returns the time from which on a restart for a change may start: minIntervalSeconds after the last
-// such start; zero if there was none. A start in the future does not count: the clock was set back.
+// ends returns the earliest time at which a restart for a change may start: minIntervalSeconds
+// after the last start of such a restart; zero if there was none. A start in the future, beyond the
+// clock skew, does not count, because the clock was set back.
 func (i *interval) ends() time.Time {
 	last := i.state.status.LastChangeTime
 	if last == nil || last.After(i.state.now.Add(clockSkew)) {
@@ -70,9 +72,9 @@ func (i *interval) ends() time.Time {
 	return last.UTC().Add(i.state.spec.GetMinInterval())
 }
 
-// count counts a change that came too soon after the last restart for a change: before the end of the
-// interval, or of a restart that took longer. began is the time of the first change. Each restart is counted
-// once.
+// count counts a change that came too soon after the last restart for a change: before the end of
+// the interval, or before the end of a restart that took longer. began is the time of the first
+// change in the burst. At most one change is counted after each restart.
 func (i *interval) count(began time.Time) {
 	status, from := i.state.status, i.ends()
 	if past := i.history.past; !from.IsZero() && len(past) > 0 && past[0].Trigger == tidekeeperv1.TriggerChange {
@@ -84,17 +86,18 @@ func (i *interval) count(began time.Time) {
 	}
 }
 
-// begin starts the interval after a restart for a change was sent and has ended.
+// begin starts the interval at the start time of a restart for a change that has ended.
 func (i *interval) begin(active *tidekeeperv1.ActiveRestart) {
 	i.state.status.LastChangeTime = &metav1.Time{Time: active.StartedTime.Time}
 	i.state.status.ChangeDelayed = false
 }
 
-// forget drops the last restart for a change, which had another target or no longer counts.
+// forget drops the time of the last restart for a change, because that restart had another target
+// or no longer counts.
 func (i *interval) forget() { i.state.status.LastChangeTime = nil }
 
-// settle resets the delays when the pods have the content, and the content has been unchanged for the
-// interval. changed is the time of the last change.
+// settle resets the number of consecutive delays once the pods have the current content and it has
+// remained unchanged for the interval. changed is the time of the last change.
 func (i *interval) settle(changed time.Time, wake *alarm) {
 	if i.state.status.ConsecutiveDelays == 0 {
 		return
@@ -106,16 +109,16 @@ func (i *interval) settle(changed time.Time, wake *alarm) {
 	i.reset()
 }
 
-// reset resets the delays.
+// reset resets the number of consecutive delays.
 func (i *interval) reset() {
 	i.state.status.ChangeDelayed, i.state.status.ConsecutiveDelays = false, 0
 }
 
-// stormy reports whether the content keeps changing.
+// stormy reports whether the content changes so often that a storm is reported.
 func (i *interval) stormy() bool { return i.state.status.ConsecutiveDelays >= stormDelays }
 
-// setStorm sets the condition RestartStorm while the content keeps changing. Its message is written at most
-// once per restart, however often the object changes.
+// setStorm sets the condition RestartStorm while the content keeps changing. It writes the
+// condition's message at most once per restart, regardless of the number of changes.
 func (i *interval) setStorm(conditions *[]metav1.Condition, source Source) {
 	switch was := meta.FindStatusCondition(*conditions, tidekeeperv1.ConditionRestartStorm); {
 	case !i.stormy() && was != nil:

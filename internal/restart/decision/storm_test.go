@@ -19,12 +19,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// changedBefore has the last restart for a change be started at a time.
+// changedBefore sets the start time of the last restart for a change.
 func changedBefore(clock string) func(*Input) {
 	return withStatus(func(s *tidekeeperv1.ScheduledRestartStatus) { s.LastChangeTime = metaAt(clock) })
 }
 
-// Only restarts for changes are delayed by the interval, and only these restarts begin it.
+// TestMinInterval checks that the minimum interval delays only restarts for changes, and that only
+// these restarts begin an interval.
 func TestMinInterval(t *testing.T) {
 	check(t, []row{
 		{
@@ -86,12 +87,13 @@ func TestMinInterval(t *testing.T) {
 	}
 }
 
-// hour plays an hour in which the content becomes, at each of some times, another one, and whatever
-// is decided is done at once. It returns what came of it.
+// hour holds the results of simulating an hour in which the content changes regularly and all
+// decisions are carried out immediately.
 type hour struct {
 	in       Input
 	restarts int
-	// writes counts those of the status, and messages the different ones of the condition.
+	// writes counts the changes of the status. messages is the set of messages of the condition
+	// RestartStorm.
 	writes   int
 	messages map[string]bool
 	stormAt  time.Time
@@ -145,16 +147,17 @@ func playHour(t *testing.T, every, length time.Duration, content func(n int) str
 	return h
 }
 
-// Content that changes all the time restarts the workload once in each interval, however often it
-// changes, and costs a bounded number of writes. It is said what changes and who writes it, until
-// it has stayed the same for an interval.
+// TestRestartStorm checks that constantly changing content restarts the workload once per interval,
+// with a bounded number of status writes. The condition must name the changing object and its
+// writers until the content has been unchanged for an interval.
 func TestRestartStorm(t *testing.T) {
 	fresh := func(n int) string { return fmt.Sprint(n) }
 	for _, tt := range []struct {
 		name    string
 		every   time.Duration
 		content func(int) string
-		// least and most are the restarts of an hour, and writes those of the status at most.
+		// least and most are the bounds of the number of restarts in an hour. writes is the maximum
+		// number of status writes.
 		least, most, writes int
 	}{
 		{"each minute", time.Minute, fresh, 6, 6, 6 * 4},
@@ -177,7 +180,8 @@ func TestRestartStorm(t *testing.T) {
 				}
 			}
 
-			// It ends when the content has stayed the same for ten minutes, and is what the pods have.
+			// The storm ends once the pods have the content and it has been unchanged for ten
+			// minutes.
 			h.in.Restart.Status.ConfigHash, h.in.Restart.Status.NextChangeTime, h.in.Restart.Status.Active = h.in.Config.Hash, nil, nil
 			h.in.Now = h.in.Config.Changed.Add(10*time.Minute - time.Second)
 			if d := Decide(h.in); meta.FindStatusCondition(d.Status.Conditions, tidekeeperv1.ConditionRestartStorm) == nil || !d.Wake.Equal(h.in.Config.Changed.Add(10*time.Minute)) {
@@ -196,8 +200,8 @@ func TestRestartStorm(t *testing.T) {
 	}
 }
 
-// Two that take turns in writing are both named, and an object that does not say who writes it is
-// named without.
+// TestSource checks the descriptions of sources with several writers, with unknown writers, and
+// without an object.
 func TestSource(t *testing.T) {
 	got := []string{
 		Source{}.String(), Source{Kind: podconfig.ConfigMap, Name: "web"}.String(),
@@ -212,7 +216,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// A restart of what an opt-in has left behind.
+// TestOrphaned checks decisions about a ScheduledRestart that an opt-in left behind when its
+// workload was deleted.
 func TestOrphaned(t *testing.T) {
 	made := func(owner ...metav1.OwnerReference) func(*Input) {
 		return func(in *Input) {

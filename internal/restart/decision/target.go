@@ -15,9 +15,9 @@ import (
 type targetGate struct {
 	ref    tidekeeperv1.TargetRef
 	target *workload.State
-	// evicts is set if restarts evict pods.
+	// evicts is true if restarts evict pods.
 	evicts bool
-	// unserved and unreadable are as in the input.
+	// unserved and unreadable are the fields Unserved and Unreadable of the input.
 	unserved   bool
 	unreadable string
 }
@@ -30,7 +30,7 @@ func (g *targetGate) blocks(_, _ time.Time) *blocker {
 	case t.Deleting:
 		return &blocker{reason: tidekeeperv1.ReasonTargetNotFound, message: fmt.Sprintf("%s is being deleted", t)}
 	case g.evicts:
-		// Evictions replace the pods with any update strategy.
+		// Evictions replace the pods regardless of the update strategy.
 		return nil
 	case t.OnDelete:
 		return &blocker{reason: tidekeeperv1.ReasonStrategyOnDelete, permanent: true, message: fmt.Sprintf("%s has the update strategy OnDelete, by which no pod would be replaced", t)}

@@ -9,50 +9,53 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// candidate is a due tick.
+// candidate is a tick for which a restart may start.
 type candidate struct {
 	tick    time.Time
 	trigger tidekeeperv1.Trigger
-	// due is the time at which the restart for the tick is due, and deadline is its deadline; zero if there
-	// is none.
+	// due is the due time of the restart for the tick. deadline is the latest time at which the
+	// restart may start; zero if there is none.
 	due, deadline time.Time
-	// earlier is the number of earlier ticks of the schedule that are due as well, from first to before. A
-	// single restart serves all of them.
+	// earlier is the number of earlier ticks of the schedule that are also due. first and before
+	// are the first and the last of these ticks. A single restart serves all of them.
 	earlier       int
 	first, before time.Time
 }
 
-// newCandidate returns the candidate of a tick without earlier ticks.
+// newCandidate returns the candidate for a tick without earlier ticks.
 func newCandidate(t trigger, name tidekeeperv1.Trigger, tick time.Time) *candidate {
 	due, deadline := t.times(tick)
 	return &candidate{tick: tick, trigger: name, due: due, deadline: deadline, first: tick}
 }
 
-// trigger is a reason for restarts. Each trigger owns its fields of the status.
+// trigger is a reason for restarts, such as the schedule. Each trigger owns its fields of the
+// status.
 type trigger interface {
-	// times returns the due time and the deadline of the restart for a tick. The deadline is zero if there is
-	// none.
+	// times returns the due time and the deadline of the restart for a tick. The deadline is zero
+	// if there is none.
 	times(tick time.Time) (due, deadline time.Time)
-	// candidate returns the due tick, nil if there is none.
+	// candidate returns the due tick; nil if there is none.
 	candidate() *candidate
-	// confirm returns the fact that the start of a restart depends on, where the cache may be stale.
+	// confirm returns the fact that must be read from the API server before a restart starts,
+	// because the cache may be stale.
 	confirm() Need
-	// pass moves on from a tick that was started, skipped or missed.
+	// pass advances the trigger past a tick that was started, skipped or missed.
 	pass(c *candidate)
 }
 
-// podTrigger is a trigger whose reason is the state of the pods. Its restarts have no deadline. A restart
-// that cannot be sent is taken back without a record: nothing has happened, and the restart becomes due again
-// while the reason lasts.
+// podTrigger is a trigger that depends on the state of the pods. Its restarts have no deadline. If
+// a restart cannot be sent, its claim is taken back without a history entry, and the restart
+// becomes due again while its reason lasts.
 type podTrigger interface {
 	trigger
-	// possible reports whether a restart that was started can still be sent.
+	// possible reports whether the tick of a claimed restart can still be sent.
 	possible() bool
-	// lasts reports whether the reason for a restart in progress that was not sent still exists.
+	// lasts reports whether the reason for a restart in progress whose tick was not sent still
+	// exists.
 	lasts(active *tidekeeperv1.ActiveRestart) (bool, Need)
 }
 
-// triggers has a trigger of each type, and the target of the next tick.
+// triggers holds one trigger of each type.
 type triggers struct {
 	state    *state
 	schedule scheduleTrigger
@@ -61,7 +64,7 @@ type triggers struct {
 	change   changeTrigger
 }
 
-// of returns a trigger by its name.
+// of returns the trigger with the given name.
 func (t *triggers) of(name tidekeeperv1.Trigger) trigger {
 	switch name {
 	case tidekeeperv1.TriggerSchedule:
@@ -85,20 +88,23 @@ func (t *triggers) due() bool {
 	return false
 }
 
-// pass moves the trigger of a tick on.
+// pass advances the trigger of the given tick past that tick.
 func (t *triggers) pass(c *candidate) {
 	t.noteTarget()
 	t.of(c.trigger).pass(c)
 }
 
-// noteTarget records the target of the next tick. It is called only where the status changes anyway.
+// noteTarget records the target of the next tick in the status. It must be called only when the
+// status changes anyway.
 func (t *triggers) noteTarget() {
 	ref := t.state.spec.TargetRef
 	t.state.status.ObservedTargetRef = &ref
 }
 
-// lastDue returns when the restart was due that would be started at a time: the latest, as a restart
-// serves all triggers. Only a restart that comes after others depends on it.
+// lastDue returns the due time of the restart that would start at the given time. As a restart
+// serves all triggers, this is their latest due time. It is computed only for a ScheduledRestart
+// with predecessors and for a time that is not in the future; otherwise lastDue returns the given
+// time.
 func (t *triggers) lastDue(at time.Time) time.Time {
 	if at.After(t.state.now) || len(t.state.spec.After) == 0 {
 		return at
@@ -119,8 +125,8 @@ func (t *triggers) lastDue(at time.Time) time.Time {
 	return last
 }
 
-// upcoming returns the next tick of the schedule or of a request that is not due yet; nil if there is none,
-// or if both are due at the same time, as a single restart then serves both.
+// upcoming returns the next tick of the schedule or of a request; nil if there is none, or if both
+// are due at the same time, in which case a single restart serves both.
 func (t *triggers) upcoming() *candidate {
 	scheduled, requested := t.schedule.upcoming(), t.request.upcoming()
 	switch {
@@ -135,7 +141,7 @@ func (t *triggers) upcoming() *candidate {
 	}
 }
 
-// message describes the triggers other than the schedule, or is "".
+// message describes the triggers other than the schedule; "" if there are none.
 func (t *triggers) message() string {
 	age, change := t.age.message(), t.change.message()
 	if age != "" && change != "" {

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
 
-// stateAt returns the state of a ScheduledRestart of a healthy Deployment.
+// stateAt returns the decision state for a ScheduledRestart of a healthy Deployment at the given
+// time of day.
 func stateAt(clock string, changes ...func(*state)) *state {
 	restart := &tidekeeperv1.ScheduledRestart{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	restart.Spec.FailureLimit, restart.Spec.StartingDeadlineSeconds = 3, 900
@@ -30,7 +31,7 @@ func stateAt(clock string, changes ...func(*state)) *state {
 	return s
 }
 
-// show returns a candidate in one line.
+// show formats a candidate in one line.
 func show(c *candidate) string {
 	if c == nil {
 		return ""
@@ -73,7 +74,8 @@ func TestScheduleTrigger(t *testing.T) {
 	}
 }
 
-// An edit drops a tick that is not due, and skips a tick that is due and that the schedule no longer has.
+// TestScheduleTriggerIsEdited checks that an edit drops a tick that is not due yet, and skips a due
+// tick that the schedule no longer has.
 func TestScheduleTriggerIsEdited(t *testing.T) {
 	hourly, err := schedule.Parse("0 * * * *", "UTC")
 	if err != nil {
@@ -207,8 +209,8 @@ func TestChangeTrigger(t *testing.T) {
 	}
 }
 
-// A content that changes again within the interval counts once for each restart, and is forgotten when the
-// content has been the same for an interval.
+// TestInterval checks that changes within the interval are counted once per restart, and that the
+// count is reset after the content has been unchanged for an interval.
 func TestInterval(t *testing.T) {
 	s := stateAt("04:00:00", func(s *state) { s.spec.MinIntervalSeconds = 3600 })
 	i, wake := &interval{state: s, history: &history{}}, &alarm{}
@@ -238,7 +240,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// A single restart serves a tick and a request that are due at the same time; otherwise the earlier is next.
+// TestUpcoming checks that upcoming returns the earlier of a tick and a request, or nil if both are
+// due at the same time because a single restart serves both.
 func TestUpcoming(t *testing.T) {
 	for _, tt := range []struct{ next, request, want string }{
 		{"", "", ""},

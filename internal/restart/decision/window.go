@@ -11,8 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// ParseSchedule returns the ticks and the windows of a spec. Without a schedule there are no
-// ticks.
+// ParseSchedule parses the schedule and the windows of a spec. Without a schedule, ticks is nil.
 func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Schedule, windows schedule.Windows, err error) {
 	for i, w := range spec.Windows {
 		opens, err := schedule.Parse(string(w.Schedule), spec.TimeZone)
@@ -23,7 +22,7 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 	}
 	expression := string(spec.GetSchedule())
 	if expression == "" {
-		_, err := schedule.Parse(tidekeeperv1.DefaultSchedule, spec.TimeZone) // The time zone may be wrong.
+		_, err := schedule.Parse(tidekeeperv1.DefaultSchedule, spec.TimeZone) // Any schedule will do, to validate the time zone.
 		return nil, windows, err
 	}
 	if ticks, err = schedule.Parse(expression, spec.TimeZone); err != nil {
@@ -32,7 +31,8 @@ func ParseSchedule(spec *tidekeeperv1.ScheduledRestartSpec) (ticks *schedule.Sch
 	return ticks, windows, nil
 }
 
-// InWindows returns the ticks for which a restart may start.
+// InWindows returns the effective ticks, for which a window is open between their due time and
+// their deadline.
 func (in *Input) InWindows() schedule.Ticks {
 	return schedule.Ticks{Schedule: in.Ticks, Windows: in.Windows, Offset: in.Offset, Deadline: seconds(in.Restart.Spec.StartingDeadlineSeconds)}
 }
@@ -45,11 +45,11 @@ func opensAt(windows schedule.Windows, due time.Time) time.Time {
 	return due
 }
 
-// windowGate is closed while no window is open, or while the rest of the window is shorter than the last
-// restart.
+// windowGate is closed while no window is open, or while the remaining time of the open window is
+// shorter than the last restart.
 type windowGate struct {
 	windows schedule.Windows
-	// wanted is set if the spec has windows, even invalid ones.
+	// wanted is true if the spec has windows, even if they are invalid.
 	wanted  bool
 	invalid error
 	history *history

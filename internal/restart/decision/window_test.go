@@ -13,7 +13,7 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// windowAt opens at a time of each day in UTC.
+// windowAt adds a window of the given length that opens at the ticks of a cron expression in UTC.
 func windowAt(expression string, length time.Duration) func(*Input) {
 	return func(in *Input) {
 		in.Restart.Spec.Windows = append(in.Restart.Spec.Windows, tidekeeperv1.RestartWindow{
@@ -26,7 +26,7 @@ func windowAt(expression string, length time.Duration) func(*Input) {
 	}
 }
 
-// lastTook means that the last restart that succeeded took that long, the day before.
+// lastTook adds a successful restart on the previous day, with the given duration, to the history.
 func lastTook(length time.Duration) func(*Input) {
 	return func(in *Input) {
 		started := at("03:00:00").AddDate(0, 0, -1)
@@ -42,7 +42,8 @@ func TestWindows(t *testing.T) {
 		name string
 		in   Input
 		send bool
-		// reason and message are those of the condition, and wake when to decide again.
+		// reason and message are the expected reason and message of the condition Ready. wake is
+		// the expected time of the next decision.
 		reason, message string
 		wake            time.Time
 		record          string
@@ -170,13 +171,13 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// nextTomorrow means that the tick of today was decided.
+// nextTomorrow changes the status so that today's tick has already been decided.
 func nextTomorrow(in *Input) {
 	in.Restart.Status.NextScheduleTime = &metav1.Time{Time: tomorrow}
 }
 
-// A tick is claimed ahead of the opening of a window if it starts then, and not if the window
-// is closed when it is due.
+// TestClaimAheadOfAWindow checks that a tick is claimed early if a window will be open when it is
+// due, and is not claimed if the windows will still be closed then.
 func TestClaimAheadOfAWindow(t *testing.T) {
 	ahead := func(in *Input) { in.ClaimAhead = 10 * time.Second }
 	opens := Decide(makeInputs(windowAt("0 3 * * *", time.Hour), ahead, now("02:59:55")))
@@ -189,7 +190,8 @@ func TestClaimAheadOfAWindow(t *testing.T) {
 	}
 }
 
-// A request and a tick that are due together when a window opens are served by one restart.
+// TestRequestAndTickAtTheOpening checks that a single restart serves a request and a tick that are
+// both due when a window opens.
 func TestRequestAndTickAtTheOpening(t *testing.T) {
 	in := makeInputs(windowAt("0 3 * * *", time.Hour), requestAt("01:00:00"), func(in *Input) { in.ClaimAhead = 10 * time.Second })
 	for _, now := range []string{"00:59:55", "02:59:55"} {
@@ -205,7 +207,8 @@ func TestRequestAndTickAtTheOpening(t *testing.T) {
 	}
 }
 
-// Windows of which one is invalid are all closed, also for a request.
+// TestInvalidWindows checks that an invalid window closes all windows, even for a requested
+// restart.
 func TestInvalidWindows(t *testing.T) {
 	in := makeInputs(requestAt("02:59:00"), withSpec(func(spec *tidekeeperv1.ScheduledRestartSpec) {
 		spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "0 2 * * *", DurationSeconds: 7200}, {Schedule: "0 25 * * *", DurationSeconds: 60}}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Pod is a pod of the workload that has neither ended nor been deleted.
+// Pod is a pod of the workload that has not terminated and is not being deleted.
 type Pod struct {
 	Name    string
 	UID     types.UID
@@ -22,34 +22,36 @@ type Pod struct {
 	Ready   bool
 }
 
-// Input has all facts that a decision depends on.
+// Input holds the facts that a decision about evictions depends on.
 type Input struct {
 	Pods []Pod
-	// CreatedBefore is the time before which a pod must have been created to be replaced.
+	// CreatedBefore is the cutoff for old pods: pods that were created before this time must be
+	// replaced.
 	CreatedBefore time.Time
 	// Desired is the desired number of pods.
 	Desired int32
 	// MaxUnavailable is the maximum number of unavailable pods, at least 1.
 	MaxUnavailable int32
-	// Ordered is set if pod names end in ordinals. The highest ordinal is evicted first, as in an update of a
-	// StatefulSet.
+	// Ordered is true if pod names end in ordinals. Pods with higher ordinals are evicted first, as
+	// in an update of a StatefulSet.
 	Ordered bool
 }
 
-// Plan is the result of a decision.
+// Plan is the result of a decision about evictions.
 type Plan struct {
-	// Next has the pods to evict now.
+	// Next lists the pods to evict now.
 	Next []Pod
 	// Old is the number of pods that must be replaced, including Next.
 	Old int
 	// Unready is the number of desired pods that are missing or not ready.
 	Unready int32
-	// Done is set if no old pod is left and the desired number of pods is ready.
+	// Done is true if no old pod is left and the desired number of pods is ready.
 	Done bool
 }
 
-// Decide chooses the pods to evict next. Pods that are not ready come first, as evicting them costs no
-// availability. A ready pod is chosen only if no more than MaxUnavailable pods are unavailable afterwards.
+// Decide chooses the pods to evict next. Pods that are not ready come first, as evicting them costs
+// no availability. A ready pod is chosen only if at most MaxUnavailable pods are unavailable after
+// its eviction.
 func Decide(in Input) Plan {
 	var broken, sound []Pod
 	ready := int32(0)
@@ -66,7 +68,8 @@ func Decide(in Input) Plan {
 		}
 	}
 	p := Plan{Old: len(broken) + len(sound), Unready: max(0, in.Desired-ready)}
-	// Desired pods that are neither ready nor old: they are starting.
+	// replacing is the number of desired pods that are missing, or not ready and not old:
+	// replacements for them are starting.
 	replacing := max(0, p.Unready-int32(len(broken)))
 	for _, pod := range in.sorted(broken) {
 		if replacing >= in.MaxUnavailable {
@@ -77,7 +80,7 @@ func Decide(in Input) Plan {
 	}
 	unavailable := max(p.Unready, replacing)
 	for _, pod := range in.sorted(sound) {
-		// During a surge, more pods may be ready than desired.
+		// During a rollout with a surge, more pods than desired may be ready.
 		if ready > in.Desired {
 			ready--
 		} else {
@@ -92,12 +95,12 @@ func Decide(in Input) Plan {
 	return p
 }
 
-// IsOld reports whether a pod must be replaced.
+// IsOld reports whether a pod must be replaced because it was created before the given cutoff.
 func IsOld(pod Pod, createdBefore time.Time) bool { return pod.Created.Before(createdBefore) }
 
-// CreatedBefore returns Input.CreatedBefore for a restart that starts now for a tick. The value is not later
-// than the creation of any future pod, even if the clock of the API server is behind: future pods are created
-// after the given pods.
+// CreatedBefore returns the value of [Input.CreatedBefore] for a restart that starts now for the
+// given tick. It is not later than the creation time of any future pod, even if the API server's
+// clock is behind, because future pods are created after the given pods.
 func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 	latest := time.Unix(0, 0).UTC()
 	for _, pod := range pods {
@@ -105,15 +108,16 @@ func CreatedBefore(tick time.Time, pods []Pod) time.Time {
 			latest = pod.Created
 		}
 	}
-	// Creation times have whole seconds. Without an old pod, there is nothing to replace.
+	// Creation times have a resolution of one second. If no pod is old, no pod has to be replaced.
 	if after := latest.Add(time.Second); after.Before(tick) {
 		return after
 	}
 	return tick
 }
 
-// Limit returns the maximum number of unavailable pods: the given number, or the percentage of the desired
-// pods, rounded down but at least 1. Defaults to 1.
+// Limit returns the maximum number of unavailable pods, which is given as a number or as a
+// percentage of the desired pods. A percentage is rounded down, but the result is at least 1. The
+// default is 1.
 func Limit(maxUnavailable *intstr.IntOrString, desired int32) int32 {
 	if maxUnavailable == nil {
 		return 1
@@ -125,7 +129,8 @@ func Limit(maxUnavailable *intstr.IntOrString, desired int32) int32 {
 	return int32(max(1, n))
 }
 
-// sorted returns the pods in eviction order: the oldest first, or the highest ordinal first.
+// sorted returns the pods in eviction order: oldest first, or highest ordinal first if
+// [Input.Ordered] is true.
 func (in *Input) sorted(pods []Pod) []Pod {
 	slices.SortFunc(pods, func(a, b Pod) int {
 		if in.Ordered {
@@ -136,7 +141,7 @@ func (in *Input) sorted(pods []Pod) []Pod {
 	return pods
 }
 
-// ordinal returns the number at the end of a pod name, -1 if there is none.
+// ordinal returns the number at the end of a pod name; -1 if there is none.
 func ordinal(name string) int {
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil {

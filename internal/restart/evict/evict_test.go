@@ -18,8 +18,8 @@ import (
 
 var tick = time.Date(2026, time.June, 10, 3, 0, 0, 0, time.UTC)
 
-// podsOf returns pods from words such as "web-0", "web-1:new", "web-2:broken" and
-// "web-3:new,broken". An old pod is the older, the earlier it comes.
+// podsOf returns pods that are described by strings such as "web-0", "web-1:new", "web-2:broken"
+// and "web-3:new,broken". Old pods are ordered from oldest to newest.
 func podsOf(words ...string) (pods []Pod) {
 	for i, word := range words {
 		name, marks, _ := strings.Cut(word, ":")
@@ -75,10 +75,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A controller creates a successor for each pod that is gone, pods become ready and broken as
-// they like, the workload is scaled, the clock of the API server differs and managers change. No
-// pod is evicted twice or that was created since, and no ready one that would leave too few;
-// all of it comes to an end.
+// TestEvictions simulates a workload that is scaled and whose pods are recreated, become ready and
+// break, while the API server's clock differs from the manager's clock, and managers are replaced.
+// No pod may be evicted twice. No pod that was created since the restart started may be evicted. No
+// ready pod may be evicted if too few ready pods would remain. The restart must complete.
 func TestEvictions(t *testing.T) {
 	for seed := range uint64(2000) {
 		w := newWorld(seed)
@@ -106,7 +106,7 @@ type world struct {
 	desired int32
 	most    int32
 	before  time.Time
-	// initial are the pods that there were when the restart was started.
+	// initial is the set of pods that existed when the restart started.
 	initial map[types.UID]bool
 	failed  string
 }
@@ -143,7 +143,7 @@ func (w *world) input() Input {
 	return Input{Pods: slices.Clone(w.pods), CreatedBefore: w.before, Desired: w.desired, MaxUnavailable: w.most}
 }
 
-// step makes one thing happen.
+// step simulates one random event.
 func (w *world) step() {
 	w.now = w.now.Add(time.Duration(1+w.random.IntN(20)) * time.Second)
 	i := w.random.IntN(len(w.pods) + 1)
@@ -161,7 +161,7 @@ func (w *world) step() {
 	}
 }
 
-// settle is a step in which nothing goes wrong.
+// settle simulates one step without failures.
 func (w *world) settle() {
 	w.now = w.now.Add(time.Second)
 	w.control()
@@ -171,7 +171,7 @@ func (w *world) settle() {
 	w.evict()
 }
 
-// control creates or deletes a pod, as the controller of the workload does.
+// control creates or deletes one pod if needed, as the workload's controller does.
 func (w *world) control() {
 	switch {
 	case len(w.pods) < int(w.desired):

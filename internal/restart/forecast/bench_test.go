@@ -12,8 +12,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// hourly returns a forecast of a day for that many objects, each of which is due once an hour.
-// The budget is far too small for them, so that most ticks wait, and are missed: as many in each size.
+// hourly returns the input of a one-day forecast for the given number of ScheduledRestarts, each of
+// which is due once an hour. The budget grows with their number, but is far too small, so that most
+// ticks wait and are missed.
 func hourly(objects int) Input {
 	in := Input{
 		Limits: Limits{MaxConcurrent: objects / 150, NamespaceShare: 50, SlotAge: 10 * time.Minute}, AssumedDuration: time.Minute,
@@ -28,8 +29,9 @@ func hourly(objects int) Input {
 	return in
 }
 
-// What a tick costs is bounded: a forecast of ten thousand objects is one of hundreds of
-// thousands of ticks, and two thirds of its time went into copies of what does not change.
+// TestATickCostsLittle limits the allocations per tick. A forecast for ten thousand
+// ScheduledRestarts has hundreds of thousands of ticks, and copies of unchanged data once took two
+// thirds of its time.
 func TestATickCostsLittle(t *testing.T) {
 	const objects, mostAllocations, mostBytes = 1000, 46, 6500
 	in := hourly(objects)
@@ -46,8 +48,8 @@ func TestATickCostsLittle(t *testing.T) {
 	}
 }
 
-// A day of 10,000 objects in 100 namespaces: all at the same time each night, over the night,
-// or every hour.
+// BenchmarkRun measures a one-day forecast for 10,000 ScheduledRestarts in 100 namespaces. They
+// restart nightly at the same time, nightly at different times, or every hour.
 func BenchmarkRun(b *testing.B) {
 	for name, schedule := range map[string]func(i int) string{
 		"at once":    func(int) string { return "0 3 * * *" },

@@ -11,13 +11,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// A forecast cannot foresee changes of ConfigMaps and Secrets, but the status shows a past change that waits
-// for its restart. The content itself does not matter: only whether the pods were started with it.
+// A forecast cannot foresee changes of ConfigMaps and Secrets, but the status of a ScheduledRestart
+// shows whether a past change waits for its restart. The content itself is irrelevant: it only
+// matters whether the pods were started with it.
 
-// unserved represents the hash of content that the pods were not started with.
+// unserved is appended to the hash of the known content to get a different hash, for content with
+// which the pods were not started.
 const unserved = "unserved"
 
-// configOf returns the content that onConfigChange of a ScheduledRestart covers; nil if it covers none.
+// configOf returns the state of a ScheduledRestart's ConfigMaps and Secrets, as far as its status
+// shows; nil without onConfigChange, or if the status has no hash yet.
 func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 	status := &restart.Status
 	if restart.Spec.OnConfigChange == "" || status.ConfigHash == "" {
@@ -35,8 +38,8 @@ func configOf(restart *tidekeeperv1.ScheduledRestart) *decision.Config {
 	return c
 }
 
-// oldest returns the creation time of the oldest pod of a workload. If unknown, it is a time before the
-// pending change, as the change would not be pending otherwise.
+// oldest returns the creation time of a workload's oldest pod. If it is unknown and a change is
+// pending, it returns a time before the change, since otherwise the change would not be pending.
 func (o *object) oldest(t *target) time.Time {
 	if t.Oldest.IsZero() && o.config != nil && !o.config.Changed.IsZero() {
 		return o.config.Changed.Add(-time.Second)

@@ -11,9 +11,10 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/evict"
 )
 
-// pods returns the simulated pods of a workload for a restart by eviction: all old and ready before the
-// restart, and all new after its usual duration. Disruption budgets are not simulated: their delays are part
-// of the usual duration.
+// pods returns the simulated pods of a workload for a restart by eviction. Before the restart, all
+// pods are old and ready. During the restart all pods are new, and become ready after its usual
+// duration. PodDisruptionBudgets are not simulated, since their delays are part of the usual
+// duration.
 func (s *simulation) pods(o *object, t *target) *decision.Pods {
 	found := &decision.Pods{Active: make([]evict.Pod, t.State.Pods)}
 	for i := range found.Active {

@@ -11,109 +11,120 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 )
 
-// Input is the input of a forecast.
+// Input holds the ScheduledRestarts and workloads, the limits, and the period of a forecast.
 type Input struct {
-	// Restarts has the ScheduledRestarts of all namespaces, as they share a budget. Run modifies them.
+	// Restarts lists the ScheduledRestarts of all namespaces, since all namespaces share a budget.
+	// [Run] modifies them.
 	Restarts []*tidekeeperv1.ScheduledRestart
-	// Targets has the workloads. A workload that is missing here is assumed to be healthy.
+	// Targets maps workloads to their current state. A workload that is not in Targets is assumed
+	// to be healthy.
 	Targets map[TargetKey]Target
-	// Freezes has the freezes of each namespace.
+	// Freezes maps each namespace to the freezes that apply to it.
 	Freezes map[string][]period.Period
 
 	Limits Limits
-	// AssumedDuration is the assumed duration of a restart without a successful restart in the history.
+	// AssumedDuration is the assumed duration of restarts if the history of a ScheduledRestart has
+	// no successful restart.
 	AssumedDuration time.Duration
 
-	// Now and Until are in whole seconds, as all times of the API are.
+	// Now and Until are the beginning and the end of the forecast, in whole seconds like all times
+	// in the API.
 	Now, Until time.Time
 
-	// Namespace is the namespace whose ticks are reported; "" means all of them.
+	// Namespace is the namespace whose ticks are reported; "" means all namespaces.
 	Namespace string
-	// MostListed is the maximum number of listed ticks. It bounds the memory, as tenants control the number
-	// of ticks.
+	// MostListed is the maximum number of ticks that are listed. It limits the memory use, since
+	// tenants control the number of ticks.
 	MostListed int
 }
 
-// Limits are the manager's settings that a forecast depends on.
+// Limits holds the manager's settings that affect a forecast.
 type Limits struct {
 	MaxConcurrent  int
 	NamespaceShare int
 	SlotAge        time.Duration
 }
 
-// Forecast has the outcomes of the ticks between two times. Its lists are in chronological order.
+// Forecast holds the outcomes of the ticks in the period of a forecast.
 type Forecast struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 
 	Summary Summary `json:"summary"`
-	// Minutes has the minutes in which restarts start.
+	// Minutes lists the minutes in which restarts start, in chronological order.
 	Minutes []Minute `json:"minutes"`
-	// Started has the ticks whose restart starts, or is already in progress at the beginning.
+	// Started lists the ticks whose restarts start during the forecast or are in progress when it
+	// begins, ordered by start time.
 	Started []Tick `json:"started"`
-	// NotStarted has the ticks that are missed or skipped.
+	// NotStarted lists the missed and skipped ticks, in the order in which they are recorded.
 	NotStarted []Tick `json:"notStarted"`
-	// Waiting has the ticks that are due and undecided at the end.
+	// Waiting lists the ticks that are due but undecided when the forecast ends, ordered by
+	// namespace and name.
 	Waiting []Tick `json:"waiting"`
-	// Problems describes schedules that cannot be used.
+	// Problems describes invalid schedules.
 	Problems []string `json:"problems,omitempty"`
-	// ClosedByQuery is the number of ScheduledRestarts that wait for a query of the administrator at the
-	// beginning. Future answers are unknown: the forecast assumes that no query has a result.
+	// ClosedByQuery is the number of ScheduledRestarts that a Prometheus query of the administrator
+	// keeps from restarting when the forecast begins. Since future answers are unknown, the
+	// forecast assumes that no query returns results.
 	ClosedByQuery int `json:"closedByQuery,omitempty"`
 }
 
-// Summary has the totals. Ticks that are recorded together are counted individually.
+// Summary holds the totals. Ticks that share a history entry are counted individually.
 type Summary struct {
 	Started int `json:"started"`
 	Missed  int `json:"missed"`
 	Skipped int `json:"skipped"`
 	// Failed is the number of started restarts that fail.
 	Failed int `json:"failed"`
-	// InProgress and Waiting are the numbers of restarts in progress and of waiting ticks at the end.
+	// InProgress is the number of restarts in progress when the forecast ends. Waiting is the
+	// number of ScheduledRestarts that are waiting then.
 	InProgress int `json:"inProgress"`
 	Waiting    int `json:"waiting"`
-	// Assumed is the number of started restarts with an assumed duration.
+	// Assumed is the number of started restarts whose duration is assumed.
 	Assumed int `json:"assumed"`
-	// Unlisted is the number of ticks that are counted but not listed.
+	// Unlisted is the number of ticks that are not listed because of [Input.MostListed].
 	Unlisted int `json:"unlisted,omitempty"`
 
 	FirstStart     time.Time `json:"firstStart,omitzero"`
 	LastCompletion time.Time `json:"lastCompletion,omitzero"`
 }
 
-// Minute is a minute in which restarts start.
+// Minute describes a minute in which restarts start.
 type Minute struct {
 	Time    time.Time `json:"time"` // the beginning of the minute
 	Started int       `json:"started"`
-	// Waiting is the number of ticks that are due and not started at the end of the minute.
+	// Waiting is the number of ScheduledRestarts with a due tick that waits at the end of the
+	// minute.
 	Waiting int `json:"waiting"`
 }
 
-// Tick is the outcome of a tick of a schedule or of a request.
+// Tick describes the outcome of a tick.
 type Tick struct {
 	Namespace string               `json:"namespace"`
 	Name      string               `json:"name"`
 	Target    string               `json:"target"`
 	Tick      time.Time            `json:"tick"`
 	Trigger   tidekeeperv1.Trigger `json:"trigger"`
-	// Start and Completion are the times of the restart; Assumed is set if its duration is assumed.
+	// Start and Completion are the start and completion times of the restart. Assumed is true if
+	// its duration is assumed.
 	Start      time.Time `json:"start,omitzero"`
 	Completion time.Time `json:"completion,omitzero"`
 	Assumed    bool      `json:"assumed,omitempty"`
-	// Outcome is empty for a tick that is undecided at the end. The reason then says why it waits.
+	// Outcome is empty if the tick is undecided when the forecast ends. Reason is then the reason
+	// for which it waits.
 	Outcome tidekeeperv1.Outcome `json:"outcome,omitempty"`
 	Reason  string               `json:"reason,omitempty"`
 	Message string               `json:"message,omitempty"`
-	// EarlierTicks is the number of earlier ticks that are recorded with this tick.
+	// EarlierTicks is the number of earlier ticks that share a history entry with this tick.
 	EarlierTicks int `json:"earlierTicks,omitempty"`
 }
 
-// Run simulates the time from now until the end, or until the context is cancelled.
+// Run simulates the period of a forecast. It stops early if the context is cancelled.
 //
-// It assumes that a manager decides all the time and without delay; that objects and workloads change only
-// through restarts; that each restart succeeds and takes as long as the last successful restart of its
-// object; and that a rollout in progress completes like a restart. Among ticks that are due at the same
-// instant, the manager may choose others to start first.
+// It assumes that a manager runs all the time and decides without delay, that ScheduledRestarts and
+// workloads change only through restarts, that each restart succeeds and takes as long as the last
+// successful restart of the same ScheduledRestart, and that a rollout in progress takes as long as
+// a restart. Among ticks that are due at the same instant, the real manager may start others first.
 func Run(ctx context.Context, in Input) Forecast {
 	s := newSimulation(&in)
 	for _, restart := range in.Restarts {

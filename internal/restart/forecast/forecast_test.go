@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// play plays from 02:59 until 04:00, with restarts that take a minute, unless the test changes
-// that.
+// play runs a forecast from 02:59 to 04:00, with restarts that take a minute. The given changes can
+// modify the input.
 func play(t *testing.T, changes ...func(*Input)) Forecast {
 	t.Helper()
 	in := Input{
@@ -30,8 +30,8 @@ func play(t *testing.T, changes ...func(*Input)) Forecast {
 	return Run(t.Context(), in)
 }
 
-// A hundred restarts that are due at once, with two slots and a deadline of a quarter of an
-// hour: most of them are missed every night.
+// TestMoreDueThanTheBudgetAllows checks that most of a hundred restarts that are due at the same
+// time are missed if there are two slots and a deadline of 15 minutes.
 func TestMoreDueThanTheBudgetAllows(t *testing.T) {
 	f := play(t, func(in *Input) {
 		for i := range 100 {
@@ -89,7 +89,7 @@ func TestForecast(t *testing.T) {
 				nightly("elsewhere", "x", requestedAt("02:59:00")), nightly("elsewhere", "y"), nightly("shop", "web"),
 			},
 			change: func(in *Input) { in.Limits.MaxConcurrent, in.Namespace = 1, "shop" },
-			// After x, which is complete at 03:00:01, it is the turn of y.
+			// The restart of x completes at 03:00:01. The slot then goes to y.
 			want: []string{"shop/web 03:01:02 to 03:02:03 Succeeded"},
 		},
 		{
@@ -369,7 +369,8 @@ func TestForecastOfASpread(t *testing.T) {
 	}
 }
 
-// A schedule that cannot be used is named, and others are played.
+// TestForecastWithoutASchedule checks that an invalid schedule is reported as a problem, and that
+// other schedules are still simulated.
 func TestForecastWithoutASchedule(t *testing.T) {
 	f := play(t, func(in *Input) {
 		in.Restarts = append(in.Restarts, nightly("shop", "api", spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.TimeZone = "Mars" })), nightly("shop", "web"))
@@ -382,7 +383,8 @@ func TestForecastWithoutASchedule(t *testing.T) {
 	}
 }
 
-// More ticks than are listed are counted.
+// TestForecastIsBounded checks that ticks are only counted once the maximum number of ticks has
+// been listed.
 func TestForecastIsBounded(t *testing.T) {
 	f := play(t, func(in *Input) {
 		in.MostListed = 3

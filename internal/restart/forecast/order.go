@@ -10,9 +10,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// order sets the predecessors of an object in the input.
+// order sets the predecessors of a ScheduledRestart in the input of a decision.
 func (s *simulation) order(o *object, in *decision.Input) {
-	// Reading the objects cannot fail.
+	// The error is always nil, because all ScheduledRestarts are in memory.
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		if other := s.byKey[types.NamespacedName{Namespace: o.key.Namespace, Name: name}]; other != nil {
 			return other.restart, nil
@@ -21,7 +21,8 @@ func (s *simulation) order(o *object, in *decision.Input) {
 	})
 }
 
-// wakeFollowers wakes the followers of an object if a decision changes its due ticks.
+// wakeFollowers schedules decisions about the followers of a ScheduledRestart if the given decision
+// changes its due ticks.
 func (s *simulation) wakeFollowers(o *object, d *decision.Output) {
 	if len(s.followers[o.key]) == 0 {
 		return

@@ -24,11 +24,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// The forecast is what comes of it if every object is decided about in every second, whether
-// anything wakes it or not.
+// TestForecastEqualsEverySecond compares forecasts with a simulation that decides about every
+// ScheduledRestart in every second, regardless of the scheduled wakeups.
 //
-// Of a few hundred random worlds with schedules that tick each minute or two, one differs still, by a
-// start that the forecast does not see. So the worlds are the same each time; -rapid.seed plays others.
+// Of a few hundred random inputs with schedules that tick every minute or two, the results for one
+// input still differ: the forecast misses a start. Therefore each run uses the same inputs; the
+// flag -rapid.seed selects others.
 func TestForecastEqualsEverySecond(t *testing.T) {
 	if seed := flag.Lookup("rapid.seed").Value; seed.String() == "0" {
 		if err := seed.Set("1"); err != nil {
@@ -47,9 +48,8 @@ func TestForecastEqualsEverySecond(t *testing.T) {
 	})
 }
 
-// decided returns a line for each tick. If a schedule misses one tick after the other, it
-// depends on how often it is decided about when that is recorded: without the missed ones of
-// schedules that tick often.
+// decided formats one line per tick. It omits missed ticks of schedules that tick often, because
+// the time at which consecutive misses are recorded depends on the frequency of decisions.
 func decided(in Input, ticks []Tick) []string {
 	often := map[string]bool{}
 	for _, r := range in.Restarts {
@@ -70,7 +70,8 @@ const (
 	everyOther  = "*/2 * * * *"
 )
 
-// randomInput makes half an hour of a few objects, some of which restart the same workload.
+// randomInput returns the input of a half-hour forecast for a few ScheduledRestarts, some of which
+// restart the same workload.
 func randomInput(t *rapid.T) Input {
 	in := Input{
 		Targets: map[TargetKey]Target{}, Freezes: map[string][]period.Period{},
@@ -93,11 +94,11 @@ func randomInput(t *rapid.T) Input {
 			s.SpreadSeconds = int32(rapid.SampledFrom([]int{0, 0, 120}).Draw(t, "spread"))
 			s.Suspend = rapid.IntRange(0, 9).Draw(t, "suspend") == 0
 			if rapid.IntRange(0, 2).Draw(t, "windows") == 0 {
-				// Some ticks of each schedule are inside, as it takes long to find out that none is.
+				// Each schedule has some ticks inside the windows, since a search that finds no
+				// tick takes long.
 				s.Windows = []tidekeeperv1.RestartWindow{{Schedule: "*/5 * * * *", DurationSeconds: int32(rapid.IntRange(120, 240).Draw(t, "open"))}}
 			}
-			// With a long history: one that is full forgets how long the last restart took, sooner
-			// or later.
+			// The history is large enough to keep the duration of the last restart.
 			s.FailureLimit, s.HistoryLimit = 2, 100
 			if rapid.Bool().Draw(t, "precondition") {
 				s.Precondition = tidekeeperv1.PreconditionNone
@@ -143,7 +144,8 @@ func randomTarget(t *rapid.T, name string) Target {
 	return Target{State: state, Oldest: at("03:00:00").Add(-seconds(t, "oldest", 0, 3000))}
 }
 
-// plain is the same without wake-ups.
+// plain is a simulation without wakeups, which decides about every ScheduledRestart in every
+// second.
 type plain struct {
 	in        Input
 	now       time.Time
@@ -153,11 +155,13 @@ type plain struct {
 	windows   []schedule.Windows
 	durations []time.Duration
 	sent      []time.Time
-	// ended is when the last restart of each ended: the next one is decided later.
+	// ended holds the time at which each ScheduledRestart's last restart ended. The next decision
+	// about that ScheduledRestart must be later.
 	ended     []time.Time
 	targets   map[TargetKey]*workload.State
 	completes map[TargetKey]time.Time
-	// oldest is when the oldest pod of each was created, and began when its last rollout began.
+	// oldest maps each workload to the creation time of its oldest pod. began maps it to the start
+	// time of its last rollout.
 	oldest, began map[TargetKey]time.Time
 	records       []Tick
 }
@@ -203,7 +207,8 @@ func everySecond(in Input) []Tick {
 	return p.records
 }
 
-// anyChanges decides about the objects in order until something changes.
+// anyChanges makes decisions about the ScheduledRestarts in order until a decision changes a
+// status, and reports whether one did.
 func (p *plain) anyChanges() bool {
 	for i, r := range p.restarts {
 		if !p.ended[i].Equal(p.now) && p.changes(i, r) {
@@ -259,7 +264,7 @@ func (p *plain) changes(i int, r *tidekeeperv1.ScheduledRestart) bool {
 	return !reflect.DeepEqual(before, r.Status)
 }
 
-// order puts those that one comes after into the input.
+// order sets the predecessors of a ScheduledRestart in the input of a decision.
 func (p *plain) order(r *tidekeeperv1.ScheduledRestart, in *decision.Input) {
 	_ = in.ReadOrder(func(name string) (*tidekeeperv1.ScheduledRestart, error) {
 		for _, other := range p.restarts {

@@ -12,8 +12,8 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// What queries will say is not known: a restart that waits for one now is started, and the
-// forecast says how many there are.
+// TestClosedByQuery checks that a restart that currently waits for a Prometheus query is forecast
+// to start, since future answers are unknown, and that such restarts are counted.
 func TestClosedByQuery(t *testing.T) {
 	closed := func(r *tidekeeperv1.ScheduledRestart) {
 		r.Status.Conditions = []metav1.Condition{{

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
-// object is a ScheduledRestart in the simulation.
+// object is a ScheduledRestart in the simulation, together with its simulated state.
 type object struct {
 	key     types.NamespacedName
 	order   int
@@ -27,29 +27,32 @@ type object struct {
 	ticks   *schedule.Schedule
 	windows schedule.Windows
 	invalid error
-	// target is the target of the spec.
+	// target is the workload that the spec names.
 	target *target
 
-	// duration is the duration of its restarts, and assumed is set if the duration is not known.
+	// duration is the simulated duration of this object's restarts. assumed is true if the history
+	// does not contain the duration.
 	duration time.Duration
 	assumed  bool
 
-	// config is the content that onConfigChange covers, which never changes in the simulation; nil if it
-	// covers none.
+	// config is the state of the ConfigMaps and Secrets that the target uses, which never changes
+	// in the simulation; nil without onConfigChange, or if the status has no hash yet.
 	config *decision.Config
 
-	// sent is the last tick that was sent.
+	// sent is the last tick that the simulated manager sent to the target.
 	sent time.Time
 	// wake is the time of the next decision; zero means never.
 	wake time.Time
-	// waits is set if any tick is due and undecided, and scheduled if a tick of the schedule is.
+	// waits is true if any tick is due and undecided. scheduled is true if a tick of the schedule
+	// is due and undecided.
 	waits, scheduled bool
-	// started is the index of the restart in progress in the report, -1 if it is not listed.
+	// started is the index of the restart in progress in [Forecast.Started]; -1 if it is not
+	// listed.
 	started int
 }
 
-// simulation does what the manager's controller of ScheduledRestarts would do to the budget, the objects and
-// the workloads, event by event.
+// simulation processes events one by one, and applies the effects of the manager's decisions to the
+// budget, the ScheduledRestarts and the workloads.
 type simulation struct {
 	in      *Input
 	decider decision.Decider
@@ -60,9 +63,10 @@ type simulation struct {
 	targets map[TargetKey]*target
 	agenda  agenda
 	report  report
-	// followers has the objects that come after each object.
+	// followers maps each ScheduledRestart to the objects that have it as a predecessor
+	// (spec.after).
 	followers map[types.NamespacedName][]*object
-	// schedules has the parsed schedules, by expression and time zone.
+	// schedules holds the parsed schedules, keyed by expression and time zone.
 	schedules map[[2]string]*schedule.Schedule
 }
 
@@ -79,8 +83,8 @@ func newSimulation(in *Input) *simulation {
 	}
 }
 
-// add adds a ScheduledRestart to the simulation, which decides about it first. An object that is being
-// deleted is not restarted any more.
+// add adds a ScheduledRestart to the simulation, and schedules the first decision about it. It
+// ignores a ScheduledRestart that is being deleted.
 func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if !restart.DeletionTimestamp.IsZero() {
 		return
@@ -103,7 +107,7 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	if o.duration, known = decision.LastDuration(restart.Status.History); !known {
 		o.duration, o.assumed = s.in.AssumedDuration, true
 	}
-	// Clone the history, as the simulation adds records to it.
+	// Clone the history, because the simulation modifies it.
 	restart.Status.History = slices.Clone(restart.Status.History)
 	o.config = configOf(restart)
 	s.objects, s.byKey[o.key] = append(s.objects, o), o
@@ -119,8 +123,8 @@ func (s *simulation) add(restart *tidekeeperv1.ScheduledRestart) {
 	s.agenda.wakeObject(o, s.in.Now)
 }
 
-// parse parses the schedule of an object. Objects with equal schedules share the parsed schedule and its
-// cached results.
+// parse parses the schedule of an object. Objects with equal schedules share one parsed schedule,
+// which caches results.
 func (s *simulation) parse(o *object) {
 	spec := &o.restart.Spec
 	key := [2]string{string(spec.GetSchedule()), spec.TimeZone}
@@ -134,11 +138,11 @@ func (s *simulation) parse(o *object) {
 	}
 }
 
-// step processes the next event, and returns false at the end of the simulation.
+// step processes the next event. It returns false at the end of the simulation.
 func (s *simulation) step() bool {
 	w, ok := s.agenda.next()
 	if !ok {
-		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute ends here.
+		s.report.pass(s.now, s.in.Until.Add(time.Minute)) // The last minute of the forecast ends here.
 		return false
 	}
 	if at := time.Unix(0, w.at).UTC(); !at.Equal(s.now) {
@@ -154,7 +158,7 @@ func (s *simulation) step() bool {
 	return true
 }
 
-// reconcile makes and carries out a decision about an object, like Reconcile of the controller.
+// reconcile makes a decision about an object and carries it out, as the manager's controller does.
 func (s *simulation) reconcile(o *object) {
 	status := &o.restart.Status
 	before := status.Active
@@ -194,8 +198,8 @@ func (s *simulation) reconcile(o *object) {
 		s.enqueue(s.budget.Release(o.key))
 	}
 	if d.Wake.Equal(s.now) {
-		// The next tick becomes due when the restart completes. It must come after ticks that have waited
-		// longer, so it needs a later time than that of the last record.
+		// The next tick was already due before the restart completed. The next decision must be
+		// later than the latest history entry, so that ticks that have waited longer come first.
 		d.Wake = s.now.Add(time.Second)
 	}
 	s.agenda.wakeObject(o, d.Wake)
@@ -204,14 +208,14 @@ func (s *simulation) reconcile(o *object) {
 		s.send(o, t, d.Send)
 	}
 	if !d.Started.IsZero() {
-		// From now on its pods are being replaced, by eviction or otherwise.
+		// From now on, the workload's pods are being replaced.
 		o.sent = d.Started
 		s.send(o, t, d.Started)
 	}
 }
 
-// explain computes why each waiting object waits, at the end only: during the simulation, no one reads these
-// messages.
+// explain computes the messages that explain why objects wait. It is called only at the end, since
+// the simulation does not need the messages.
 func (s *simulation) explain() {
 	for _, o := range s.objects {
 		if o.waits {
@@ -221,7 +225,8 @@ func (s *simulation) explain() {
 	}
 }
 
-// decide decides about an object. It also returns the input of the decision.
+// decide provides the facts that a decision about an object needs, and returns the decision and its
+// input.
 func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, decision.Output) {
 	in := decision.Input{
 		Restart: o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(o.restart, s.now),
@@ -251,7 +256,7 @@ func (s *simulation) decide(o *object, t *target, brief bool) (decision.Input, d
 	}
 }
 
-// enqueue schedules decisions about objects for the current time.
+// enqueue schedules decisions about the given objects at the current time.
 func (s *simulation) enqueue(keys []types.NamespacedName) {
 	for _, key := range keys {
 		s.agenda.wakeObject(s.byKey[key], s.now)

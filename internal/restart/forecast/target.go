@@ -14,14 +14,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// turnaround is the time for which a restart holds its slot after its rollout: the manager writes that it is
-// complete, then that the next restart starts, and the times in a history are truncated to seconds.
+// turnaround is the time for which a restart holds its slot after its rollout: the manager has to
+// write that the restart is complete, and then that the next restart starts. It also accounts for
+// the times in a history, which are truncated to seconds.
 const turnaround = time.Second
 
-// TargetKey identifies a workload.
+// TargetKey identifies a workload by its namespace, API version, kind and name.
 type TargetKey struct{ Namespace, APIVersion, Kind, Name string }
 
-// KeyOf returns the key of a workload.
+// KeyOf returns the key of the workload that a target reference in the given namespace identifies.
 func KeyOf(namespace string, ref tidekeeperv1.TargetRef) TargetKey {
 	return TargetKey{namespace, ref.GetAPIVersion(), ref.Kind, ref.Name}
 }
@@ -30,24 +31,25 @@ func KeyOf(namespace string, ref tidekeeperv1.TargetRef) TargetKey {
 type Target struct {
 	// State is nil if the workload does not exist.
 	State *workload.State
-	// Unserved is set if the cluster does not serve its kind.
+	// Unserved is true if the cluster does not serve the kind of the workload.
 	Unserved bool
-	// Oldest is the creation time of its oldest pod. If it is zero, the pods have the age that the status
-	// shows.
+	// Oldest is the creation time of the oldest pod; zero if unknown. If it is unknown, it is
+	// derived from the status of a ScheduledRestart.
 	Oldest time.Time
 }
 
-// target is a workload in the simulation.
+// target is a workload in the simulation, with its simulated rollouts.
 type target struct {
 	Target
-	// users has the objects that restart the workload.
+	// users lists the objects that restart the workload.
 	users []*object
-	// completes is the time at which the rollout in progress completes, and began is the time at which the
-	// last rollout began.
+	// completes is the time at which the rollout in progress completes. began is the time at which
+	// the last rollout began.
 	completes, began time.Time
 }
 
-// targetOf returns the workload of the restart in progress of an object, or of its spec.
+// targetOf returns the workload that an object's restart in progress restarts or, without a restart
+// in progress, the workload that its spec names.
 func (s *simulation) targetOf(o *object) *target {
 	ref := decision.TargetRef(o.restart.Status.Active, &o.restart.Spec)
 	if ref == o.restart.Spec.TargetRef {
@@ -56,7 +58,8 @@ func (s *simulation) targetOf(o *object) *target {
 	return s.targets[KeyOf(o.key.Namespace, ref)]
 }
 
-// use adds a workload that an object restarts.
+// use registers an object that restarts a workload. It adds the workload to the simulation if
+// necessary.
 func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
@@ -64,7 +67,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 		t = &target{Target: s.initial(key, o), began: s.in.Now}
 		s.targets[key] = t
 		if active := o.restart.Status.Active; t.State != nil && active != nil && active.Eviction != nil {
-			// The workload does not show that its pods are being evicted.
+			// The state of a workload does not show that a restart is evicting its pods.
 			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
 		}
 		if t.State != nil && t.State.Rollout.Updating && !t.State.Rollout.Exceeded {
@@ -79,7 +82,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	}
 }
 
-// initial returns the state of a workload at the beginning.
+// initial returns the state of a workload when the forecast begins.
 func (s *simulation) initial(key TargetKey, o *object) Target {
 	known, ok := s.in.Targets[key]
 	if !ok {
@@ -91,8 +94,9 @@ func (s *simulation) initial(key TargetKey, o *object) Target {
 	return Target{State: Whole(known.State), Oldest: known.Oldest}
 }
 
-// Whole returns a copy of the state of a workload; a DaemonSet-like workload has all its pods in the copy.
-// The manager leaves out nodes that are not ready, which are unknown here.
+// Whole returns a copy of the state of a workload, in which a DaemonSet-like workload has all its
+// pods. The manager excludes NotReady nodes from such workloads, but a forecast does not read
+// nodes.
 func Whole(state *workload.State) *workload.State {
 	if state == nil {
 		return nil
@@ -104,7 +108,8 @@ func Whole(state *workload.State) *workload.State {
 	return &whole
 }
 
-// assumed returns the state of an unknown workload: healthy, unless it is being restarted.
+// assumed returns the state of a workload that is missing from [Input.Targets]. The workload is
+// assumed to be healthy, or in a rollout if it is being restarted.
 func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	state := &workload.State{Kind: key.Kind, Name: key.Name, UID: "assumed", Pods: 1, Updates: 1, Rollout: workload.Progress{Available: true}}
 	if active := o.restart.Status.Active; active != nil {
@@ -116,8 +121,9 @@ func (s *simulation) assumed(key TargetKey, o *object) *workload.State {
 	return state
 }
 
-// completion returns the time at which a rollout that is in progress at the beginning completes: after the
-// usual duration of a restart, or immediately if that has passed.
+// completion returns the completion time of a rollout that is in progress when the forecast begins.
+// The rollout takes the usual duration of the object's restarts; if that has already passed, it
+// completes immediately.
 func (s *simulation) completion(o *object) time.Time {
 	started := s.in.Now
 	if active := o.restart.Status.Active; active != nil {
@@ -126,7 +132,7 @@ func (s *simulation) completion(o *object) time.Time {
 	return later(s.in.Now, started.Add(o.duration+turnaround))
 }
 
-// send restarts a workload for a tick.
+// send starts a workload's rollout for a tick, and schedules the completion of the rollout.
 func (s *simulation) send(o *object, t *target, tick time.Time) {
 	state := *t.State
 	markRestarted(&state, tick, o.duration)
@@ -135,7 +141,7 @@ func (s *simulation) send(o *object, t *target, tick time.Time) {
 	s.changed(t)
 }
 
-// markRestarted changes the state of a workload to a restart in progress.
+// markRestarted marks a workload as restarted for the given tick, with a rollout in progress.
 func markRestarted(state *workload.State, tick time.Time, duration time.Duration) {
 	at := workload.FormatTime(tick)
 	state.RestartedAt, state.LastTick = at, at
@@ -143,7 +149,7 @@ func markRestarted(state *workload.State, tick time.Time, duration time.Duration
 	state.Availability = workload.Progress{Message: state.Rollout.Message}
 }
 
-// complete completes the rollout of a workload.
+// complete completes a workload's rollout, and replaces its pods.
 func (s *simulation) complete(t *target) {
 	state := *t.State
 	state.Rollout, state.Availability = workload.Progress{Available: true}, workload.Progress{Available: true}
@@ -154,7 +160,8 @@ func (s *simulation) complete(t *target) {
 	s.changed(t)
 }
 
-// changed schedules decisions about the objects that restart a workload.
+// changed schedules decisions about the objects that restart a workload, after the workload's state
+// has changed.
 func (s *simulation) changed(t *target) {
 	for _, o := range t.users {
 		s.agenda.wakeObject(o, s.now)

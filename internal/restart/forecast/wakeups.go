@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: a target whose rollout completes, or an object to decide about. It is
-// ignored if its target or object has been given another time since.
+// wakeup is an entry of the agenda: the completion of a target's rollout, or a decision about an
+// object. It is outdated if another time has since been set for the target or object.
 type wakeup struct {
-	// at is the time in nanoseconds since 1970, and order the rank among wakeups of the same time. Both are
-	// numbers, as wakeups are compared a million times.
+	// at is the time in nanoseconds since 1970. order is the rank among wakeups at the same time.
+	// Both are integers because they are fast to compare, and a forecast compares a million
+	// wakeups.
 	at     int64
 	order  int
 	target *target
 	object *object
 }
 
-// targetsFirst is the rank of targets.
+// targetsFirst is the rank of targets' wakeups, which come before the wakeups of objects.
 const targetsFirst = -1
 
-// wakeups is a heap. At the same time, targets come first, then objects by name, so that equal inputs have
-// equal forecasts.
+// wakeups is a heap of wakeups ordered by time. At the same time, targets come first, then objects
+// ordered by name, so that equal inputs result in equal forecasts.
 type wakeups []wakeup
 
 func (w wakeups) before(i, j int) bool {
@@ -30,7 +31,7 @@ func (w wakeups) before(i, j int) bool {
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-// push adds a wakeup. container/heap would allocate memory for each.
+// push adds a wakeup. It does not use container/heap, which would allocate memory for each wakeup.
 func (w *wakeups) push(x wakeup) {
 	*w = append(*w, x)
 	all := *w
@@ -65,7 +66,7 @@ func (w *wakeups) pop() wakeup {
 	return first
 }
 
-// outdated reports whether the target or object has been given another time since.
+// outdated reports whether another time has since been set for the target or object.
 func (w *wakeup) outdated() bool {
 	if w.target != nil {
 		return w.target.completes.UnixNano() != w.at
@@ -73,13 +74,13 @@ func (w *wakeup) outdated() bool {
 	return w.object.wake.IsZero() || w.object.wake.UnixNano() != w.at
 }
 
-// agenda has the pending wakeups until the end of the forecast.
+// agenda holds the pending wakeups until the end of the forecast.
 type agenda struct {
 	wakeups wakeups
 	until   time.Time
 }
 
-// wakeObject schedules the next decision about an object; zero means never.
+// wakeObject schedules the next decision about an object; a zero time means never.
 func (a *agenda) wakeObject(o *object, at time.Time) {
 	if o.wake = at; !at.IsZero() && !at.After(a.until) {
 		a.wakeups.push(wakeup{at: at.UnixNano(), order: o.order, object: o})
@@ -93,7 +94,7 @@ func (a *agenda) wakeTarget(t *target, at time.Time) {
 	}
 }
 
-// next returns the next wakeup, and false if there is none.
+// next returns the next wakeup; false if there is none.
 func (a *agenda) next() (wakeup, bool) {
 	for len(a.wakeups) > 0 {
 		if w := a.wakeups.pop(); !w.outdated() {

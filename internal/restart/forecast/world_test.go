@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// at returns a time of day on the date of these tests.
+// at returns the given time of day on a fixed date.
 func at(clock string) time.Time {
 	t, err := time.Parse(time.RFC3339, "2026-06-10T"+clock+"Z")
 	if err != nil {
@@ -25,8 +25,8 @@ func at(clock string) time.Time {
 
 func metaAt(clock string) *metav1.Time { return &metav1.Time{Time: at(clock)} }
 
-// nightly returns a ScheduledRestart of the Deployment of its name, at 03:00, with the
-// defaults of the CRD.
+// nightly returns a ScheduledRestart that restarts the Deployment of the same name at 03:00, with
+// the defaults of the CRD.
 func nightly(namespace, name string, changes ...func(*tidekeeperv1.ScheduledRestart)) *tidekeeperv1.ScheduledRestart {
 	r := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: *metaAt("00:00:00")},
@@ -47,22 +47,22 @@ func spec(change func(*tidekeeperv1.ScheduledRestartSpec)) func(*tidekeeperv1.Sc
 	return func(r *tidekeeperv1.ScheduledRestart) { change(&r.Spec) }
 }
 
-// window lets restarts start only while a window is open.
+// window adds a window in which restarts may start.
 func window(opens tidekeeperv1.CronExpression, length time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
 		s.Windows = []tidekeeperv1.RestartWindow{{Schedule: opens, DurationSeconds: int32(length / time.Second)}}
 	})
 }
 
-// young limits the age of pods, and has no schedule.
+// young replaces the schedule with the given maximum age of pods.
 func young(limit time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) {
 		s.Schedule, s.MaxPodAgeSeconds = "", int32(limit/time.Second)
 	})
 }
 
-// changed has the content of ConfigMaps changed, so that a restart is due at a time. There is no
-// schedule.
+// changed replaces the schedule with onConfigChange, and adds a pending change whose restart is due
+// at the given time.
 func changed(due string) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
 		r.Spec.Schedule, r.Spec.OnConfigChange = "", tidekeeperv1.ConfigMapsOnly
@@ -70,14 +70,15 @@ func changed(due string) func(*tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// aged returns a healthy Deployment of the namespace shop, and when its oldest pod was created.
+// aged returns a healthy Deployment in the namespace shop whose oldest pod was created at the given
+// time.
 func aged(oldest, name string) map[TargetKey]Target {
 	all := targets(func(*workload.State) {}, name)
 	all[keyOf(name)] = Target{State: all[keyOf(name)].State, Oldest: at(oldest)}
 	return all
 }
 
-// took gives an object a history in which its last restart took a time.
+// took adds a history in which the last restart took the given time.
 func took(d time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
 		yesterday := at("03:00:00").AddDate(0, 0, -1)
@@ -88,14 +89,14 @@ func took(d time.Duration) func(*tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// requestedAt requests a restart.
+// requestedAt adds a restart request for the given time of day.
 func requestedAt(clock string) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
 		r.Annotations = map[string]string{tidekeeperv1.RestartNowAnnotation: workload.FormatTime(at(clock))}
 	}
 }
 
-// inProgress has a restart in progress that was requested for the time at which it started.
+// inProgress adds a restart in progress that was requested for the given time and started then.
 func inProgress(since string) func(*tidekeeperv1.ScheduledRestart) {
 	return func(r *tidekeeperv1.ScheduledRestart) {
 		r.Status.LastRequestTime = metaAt(since)
@@ -105,7 +106,8 @@ func inProgress(since string) func(*tidekeeperv1.ScheduledRestart) {
 	}
 }
 
-// targets returns the Deployments of the namespace shop with these names, changed.
+// targets returns the Deployments in the namespace shop with the given names, each modified by
+// change.
 func targets(change func(*workload.State), names ...string) map[TargetKey]Target {
 	all := map[TargetKey]Target{}
 	for _, name := range names {
@@ -116,12 +118,12 @@ func targets(change func(*workload.State), names ...string) map[TargetKey]Target
 	return all
 }
 
-// keyOf returns the key of a Deployment of the namespace shop.
+// keyOf returns the key of a Deployment in the namespace shop.
 func keyOf(name string) TargetKey {
 	return KeyOf("shop", tidekeeperv1.TargetRef{Kind: "Deployment", Name: name})
 }
 
-// lines returns what becomes of the ticks, a line for each.
+// lines formats the ticks of a forecast, one per line.
 func lines(f Forecast) []string {
 	var all []string
 	clock := func(t time.Time) string {
@@ -155,15 +157,15 @@ func outcome(t Tick) string {
 	}
 }
 
-// after has it come after another one.
+// after adds a predecessor with the given name.
 func after(name string) func(*tidekeeperv1.ScheduledRestart) {
 	return spec(func(s *tidekeeperv1.ScheduledRestartSpec) { s.After = append(s.After, name) })
 }
 
-// evicting has it evict pods.
+// evicting sets the restart method to the eviction of pods.
 func evicting(r *tidekeeperv1.ScheduledRestart) { r.Spec.Method = tidekeeperv1.MethodEvict }
 
-// evictionInProgress makes the restart in progress one that evicts pods.
+// evictionInProgress turns the restart in progress into a restart by eviction.
 func evictionInProgress(r *tidekeeperv1.ScheduledRestart) {
 	r.Status.Active.Eviction = &tidekeeperv1.ActiveEviction{CreatedBefore: r.Status.Active.ScheduledTime}
 }

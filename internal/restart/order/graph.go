@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package order keeps the order of ScheduledRestarts (spec.after) as a graph, which events update, so that
-// decisions need not search for predecessors and cycles.
+// Package order maintains the order of ScheduledRestarts (spec.after) as a graph, so that decisions
+// need not search for followers and cycles. Watch events update the graph.
 package order
 
 import (
@@ -13,24 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Graph has the orders of all namespaces. The zero value is empty, and ready to use.
+// Graph holds the order of the ScheduledRestarts in all namespaces. The zero value is empty and
+// ready to use.
 type Graph struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespace
 }
 
-// namespace is the graph of one namespace.
+// namespace holds the order of the ScheduledRestarts in a namespace.
 type namespace struct {
-	// after has the predecessors of each ScheduledRestart that has any, by name. followers has the
-	// ScheduledRestarts that come after a name; an object of that name need not exist.
+	// after maps each ScheduledRestart to the names of its predecessors; it omits ScheduledRestarts
+	// without predecessors. followers maps each predecessor to its followers; the predecessor need
+	// not exist.
 	after     map[string][]string
 	followers map[string]map[string]bool
-	// cycles has a number for each ScheduledRestart on a cycle; the members of a strongly connected component
-	// have the same number. Nil means that the cycles must be computed.
+	// cycles maps each ScheduledRestart on a cycle to the number of its strongly connected
+	// component. It is nil if the cycles must be computed again.
 	cycles map[string]int
 }
 
-// Set sets the predecessors of a ScheduledRestart. A deleted object has none.
+// Set sets the predecessors of a ScheduledRestart. For a deleted ScheduledRestart, after must be
+// empty.
 func (g *Graph) Set(key types.NamespacedName, after []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +72,8 @@ func (g *Graph) Set(key types.NamespacedName, after []string) {
 	}
 }
 
-// Followers returns the names of the ScheduledRestarts that come after a ScheduledRestart.
+// Followers returns the sorted names of the ScheduledRestarts that have the given ScheduledRestart
+// as a predecessor.
 func (g *Graph) Followers(key types.NamespacedName) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,8 +84,9 @@ func (g *Graph) Followers(key types.NamespacedName) []string {
 	return slices.Sorted(maps.Keys(n.followers[key.Name]))
 }
 
-// Cycle returns a cycle through a ScheduledRestart as names that begin and end with it; nil if it is not on a
-// cycle. The middle of a long cycle is left out.
+// Cycle returns a cycle through a ScheduledRestart, as a list of names that begins and ends with
+// its name; nil if it is not on a cycle. If the cycle is so long that the search gives up, an
+// ellipsis replaces the names in between.
 func (g *Graph) Cycle(key types.NamespacedName) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,10 +103,11 @@ func (g *Graph) Cycle(key types.NamespacedName) []string {
 	return n.way(key.Name)
 }
 
-// maxWay is the maximum number of ScheduledRestarts that the search for a shortest cycle visits.
+// maxWay is the maximum number of ScheduledRestarts that the search for the shortest cycle visits.
 const maxWay = 1000
 
-// way returns the shortest cycle from a name to itself. The name must be on a cycle.
+// way returns the shortest cycle through the given name, in the form that [Graph.Cycle] returns.
+// The name must be on a cycle.
 func (n *namespace) way(name string) []string {
 	from := map[string]string{}
 	for next := []string{name}; len(next) > 0; next = next[1:] {
@@ -124,12 +130,12 @@ func (n *namespace) way(name string) []string {
 	return []string{name, "…", name}
 }
 
-// findCycles finds the strongly connected components by Tarjan's algorithm. A component of one
-// ScheduledRestart counts only if it comes after itself.
+// findCycles finds the strongly connected components with Tarjan's algorithm. A component with a
+// single ScheduledRestart counts only if the ScheduledRestart has itself as a predecessor.
 func (n *namespace) findCycles() {
 	n.cycles = map[string]int{}
-	// number is the order in which nodes are discovered, and low the smallest number reachable among open
-	// nodes.
+	// number maps each node to its position in the order of discovery. low maps it to the smallest
+	// number of an open node that is reachable from it.
 	number, low, isOpen := map[string]int{}, map[string]int{}, map[string]bool{}
 	var open []string
 	var visit func(string)

@@ -47,7 +47,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// On a long cycle the way is found, or its middle is left out.
+// TestLongCycles checks that a cycle of 900 names is returned completely, and that a cycle of 5000
+// names is abbreviated.
 func TestLongCycles(t *testing.T) {
 	for length, want := range map[int]int{900: 901, 5000: 3} {
 		g := &Graph{}
@@ -61,8 +62,9 @@ func TestLongCycles(t *testing.T) {
 	}
 }
 
-// After any edits, the graph says the same of each as a search, by a way that exists, and has the
-// followers; when nothing comes after anything, it is empty.
+// TestGraphEqualsSearch checks for random edits that the graph finds the same cycles as a search,
+// that it returns the right followers, and that it is empty when no ScheduledRestart has
+// predecessors.
 func TestGraphEqualsSearch(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,36 +19,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config is the file of --restart-queries.
+// Config is the content of the file that the flag --restart-queries names.
 type Config struct {
 	Prometheus Prometheus `json:"prometheus"`
 	Queries    []Query    `json:"queries"`
 }
 
-// Prometheus is the server that the queries are sent to.
+// Prometheus configures the Prometheus server that evaluates the queries.
 type Prometheus struct {
 	// URL is the base URL of the server, without /api/v1.
 	URL string `json:"url"`
-	// BearerTokenFile is a file with the token to send with each query. The file is read again when it
-	// changes. By default no token is sent.
+	// BearerTokenFile is the path of a file that contains the bearer token for the queries. The
+	// file is read again when it changes. By default no token is sent.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile is a file with the certificates to verify the server with. Defaults to the certificates of the
-	// system.
+	// CAFile is the path of a file with the CA certificates that verify the server's certificate.
+	// Defaults to the CA certificates of the system.
 	CAFile string `json:"caFile,omitempty"`
-	// TimeoutSeconds is the time limit for a query. Defaults to 5.
+	// TimeoutSeconds is the time limit of each query in seconds. Defaults to 5.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }
 
-// Query is a query that keeps restarts from starting while it has a result.
+// Query is a Prometheus query that keeps restarts from starting while it returns results.
 type Query struct {
-	// Name is the name that users see.
+	// Name identifies the query in messages for users.
 	Name string `json:"name"`
-	// Query is a PromQL expression in which $namespace and $name stand for the quoted names of the namespace
-	// and the workload.
+	// Query is a PromQL expression. The variables $namespace and $name are replaced with the quoted
+	// namespace and name of the workload.
 	Query string `json:"query"`
 }
 
-// The bounds of a file, and the default of timeoutSeconds.
+// Upper bounds for the query file, and the default of timeoutSeconds.
 const (
 	maxFile        = 256 << 10
 	maxQueries     = 20
@@ -57,7 +57,7 @@ const (
 	defaultTimeout = 5
 )
 
-// Load reads and checks a file.
+// Load reads and validates a query file.
 func Load(file string) (*Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func Load(file string) (*Config, error) {
 	return Parse(data)
 }
 
-// Parse checks the content of a file. The error says in one line what is wrong with it.
+// Parse validates the content of a query file. The error explains the mistake in one line.
 func Parse(data []byte) (*Config, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("the file has %d bytes, and may have %d", len(data), maxFile)
@@ -94,7 +94,7 @@ func Parse(data []byte) (*Config, error) {
 	return c, nil
 }
 
-// decode reads YAML, and refuses unknown and duplicate fields.
+// decode decodes YAML strictly: unknown and duplicate fields are errors.
 func decode(data []byte, c *Config) error {
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -112,7 +112,7 @@ func decode(data []byte, c *Config) error {
 	return fmt.Errorf("%.200s: a file has prometheus (%s) and queries (%s)", strict[0].Error(), fieldsOf[Prometheus](), fieldsOf[Query]())
 }
 
-// fieldsOf lists the JSON names of the fields of a type.
+// fieldsOf lists the JSON names of the fields of the type T.
 func fieldsOf[T any]() string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -131,7 +131,7 @@ func (p *Prometheus) check() error {
 	case p.URL == "":
 		return errors.New("url is missing: write that of a Prometheus, such as https://prometheus.monitoring:9090")
 	case err != nil:
-		return errors.New("url is none: write one such as https://prometheus.monitoring:9090") // err would repeat a password
+		return errors.New("url is none: write one such as https://prometheus.monitoring:9090") // Return an error without err, whose message would reveal a password in the URL.
 	case address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
 		return fmt.Errorf("url %.100q must begin with https:// or http:// and a host", address.Redacted())
 	case address.User != nil:

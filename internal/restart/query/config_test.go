@@ -108,8 +108,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// Whatever a query is, and whatever names are put into it, they are strings of it and nothing
-// else: without them, what is left is the query without its variables.
+// FuzzRender checks that the names that render inserts always become string literals: the number of
+// string literals in the rendered query must not depend on the names.
 func FuzzRender(f *testing.F) {
 	f.Add(`up{a="b",c=$name}`, "shop", "web")
 	f.Add(`up{a='\'',c=$namespace} # "`, `"} or vector(1) or {a="`, "\\\n`")
@@ -126,7 +126,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// stringsOf returns the strings of a query.
+// stringsOf returns the string literals of a PromQL query.
 func stringsOf(t *testing.T, query string) (all []string) {
 	for i := 0; i < len(query); i++ {
 		switch query[i] {

@@ -9,20 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a query, as a label.
+// Values of the label "result": the query returned no results (Open), it returned results, which
+// keeps the restart from starting (Closed), or it failed (Error).
 const (
 	resultOpen   = "Open"
 	resultClosed = "Closed"
 	resultError  = "Error"
 )
 
-// Metrics are the metrics of the queries.
+// Metrics holds the metrics that count and time the queries.
 type Metrics struct {
 	queries  *prometheus.CounterVec
 	duration prometheus.Histogram
 }
 
-// NewMetrics registers the metrics.
+// NewMetrics creates and registers the metrics of the queries.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,7 +46,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// prepare creates the series of a query with the value 0: otherwise rate() would not show its first result.
+// prepare initializes the series of a query to 0. Otherwise rate() would not show its first result.
 func (m *Metrics) prepare(query string) {
 	for _, result := range []string{resultOpen, resultClosed, resultError} {
 		m.queries.WithLabelValues(query, result)

@@ -25,11 +25,12 @@ import (
 )
 
 const (
-	// maxAnswer is the maximum size of a response in bytes.
+	// maxAnswer is the maximum size of a decompressed response in bytes.
 	maxAnswer = 1 << 20
-	// mostResults is the limit parameter of each query. A single result is enough to decide.
+	// mostResults is the maximum number of results that Prometheus is asked to return. A single
+	// result is enough to keep a restart from starting.
 	mostResults = 20
-	// maxWords is the maximum length of text from a response that is shown to users.
+	// maxWords is the maximum length in bytes of a phrase from a response that is shown to users.
 	maxWords = 300
 )
 
@@ -39,7 +40,7 @@ type server struct {
 	timeout time.Duration
 }
 
-// newServer returns a client for the configured server. It sends no request.
+// newServer returns a client for the configured server, without connecting to it.
 func newServer(p Prometheus) (*server, error) {
 	client, err := rest.HTTPClientFor(&rest.Config{
 		Host: p.URL, BearerTokenFile: p.BearerTokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile},
@@ -49,7 +50,7 @@ func newServer(p Prometheus) (*server, error) {
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
 	client.Transport = &bounded{client.Transport}
-	// Do not follow redirects: the token would be sent to their destination.
+	// Do not follow redirects, because the token would be sent to their destination.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirected }
 	c, err := api.NewClient(api.Config{Address: p.URL, Client: client})
 	if err != nil {
@@ -60,7 +61,7 @@ func newServer(p Prometheus) (*server, error) {
 
 var errRedirected = errors.New("the server redirects to another address, which is not followed")
 
-// bounded limits the size of each response after decompression.
+// bounded is a transport that limits the size of each response after decompression.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -73,7 +74,8 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// ask returns the labels of the first result of a query, or "" if the query has no result.
+// ask returns the labels of a query result. If there are several results, it returns the first in
+// alphabetical order. It returns "" if there is no result.
 func (s *server) ask(ctx context.Context, query string) (result string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -92,14 +94,15 @@ func (s *server) ask(ctx context.Context, query string) (result string, err erro
 		}
 		return plain(slices.Min(all)), nil
 	case len(warnings) > 0:
-		// The result may be incomplete.
+		// If there is a warning, an empty result may be incomplete.
 		return "", fmt.Errorf("warning: %s", plain(warnings[0]))
 	}
 	return "", nil
 }
 
-// words describes an error in one line. Equal errors have equal descriptions, as the text is written to the
-// status of waiting ScheduledRestarts, so local port numbers are removed.
+// words describes an error in one line. The description is written to the status of waiting
+// ScheduledRestarts, so it must be the same each time the error occurs, and must not contain local
+// port numbers.
 func (s *server) words(err error) string {
 	var tooLarge *http.MaxBytesError
 	var answered *prometheusv1.Error
@@ -121,12 +124,12 @@ func (s *server) words(err error) string {
 		return plain(network.Op + ": " + network.Err.Error())
 	}
 	if sent := (*url.Error)(nil); errors.As(err, &sent) {
-		return plain(sent.Err.Error()) // without the address
+		return plain(sent.Err.Error()) // The inner error omits the address.
 	}
 	return "its answer is not that of a Prometheus, or ends too early"
 }
 
-// plain turns text from a server into one line of bounded length.
+// plain turns a string from a server into one line of bounded length.
 func plain(words string) string {
 	words = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {

@@ -25,7 +25,7 @@ func vector(results string) string {
 	return `{"status":"success","data":{"resultType":"vector","result":[` + results + `]}}`
 }
 
-// serve starts a server that answers as a Prometheus might, and returns how to ask it.
+// serve starts a test server with the given handler, and returns a client for the server.
 func serve(t *testing.T, answer http.HandlerFunc) *server {
 	t.Helper()
 	s := httptest.NewServer(answer)
@@ -97,8 +97,8 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The server cannot see that the body that hangs is not read before it has read that
-			// of the request.
+			// The server detects that the client has closed the connection only after it has read
+			// the body of the request.
 			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				tc.answer(w, r)
@@ -130,7 +130,8 @@ func TestNothingListens(t *testing.T) {
 	}
 }
 
-// The words of an error are the same each time it occurs: they are in a status.
+// TestWords checks that the description of an error, which is written to a status, is the same each
+// time the error occurs.
 func TestWords(t *testing.T) {
 	s := &server{timeout: 5 * time.Second}
 	sent := func(err error) error {

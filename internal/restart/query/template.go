@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// The variables of a query.
+// Variables that a query may contain.
 const (
 	namespaceVariable = "namespace"
 	nameVariable      = "name"
 )
 
-// template is a query split at its variables: elements with odd indexes are names of variables.
+// template is a query that was split at its variables. The elements with odd indexes are the names
+// of variables.
 type template []string
 
-// parseTemplate finds the variables of a query. Variables inside string literals are refused: each value is
-// inserted as a quoted string, so that no value can become part of the query.
+// parseTemplate splits a query at its variables. It rejects variables inside string literals. As
+// each value is inserted as a quoted string, no value can then change the structure of the query.
 func parseTemplate(query string) (template, error) {
 	var t template
 	from := 0
@@ -35,7 +36,7 @@ func parseTemplate(query string) (template, error) {
 				return nil, fmt.Errorf("query has $%[1]s in a string: write $%[1]s without quotes, as in namespace=$namespace; it brings its own", variable)
 			}
 			i = end - 1
-		case '#': // a comment
+		case '#': // beginning of a comment
 			if end := strings.IndexByte(query[i:], '\n'); end >= 0 {
 				i += end
 			} else {
@@ -57,8 +58,8 @@ func parseTemplate(query string) (template, error) {
 	return append(t, query[from:]), nil
 }
 
-// endOfString returns the index after the PromQL string literal that begins at the given index, or -1 if the
-// string does not end.
+// endOfString returns the index after the PromQL string literal that begins at the given index; -1
+// if the literal is not terminated.
 func endOfString(query string, begin int) int {
 	quote := query[begin]
 	for i := begin + 1; i < len(query); i++ {
@@ -72,7 +73,7 @@ func endOfString(query string, begin int) int {
 	return -1
 }
 
-// variableIn returns the first variable in a text, or "".
+// variableIn returns the first variable in the given text; "" if there is none.
 func variableIn(text string) string {
 	for i := range len(text) {
 		if text[i] != '$' {
@@ -85,7 +86,8 @@ func variableIn(text string) string {
 	return ""
 }
 
-// identifier returns the longest identifier at the beginning of a text.
+// identifier returns the longest identifier at the beginning of the given text; "" if there is
+// none.
 func identifier(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -96,7 +98,8 @@ func identifier(text string) string {
 	return text[:end]
 }
 
-// render returns the query for a workload.
+// render returns the query in which the variables are replaced with the quoted names of a namespace
+// and a workload.
 func (t template) render(namespace, name string) string {
 	var b strings.Builder
 	for i, piece := range t {

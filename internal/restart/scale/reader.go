@@ -19,15 +19,17 @@ import (
 )
 
 const (
-	// unservedFor is the time for which the reader remembers that a kind is not served.
+	// unservedFor is the time for which the reader caches that the API server does not serve a
+	// kind.
 	unservedFor = time.Minute
-	// maxUnserved is the maximum number of unserved kinds that a namespace may look up in that time. Each
-	// lookup discovers an API group, and concurrent lookups wait for each other.
+	// maxUnserved is the maximum number of unserved kinds that a namespace may look up within
+	// unservedFor. Each lookup triggers the discovery of an API group, and concurrent lookups wait
+	// for each other.
 	maxUnserved = 10
 )
 
-// Reader reads targets for all namespaces. Tenants choose the kinds, and may name any number of kinds that
-// are not served.
+// Reader reads restart targets for all namespaces. It limits the lookups of kinds that are not
+// served, since tenants choose the kinds of targets and may name any number of such kinds.
 type Reader struct {
 	client client.SubResourceClientConstructor
 	clock  clock.PassiveClock
@@ -35,20 +37,22 @@ type Reader struct {
 	asking singleflight.Group
 
 	mu sync.Mutex
-	// since is the time of the last reset of unserved and misses, which happens every unservedFor.
+	// since is the time at which unserved and misses were last reset. They are reset every
+	// unservedFor.
 	since time.Time
-	// served has the kinds that the client has found, and unserved the kinds that the cluster does not serve.
+	// served is the set of kinds that a read has found to be served. unserved is the set of kinds
+	// that the API server does not serve.
 	served, unserved sets.Set[schema.GroupKind]
-	// misses counts, by namespace, the unserved kinds that the namespace was the first to look up.
+	// misses maps each namespace to the number of unserved kinds whose first lookup it caused.
 	misses map[string]int
 }
 
-// NewReader returns a Reader with a client that discovers the served kinds.
+// NewReader returns a Reader that uses a client which discovers served kinds on demand.
 func NewReader(c client.SubResourceClientConstructor, now clock.PassiveClock) *Reader {
 	return &Reader{client: c, clock: now, served: sets.New[schema.GroupKind]()}
 }
 
-// Read does the same as the function [Read], but limits the cost of kinds that are not served.
+// Read is like the function [Read], but limits the cost of kinds that are not served.
 func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, in *decision.Input) error {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	known, there := r.known(namespace, kind)
@@ -65,8 +69,9 @@ func (r *Reader) Read(ctx context.Context, namespace string, ref tidekeeperv1.Ta
 	return Read(ctx, r.client, namespace, ref, in)
 }
 
-// known reports whether the reader knows, without a request, if the API server serves a kind (known),
-// and if it does (there).
+// known reports whether the reader can determine without a request if the API server serves a kind.
+// If known is true, "there" reports whether the kind is served; it is also false for a new kind if
+// the namespace has reached maxUnserved.
 func (r *Reader) known(namespace string, kind schema.GroupKind) (known, there bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +84,8 @@ func (r *Reader) known(namespace string, kind schema.GroupKind) (known, there bo
 	return r.unserved.Has(kind) || r.misses[namespace] >= maxUnserved, false
 }
 
-// ask discovers whether a kind is served by reading an object, once for all concurrent callers.
+// ask determines whether a kind is served by reading an object of that kind. Concurrent callers
+// share one read.
 func (r *Reader) ask(ctx context.Context, namespace string, ref tidekeeperv1.TargetRef, kind schema.GroupKind) (there bool, err error) {
 	answer := r.asking.DoChan(kind.String(), func() (any, error) {
 		if known, there := r.known(namespace, kind); known {

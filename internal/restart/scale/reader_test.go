@@ -21,7 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
 )
 
-// cluster serves the scale of Widgets alone, takes a second for each answer, and counts requests.
+// cluster is an API server that serves only the scale subresource of Widgets, takes a second for
+// each response, and counts requests.
 type cluster struct {
 	client.SubResourceClient
 	requests atomic.Int32
@@ -31,7 +32,7 @@ func (c *cluster) SubResource(string) client.SubResourceClient { return c }
 
 func (c *cluster) Get(_ context.Context, object, scale client.Object, _ ...client.SubResourceGetOption) error {
 	c.requests.Add(1)
-	time.Sleep(time.Second) // sleep: by the clock of the bubble, which lets the others ask meanwhile
+	time.Sleep(time.Second) // sleep: uses the synctest clock, so that other goroutines send requests in the meantime
 	kind := object.GetObjectKind().GroupVersionKind()
 	if kind.Kind != "Widget" {
 		return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
@@ -39,8 +40,8 @@ func (c *cluster) Get(_ context.Context, object, scale client.Object, _ ...clien
 	return unstructured.SetNestedField(scale.(*unstructured.Unstructured).Object, int64(3), "spec", "replicas")
 }
 
-// Kinds that are not served cost a namespace ten requests a minute, whatever it names and however
-// often it asks, and no other namespace anything.
+// TestReaderOfKindsThatAreNotServed checks that a namespace whose targets have unserved kinds
+// causes at most ten requests per minute, regardless of the number of kinds and reads.
 func TestReaderOfKindsThatAreNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}

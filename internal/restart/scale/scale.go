@@ -21,15 +21,16 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
-// longestProblem is the maximum length of the message about an unusable target, so that the message fits into
-// a record of the history.
+// longestProblem is the maximum length in bytes of the message about an unusable target, so that
+// the message fits into a history entry.
 const longestProblem = 768
 
-// Read reads the scale subresource of a target, and sets its state in the input. A target that does not exist
-// or cannot be used is not an error: the input says so.
+// Read reads the scale subresource of a target, and sets the target's state in the input. If the
+// target does not exist or cannot be used, it returns no error, but reports the problem in a field
+// of the input.
 func Read(ctx context.Context, c client.SubResourceClientConstructor, namespace string, ref tidekeeperv1.TargetRef, in *decision.Input) error {
 	in.Polled = true
-	// The client accepts objects of unknown kinds only as unstructured objects.
+	// For kinds that are not in its scheme, the client accepts only unstructured objects.
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	err := c.SubResource("scale").Get(ctx, workload.Unknown(ref, namespace), found)
@@ -43,7 +44,7 @@ func Read(ctx context.Context, c client.SubResourceClientConstructor, namespace 
 	case apierrors.IsNotFound(err):
 		in.Unreadable = fmt.Sprintf("there is no %s %s in this namespace, or its kind has no scale subresource", ref.Kind, ref.Name)
 	case apierrors.IsForbidden(err):
-		// The message of the API server names the missing right.
+		// The API server's error message names the missing permission.
 		in.Unreadable = fmt.Sprintf("the scale subresource of %s %s cannot be read: %s", ref.Kind, ref.Name, err)
 	case err != nil:
 		return fmt.Errorf("get the scale of %s %s: %w", ref.Kind, ref.Name, err)

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cost compares, in tests, the cost of an operation in a small world and in a large
-// world.
+// Package cost lets tests compare the cost of an operation in a small world with its cost in a
+// large world.
 package cost
 
 import (
@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// times is the number of repetitions in a measurement.
+// times is the number of repetitions of the operation in a measurement.
 const times = 200
 
-// Same fails the test if an operation takes more than ten times as long in a large world as in
-// a small world. The large world has a hundred times as many objects, so that a loop over them
-// would take a hundred times as long.
+// Same fails the test if an operation takes more than ten times as long in a large world as in a
+// small world. The large world must have a hundred times as many objects, so that a loop over all
+// objects would take a hundred times as long.
 func Same(t *testing.T, what string, small, large func()) {
 	t.Helper()
 	best := func(do func(), known time.Duration) time.Duration {
@@ -25,7 +25,8 @@ func Same(t *testing.T, what string, small, large func()) {
 		}
 		return min(known, time.Since(start))
 	}
-	// Alternating, and the best of each, so that other load on the machine has no effect.
+	// The two measurements alternate, and only the shortest duration of each counts, so that other
+	// load on the machine has little effect.
 	a, b := time.Hour, time.Hour
 	for range 20 {
 		a, b = best(small, a), best(large, b)

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package largeworld creates the objects of a large cluster, for tests of the page.
+// Package largeworld creates the objects of a large cluster for tests of the dashboard page.
 package largeworld
 
 import (
@@ -16,14 +16,14 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
-// The numbers of objects.
+// Numbers of objects in a World.
 const (
 	Nodes    = 1_000
 	Pods     = 20_000
 	Restarts = 2_000
 )
 
-// World has the objects of the large world.
+// World holds the objects of a large cluster.
 type World struct {
 	Pools    *tidekeeperv1.NodePoolList
 	Nodes    *corev1.NodeList
@@ -31,8 +31,8 @@ type World struct {
 	Restarts *tidekeeperv1.ScheduledRestartList
 }
 
-// New returns a pool in three zones, pods of 200 Deployments with creation times a second apart
-// until now, and restarts that all start in the same minute.
+// New returns a World with a node pool in three zones, restarts that all start in the same minute,
+// and the pods of 200 Deployments. The pods were created one second apart, until now.
 func New(now time.Time) *World {
 	amount := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse("110")}

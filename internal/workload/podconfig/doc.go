@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podconfig determines which ConfigMaps and Secrets the pods of a workload use, and
-// whether their content has changed. It stores hashes, and no content.
+// Package podconfig determines which ConfigMaps and Secrets a workload's pods use, and whether the
+// content of these objects has changed. It stores only hashes of the content.
 //
-//	uses.go    the objects, or single keys of objects, that a pod template uses
-//	record.go  the record with hashes that replaces a ConfigMap or Secret in the cache
-//	hash.go    the hash of all content that a template uses
+//	uses.go    the objects that a pod template uses, entirely or by key
+//	record.go  the record of hashes that replaces a ConfigMap or Secret in the cache
+//	hash.go    the hash of all content that a pod template uses
 package podconfig

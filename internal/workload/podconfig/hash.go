@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Prefixes of hashes. They keep hashes of ConfigMaps alone, hashes of ConfigMaps and Secrets,
-// and hashes of another version of this package from being compared.
+// Prefixes of content hashes. A prefix identifies the covered kinds of objects and the version of
+// the hash format. Hashes with different prefixes must not be compared.
 const (
 	ofConfigMaps = "c1-"
 	ofBoth       = "s1-"
 )
 
-// Scope returns the uses that count: without the Secrets, unless secrets is set.
+// Scope returns the uses that a content hash covers. It leaves out Secrets unless `secrets` is set.
 func Scope(uses []Use, secrets bool) []Use {
 	if secrets {
 		return uses
@@ -30,22 +30,24 @@ func Scope(uses []Use, secrets bool) []Use {
 	return slices.DeleteFunc(slices.Clone(uses), func(u Use) bool { return u.Kind == Secret })
 }
 
-// Content is the content of all objects that a pod template uses.
+// Content describes the combined content of all ConfigMaps and Secrets that a pod template uses.
 type Content struct {
-	// Hash is equal for equal content.
+	// Hash is a hash of the content. It is equal for equal content.
 	Hash string
-	// Modified is the time of the last modification of any of the objects, of any field; zero
-	// if unknown, because a missing object may have been deleted at any time.
+	// Modified is the time of the latest modification of any field of these objects. It is zero if
+	// the time is unknown, for example because an object is missing and may have been deleted at
+	// any time.
 	Modified time.Time
-	// Parts are hashes of the content of each object, in the order of the uses that count, to
-	// find the object that changed.
+	// Parts holds a hash for each object, in the order of the uses in scope, or 0 for a missing
+	// object. It is used to identify the object that changed.
 	Parts []uint64
-	// Missing says which object or key is missing without which new pods do not start; "" if none is.
+	// Missing describes a missing object or key without which new pods do not start. It is empty if
+	// nothing is missing.
 	Missing string
 }
 
-// ContentOf returns the content of the objects used in a namespace. get returns the record of
-// an object, nil if it does not exist.
+// ContentOf returns the content of the objects that a pod template in the given namespace uses. get
+// returns the record of an object, or nil if the object does not exist.
 func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record) Content {
 	c := Content{Hash: ofConfigMaps}
 	if secrets {
@@ -78,8 +80,8 @@ func ContentOf(namespace string, uses []Use, secrets bool, get func(ID) *Record)
 	return c
 }
 
-// missing says what pods need to start and the record does not have; "" for nothing. The record is nil if the
-// object does not exist.
+// missing describes the first required object or key that does not exist. It returns "" if nothing
+// is missing. r is nil if the object does not exist.
 func (u Use) missing(r *Record) string {
 	switch {
 	case !u.Required:
@@ -97,7 +99,8 @@ func (u Use) missing(r *Record) string {
 	return ""
 }
 
-// addTo adds the given keys to a hash; nil means all keys.
+// addTo writes the given keys and the hashes of their values to h. If keys is nil, it writes all
+// keys.
 func (r *Record) addTo(h io.Writer, keys []string) {
 	if r.whole {
 		fmt.Fprintf(h, "%x\n", r.sums)
@@ -111,8 +114,8 @@ func (r *Record) addTo(h io.Writer, keys []string) {
 	})
 }
 
-// SameScope reports whether two hashes cover the same kinds of objects, so that they differ
-// only if the content does.
+// SameScope reports whether two hashes cover the same kinds of objects, so that a difference
+// between them means different content.
 func SameScope(a, b string) bool {
 	scope := func(hash string) string {
 		before, _, _ := strings.Cut(hash, "-")

@@ -31,7 +31,8 @@ func secret(uid, value string) *corev1.Secret {
 	return s
 }
 
-// contentOf returns the content of what is used of some objects.
+// contentOf returns the content of the given objects, for a pod template with the given encoded
+// uses.
 func contentOf(t *testing.T, uses string, secrets bool, objects ...any) Content {
 	t.Helper()
 	records := map[ID]*Record{}
@@ -90,8 +91,8 @@ func TestContentOf(t *testing.T) {
 	}
 }
 
-// Of an object with very many keys one hash is kept, which changes with any key that is used, and with
-// any other.
+// TestManyKeys checks that the record of an object with a very large number of keys is bounded, and
+// that its hash changes with every key, used or unused.
 func TestManyKeys(t *testing.T) {
 	many := map[string]string{}
 	for i := range 50_000 {
@@ -134,7 +135,8 @@ func TestSameScope(t *testing.T) {
 	}
 }
 
-// Nothing of a value is kept, and without the UID of a Secret no one can try out its values.
+// TestNoContentIsKept checks that a record does not contain any values, and that the values of a
+// Secret cannot be guessed without its UID.
 func TestNoContentIsKept(t *testing.T) {
 	r, err := RecordOf(secret("", "swordfish"))
 	if err != nil {
@@ -157,7 +159,7 @@ func TestRecordOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An informer may transform what is transformed already.
+	// Informers may transform an object that has already been transformed.
 	if again, err := RecordOf(r); err != nil || again != r {
 		t.Errorf("the record of a record is %+v: %v", again, err)
 	}
@@ -169,8 +171,9 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
-// The writer is the field manager that has written content last, whatever other managers have written
-// since; two that take turns are both known.
+// TestWriters checks that the writer is the field manager that last wrote content, regardless of
+// later writes to other fields. It also checks that two field managers that write alternately are
+// both returned.
 func TestWriters(t *testing.T) {
 	entry := func(manager, fields string, after time.Duration) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Time: &metav1.Time{Time: noon.Add(after)}, FieldsV1: metav1.NewFieldsV1(fields)}
@@ -206,7 +209,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// Pods do not start without objects and keys that are not optional.
+// TestMissing checks that missing objects and missing keys are reported unless they are optional.
 func TestMissing(t *testing.T) {
 	many := map[string]string{}
 	for i := range 2000 {
@@ -229,7 +232,8 @@ func TestMissing(t *testing.T) {
 		{uses: "S/web/a!,b", secrets: true, objects: []any{secret("", "1")}},
 		{uses: "S/web/*,b!", secrets: true, objects: []any{secret("", "1")}, want: "Secret web has no key b"},
 		{uses: "C/web/a! C/web2", objects: []any{configMap(nil)}, want: "ConfigMap web has no key a"},
-		// Not known of: too many keys, and a release of Helm.
+		// The keys of Helm releases and of objects with too many keys are not recorded, and count
+		// as present.
 		{uses: "C/web/a!", objects: []any{configMap(many)}},
 		{uses: "S/web/a!", secrets: true, objects: []any{release}},
 	} {

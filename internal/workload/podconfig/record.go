@@ -27,37 +27,39 @@ type ID struct {
 	Namespace, Name string
 }
 
-// Record replaces a ConfigMap or Secret in the cache: it has a hash of the value of each key.
+// Record replaces a ConfigMap or Secret in the cache. It holds only a hash of each value.
 type Record struct {
 	ID
-	// modified is the time of the last change of any field in managedFields, in seconds since
-	// 1970; 0 if unknown.
+	// modified is the time of the latest change to any field according to managedFields, in Unix
+	// seconds. It is 0 if unknown.
 	modified int64
 	version  uint64
-	// writer is the field manager that wrote content last, and before the field manager that
-	// did so before, as far as this process has seen; "" if unknown.
+	// writer is the field manager that last wrote content. before is the previous writer, if this
+	// process has observed it. Both are "" if unknown.
 	writer, before string
-	// sums is a sequence of entries: the length of a key, the key, and the hash of its value. For an
-	// object with many keys it is a single hash of all entries, and whole is set.
+	// sums is a sequence of entries, each of which consists of the length of a key, the key, and
+	// the hash of the key's value. If whole is set, because the object has too many keys, sums is a
+	// single hash of all entries.
 	sums  string
 	whole bool
-	// opaque is set for a Secret of a Helm release, whose keys are not recorded.
+	// opaque is set for Secrets of Helm releases, whose keys are not recorded.
 	opaque bool
 }
 
-// maxSums bounds the length of sums: an object may have a hundred thousand keys of a few bytes, each of
-// which would take more in memory than in the object. Above the bound, all keys count as used.
+// maxSums is the maximum length of Record.sums, in bytes. A limit is needed because an object can
+// have a hundred thousand keys of a few bytes, each of which would take up more memory in the
+// record than in the object. Above the limit, all keys count as used.
 const maxSums = 24 << 10
 
-// sumSize is the number of bytes that are kept of the hash of a value.
+// sumSize is the length to which hashes of values are truncated, in bytes.
 const sumSize = 16
 
-// releaseType is the type of the Secrets in which Helm stores releases. Their content is not
-// hashed: they are many and large, and no pod uses them.
+// releaseType is the type of the Secrets in which Helm stores releases. The content of these
+// Secrets is not hashed, because they are many and large, and no pod uses them.
 const releaseType = "helm.sh/release.v1"
 
-// RecordOf returns the record of a ConfigMap or Secret; a record is returned unchanged. Any
-// other object is an error.
+// RecordOf returns the record of a ConfigMap or Secret. If `in` is a Record, it is returned
+// unchanged. Any other object causes an error.
 func RecordOf(in any) (*Record, error) {
 	switch o := in.(type) {
 	case *Record:
@@ -77,8 +79,9 @@ func RecordOf(in any) (*Record, error) {
 		if o.Type == releaseType {
 			values = nil
 		}
-		// The UID is random, and known only to clients that may read the Secret: it keeps
-		// others from finding a value by hashing guesses.
+		// The hashes of Secret values are keyed with the UID, which is random and known only to
+		// clients that may read the Secret. Other clients therefore cannot find a value by hashing
+		// guesses.
 		r := newRecord(Secret, &o.ObjectMeta, values, func(value []byte) []byte {
 			mac := hmac.New(sha256.New, []byte(o.UID))
 			mac.Write(value)
@@ -93,7 +96,7 @@ func RecordOf(in any) (*Record, error) {
 
 func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, hash func([]byte) []byte) *Record {
 	r := &Record{
-		// The copies let the memory of the whole object be freed.
+		// The strings are copied so that the original object can be garbage-collected.
 		ID:      ID{kind, unique.Make(meta.Namespace).Value(), strings.Clone(meta.Name)},
 		version: versionOf(meta.ResourceVersion),
 	}
@@ -123,7 +126,8 @@ func newRecord(kind Kind, meta *metav1.ObjectMeta, values map[string][]byte, has
 	return r
 }
 
-// ownsContent reports whether a field manager with these fields has written content.
+// ownsContent reports whether `fields` contains data or binaryData, which means that its field
+// manager has written content.
 func ownsContent(fields *metav1.FieldsV1) bool {
 	if fields == nil {
 		return false
@@ -135,8 +139,9 @@ func ownsContent(fields *metav1.FieldsV1) bool {
 	return all["f:data"] != nil || all["f:binaryData"] != nil
 }
 
-// versionOf returns a resourceVersion as a number, which takes less memory. A resourceVersion
-// that is not a number is hashed: it only needs to differ for different versions.
+// versionOf converts a resourceVersion to a number, which takes up less memory. A resourceVersion
+// that is not a number is hashed, which is sufficient because the result only has to differ between
+// versions.
 func versionOf(text string) uint64 {
 	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -147,7 +152,7 @@ func versionOf(text string) uint64 {
 	return version
 }
 
-// Modified returns the time of the last change of any field; zero if unknown.
+// Modified returns the time of the latest change to any field, or zero if it is unknown.
 func (r *Record) Modified() time.Time {
 	if r.modified == 0 {
 		return time.Time{}
@@ -155,9 +160,10 @@ func (r *Record) Modified() time.Time {
 	return time.Unix(r.modified, 0).UTC()
 }
 
-// Follow takes over data from the previous record that the object itself does not contain. A
-// record with the same content keeps the earlier time of modification. That of a record with other content is
-// unknown if it is not a later one: managedFields have no time of an edit that only removes keys.
+// Follow copies information from the object's previous record that cannot be derived from the
+// object itself. If the content is the same, it keeps the earlier modification time. If the content
+// differs but the modification time is not later, the time is set to unknown, because an edit that
+// only removes keys does not update the time in managedFields.
 func (r *Record) Follow(earlier *Record) {
 	if r.SameContent(earlier) {
 		r.modified, r.writer, r.before = earlier.modified, earlier.writer, earlier.before
@@ -172,23 +178,23 @@ func (r *Record) Follow(earlier *Record) {
 	}
 }
 
-// Writers returns the field managers that have written content last, at most two, sorted by
-// name.
+// Writers returns the last two field managers that wrote content, as far as they are known, sorted
+// by name. A manager that wrote both times is returned once.
 func (r *Record) Writers() []string {
 	writers := slices.DeleteFunc([]string{r.writer, r.before}, func(w string) bool { return w == "" })
 	slices.Sort(writers)
 	return slices.Compact(writers)
 }
 
-// GetObjectMeta returns the metadata that an informer needs of a stored object.
+// GetObjectMeta returns the metadata that an informer requires of an object in its cache.
 func (r *Record) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: strconv.FormatUint(r.version, 10)}
 }
 
-// SameContent reports whether two records have the same content.
+// SameContent reports whether the objects of two records have the same content.
 func (r *Record) SameContent(other *Record) bool { return r.sums == other.sums }
 
-// has reports whether the object has a key.
+// has reports whether the object contains the given key.
 func (r *Record) has(key string) (found bool) {
 	r.each(func(k, _ string) bool {
 		found = k == key
@@ -197,7 +203,7 @@ func (r *Record) has(key string) (found bool) {
 	return found
 }
 
-// each calls do with each key and the hash of its value, until do returns false.
+// each calls `do` with each key and the hash of its value, until do returns false.
 func (r *Record) each(do func(key, sum string) bool) {
 	for rest := r.sums; rest != ""; {
 		length, size := binary.Uvarint([]byte(rest[:min(len(rest), binary.MaxVarintLen64)]))

@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Kind is a kind of object with content for pods.
+// Kind is the kind of an object whose content pods can use: ConfigMap or Secret.
 type Kind byte
 
-// The kinds.
+// Kinds of objects, with the letters that [Encode] uses for them.
 const (
 	ConfigMap Kind = 'c'
 	Secret    Kind = 's'
@@ -31,35 +31,36 @@ func (k Kind) String() string {
 	return "ConfigMap"
 }
 
-// Use is the use of a ConfigMap or Secret by a pod template in the same namespace.
+// Use describes how a pod template uses a ConfigMap or Secret in the same namespace.
 type Use struct {
 	Kind Kind
 	Name string
-	// Keys are the used keys, sorted; nil means all keys.
+	// Keys lists the used keys, sorted. It is nil if all keys are used.
 	Keys []string
-	// Required is set if pods do not start without the object, and RequiredKeys are the keys, sorted,
-	// without which they do not start.
+	// Required is set if pods do not start without the object. RequiredKeys lists the keys without
+	// which pods do not start, sorted.
 	Required     bool
 	RequiredKeys []string
 }
 
-// MaxUses is the maximum number of ConfigMaps and Secrets that a template may use, and
-// maxEncoded the maximum length of the text of [Encode] in bytes, which is kept for each
-// workload.
+// MaxUses is the maximum number of ConfigMaps and Secrets that a pod template may use. maxEncoded
+// is the maximum length, in bytes, of a string returned by [Encode]; the cache keeps such a string
+// for each workload.
 const (
 	MaxUses    = 100
 	maxEncoded = 16 << 10
 )
 
-// The marks in that text: tooMany for a template beyond these limits, requiredMark after a key without which
-// pods do not start, and allKeys before such keys of an object that is used as a whole.
+// Markers in strings returned by [Encode]. tooMany replaces the entire string if a template exceeds
+// the limits. requiredMark follows a key without which pods do not start. allKeys precedes the
+// required keys of an object of which all keys are used.
 const (
 	tooMany      = "!"
 	requiredMark = "!"
 	allKeys      = "*"
 )
 
-// possible matches all names and keys that objects can have, and some others.
+// possible matches all valid object names and keys, and some invalid strings.
 var possible = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 
 type object struct {
@@ -67,18 +68,20 @@ type object struct {
 	name string
 }
 
-// used is the part of an object that a template uses.
+// used describes how a pod template uses an object.
 type used struct {
-	// all is set if all keys are used, and required if pods do not start without the object.
+	// all is set if all keys are used; required is set if pods do not start without the object.
 	all, required bool
-	// keys are the keys that are used by name. A key is true if pods do not start without it.
+	// keys holds the keys that are used by name. A key's value is true if pods do not start without
+	// the key.
 	keys map[string]bool
 }
 
-// collector has the objects that a template uses.
+// collector collects the objects that a pod template uses.
 type collector map[object]*used
 
-// of returns the used part of an object, to be extended.
+// of returns the entry of an object, to which the caller adds the used keys. It creates the entry
+// if there is none.
 func (c collector) of(kind Kind, name string, optional *bool) *used {
 	o := object{kind, name}
 	if c[o] == nil {
@@ -156,9 +159,10 @@ func (c collector) volumes(volumes []corev1.Volume) {
 	}
 }
 
-// Uses returns the ConfigMaps and Secrets that a pod template uses as environment or files,
-// sorted. An object that is used as a whole anywhere counts with all keys. Optional objects are
-// included: a missing object has no content. Impossible names are left out.
+// Uses returns the ConfigMaps and Secrets that a pod template uses as environment variables or
+// files, sorted by kind and name. If any reference uses an object as a whole, all keys of the
+// object count as used. Optional objects are included even if they are missing. Invalid names are
+// left out.
 func Uses(spec *corev1.PodSpec) []Use {
 	c := collector{}
 	c.containers(spec.InitContainers)
@@ -183,10 +187,12 @@ func Uses(spec *corev1.PodSpec) []Use {
 	return uses
 }
 
-// Encode returns the uses of a pod template as a short text: "c/name" for all keys of a
-// ConfigMap, "s/name/key,key" for single keys of a Secret, separated by spaces; and "!" if the
-// text would be too long to keep. A kind in upper case is an object that pods need to start, and
-// "key!" such a key, also after "*", which stands for all keys: "S/name/*,key!".
+// Encode returns the uses of a pod template as a compact string, in which the uses are separated by
+// spaces. "c/name" stands for a ConfigMap of which all keys are used, and "s/name/key,key" for the
+// named keys of a Secret. The letter of the kind is in upper case if pods do not start without the
+// object, and a key is followed by "!" if pods do not start without the key. If all keys are used
+// and some are required, "*" precedes the required keys, as in "S/name/*,key!". Encode returns "!"
+// if the string would be too long for the cache.
 func Encode(spec *corev1.PodSpec) string {
 	uses := Uses(spec)
 	if len(uses) > MaxUses {
@@ -228,7 +234,7 @@ func (u Use) encodeKeys() string {
 	return strings.Join(keys, ",")
 }
 
-// parseKeys sets the keys from what encodeKeys has written.
+// parseKeys sets Keys and RequiredKeys from the output of encodeKeys.
 func (u *Use) parseKeys(text string) {
 	keys := strings.Split(text, ",")
 	all := keys[0] == allKeys
@@ -246,7 +252,7 @@ func (u *Use) parseKeys(text string) {
 	}
 }
 
-// Parse returns the encoded uses; false if the text was too long to keep.
+// Parse parses the output of [Encode]. ok is false if the template had too many uses to encode.
 func Parse(text string) (uses []Use, ok bool) {
 	if text == tooMany {
 		return nil, false

@@ -110,7 +110,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// What is kept of a workload is bounded, whatever its author writes.
+// TestUsesAreBounded checks that, for any pod template, the length of the encoded uses is bounded.
 func TestUsesAreBounded(t *testing.T) {
 	many := func(n int, env func(i int) corev1.EnvVar) *corev1.PodSpec {
 		spec := &corev1.PodSpec{Containers: []corev1.Container{{}}}
@@ -134,7 +134,8 @@ func TestUsesAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever a template says, what is kept of it reads as what it uses.
+// FuzzEncode checks that, for any pod template, parsing the encoded uses results in the original
+// uses.
 func FuzzEncode(f *testing.F) {
 	f.Add("web", "a", "db", "b")
 	f.Add("a b", "c/d", "", ",")

@@ -3,8 +3,8 @@
 
 //go:build linux
 
-// Package child starts commands that end with the process that started them,
-// even if that process is killed.
+// Package child starts commands that are killed when the process that started them ends, even if
+// that process is itself killed.
 package child
 
 import (
@@ -14,8 +14,9 @@ import (
 	"syscall"
 )
 
-// thread runs functions on a thread that lives as long as this process. Linux kills a child with
-// Pdeathsig when the thread ends that started it, and Go ends threads.
+// thread runs functions on an OS thread that lives as long as this process. Linux kills a child
+// that has Pdeathsig set when the thread that started it exits, and the Go runtime may terminate
+// other threads at any time.
 var thread = sync.OnceValue(func() chan<- func() {
 	functions := make(chan func())
 	go func() {

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// A child is killed when the process that started it is.
+// TestChildEndsWithItsParent checks that a child is killed when its parent process is killed.
 func TestChildEndsWithItsParent(t *testing.T) {
 	if os.Getenv("CHILD_TEST") != "" {
 		command := exec.Command("sleep", "600")
@@ -44,7 +44,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	}
 	_ = parent.Wait()
 	if err := client.Wait(t.Context(), 2*time.Minute, fmt.Sprintf("process %d has ended", pid), func() error {
-		// A zombie, which has not been waited for, does not run either.
+		// A zombie process, for which its parent has not yet waited, counts as terminated.
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err == nil && !strings.Contains(string(text), ") Z ") {
 			return errors.New(string(text))

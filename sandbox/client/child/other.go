@@ -12,7 +12,7 @@ import (
 	"runtime"
 )
 
-// Start returns an error, as only Linux can end a process together with its parent.
+// Start returns an error, because only Linux can kill a child process when its parent exits.
 func Start(*exec.Cmd) error {
 	return fmt.Errorf("this needs Linux, and the system is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -3,8 +3,8 @@
 
 //go:build linux
 
-// Package console tests documentation: it reads the commands of a page's console blocks, runs them in
-// one shell, and compares their output with the output that the page shows.
+// Package console tests documentation: it reads the commands of a page's console blocks, runs them
+// in a single shell, and compares their output with the output that the page shows.
 package console
 
 import (
@@ -22,17 +22,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// elided is written on a page instead of any number of lines, or instead of the end of a line.
+// elided marks omitted lines, or the omitted end of a line, in a page's output.
 const elided = "…"
 
-// Step is a command of a page, with its line number and the lines that it prints.
+// Step is a command in a page, with its line number and its expected output lines.
 type Step struct {
 	Line    int
 	Command string
 	Want    []string
 }
 
-// Steps returns the commands in the console blocks of a page.
+// Steps returns the commands in the console blocks of a Markdown page.
 func Steps(page string) []Step {
 	var all []Step
 	console := false
@@ -50,8 +50,8 @@ func Steps(page string) []Step {
 	return all
 }
 
-// varying are the parts of a line that differ from run to run, with the text that replaces them before
-// lines are compared.
+// varying lists patterns for the parts of an output line that differ between runs, with the
+// replacements that are made before lines are compared.
 var varying = []struct {
 	find *regexp.Regexp
 	as   string
@@ -61,11 +61,11 @@ var varying = []struct {
 	{regexp.MustCompile(`(?:/[\w.-]+)*/\.local/state/tidekeeper-sandbox`), "DIR"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? s\b`), "SECONDS"},
 	{regexp.MustCompile(`(?m)\b\d+m?s(?: \([+-]\d+s\))?$|\b(?:\d+m)?\d+s(?: \([+-]\d+s\))?\b`), "DURATION"},
-	{regexp.MustCompile(` +`), " "}, // The widths of columns follow from the other parts.
+	{regexp.MustCompile(` +`), " "}, // Column widths depend on the replaced values.
 }
 
-// Constant replaces the parts of a line that differ from run to run: times, durations, versions, the
-// folder of a sandbox.
+// Constant replaces the parts of a line that differ between runs: times, durations, versions, and
+// the sandbox's directory.
 func Constant(line string) string {
 	for _, v := range varying {
 		line = v.find.ReplaceAllString(line, v.as)
@@ -73,8 +73,8 @@ func Constant(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// Shows reports whether a page shows these lines of output. Lines are compared after the function constant,
-// such as [Constant], has replaced the parts that differ from run to run.
+// Shows reports whether the actual output lines match the lines that a page shows. Each line is
+// first passed through constant, such as [Constant], to replace the parts that differ between runs.
 func Shows(got, want []string, constant func(line string) string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -97,15 +97,15 @@ func showsLine(got, want string, constant func(line string) string) bool {
 	return constant(got) == constant(want)
 }
 
-// Shell is a bash that runs one command after the other. It ends with its test, together with the
-// commands in its background.
+// Shell is a bash process that runs commands in sequence. It is killed at the end of the test,
+// together with its background jobs.
 type Shell struct {
 	in     io.Writer
 	out    *bufio.Scanner
 	marker string
 }
 
-// Start starts a shell in a folder.
+// Start starts a shell whose working directory is dir.
 func Start(t testing.TB, dir string) *Shell {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -133,7 +133,7 @@ func Start(t testing.TB, dir string) *Shell {
 	return &Shell{in: in, out: bufio.NewScanner(out), marker: fmt.Sprintf("done-%d", os.Getpid())}
 }
 
-// Run runs a command, and returns the lines that it printed and its exit code.
+// Run runs a command, and returns its output lines and its exit code.
 func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
 	t.Helper()
 	if _, err := fmt.Fprintf(s.in, "%s\necho %s $?\n", command, s.marker); err != nil {
@@ -151,7 +151,7 @@ func (s *Shell) Run(t testing.TB, command string) (lines []string, code int) {
 	return nil, 0
 }
 
-// Must runs commands, and fails the test if one fails.
+// Must runs commands, and fails the test if any of them fails.
 func (s *Shell) Must(t testing.TB, commands ...string) {
 	t.Helper()
 	for _, command := range commands {

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/console"
 )
 
-// A comparison that accepts any output would find nothing.
+// TestShows checks that Shows rejects output that differs from the page.
 func TestShows(t *testing.T) {
 	lines := func(text string) []string { return strings.Split(text, "\n") }
 	for _, tt := range []struct {
@@ -38,8 +38,8 @@ func TestShows(t *testing.T) {
 	}
 }
 
-// A shell keeps its variables and its folder from command to command, and a page's commands are those
-// of its console blocks.
+// TestPageInShell checks that a shell keeps its variables and working directory between commands,
+// and that Steps returns only the commands of console blocks.
 func TestPageInShell(t *testing.T) {
 	const page = "# Page\n\n```console\n$ cd inner && name=world\n$ echo hello $name; pwd | grep -o inner\nhello world\ninner\n```\n\n```sh\n$ false\n```\n\n```console\n$ (exit 3)\n```\n"
 	dir := t.TempDir()

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command faultproxy is sandbox proxy by itself. Without a control plane linked in
-// it is compiled in seconds, also with the race detector, which tests run it with.
+// Command faultproxy is the `sandbox proxy` command as a separate program. Without the control
+// plane linked in, it compiles in seconds, even with the race detector that tests enable.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run takes the flags that tests give to sandbox proxy.
+// run parses the `sandbox proxy` flags that tests pass, and serves until it is interrupted.
 func run() error {
 	kubeconfig := flag.String("kubeconfig", "", "how the proxy reaches the API server, and as whom")
 	write := flag.String("write-kubeconfig", "", "where the kubeconfig for the clients of the proxy is written")
@@ -64,7 +64,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// A client that waits for the file may read it as soon as it exists.
+	// Write to a temporary name and rename the file: a client that waits for the file may read it
+	// as soon as it exists.
 	unfinished := *write + ".unfinished"
 	if err := errors.Join(os.WriteFile(unfinished, server.Kubeconfig, 0o600), os.Rename(unfinished, *write)); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)

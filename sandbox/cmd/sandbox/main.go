@@ -1,10 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sandbox is a real Kubernetes control plane in a single binary.
+// Command sandbox runs a real Kubernetes control plane from a single binary.
 //
-// Started under the name of a program that is compiled into it (etcd, kube-apiserver, ...) it is
-// that program; under any other name it is the sandbox command that runs them.
+// When the binary is started under the name of a program that is compiled into it (etcd,
+// kube-apiserver, ...), it acts as that program. Under any other name it is the sandbox command,
+// which runs these programs.
 package main
 
 import (

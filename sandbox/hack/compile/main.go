@@ -1,17 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compile runs `go build` and shows how far it is:
+// Command compile runs `go build` and shows its progress:
 //
 //	compile "Kubernetes" GOARCH=arm64 go build -o bin/sandbox ./cmd/sandbox
 //
-// What is NAME=VALUE is set for the go command, as "go run" would take such variables for its own.
+// Arguments of the form NAME=VALUE are set in the environment of the go command only: set outside,
+// they would also apply to a "go run" of this command.
 //
-// On a terminal a line moves; in a log there is a line every half minute:
+// On a terminal, compile updates a single line. In a log, it writes a line every half minute:
 //
 //	compiling Kubernetes: 1,432 of 2,768 packages, about 3 min left
 //
-// The count of packages is what the go command compiles, not what it finds in its build cache.
+// The counts cover only the packages that the go command has to compile, not the packages in its
+// build cache.
 package main
 
 import (
@@ -30,10 +32,11 @@ import (
 )
 
 const (
-	// quiet is the time that a build takes without a line: most builds find everything in
-	// the build cache.
+	// quiet is the time before the first progress message, because most builds find everything in
+	// the build cache and finish sooner.
 	quiet = 4 * time.Second
-	// moves is the interval of updates on a terminal, lines that of lines in a log.
+	// moves is the interval between progress updates on a terminal; lines is the interval between
+	// progress lines in a log.
 	moves, lines = 500 * time.Millisecond, 30 * time.Second
 )
 
@@ -52,7 +55,8 @@ func main() {
 	}
 }
 
-// setVariables sets the variables of the environment that args begin with, and returns the rest.
+// setVariables sets the NAME=VALUE arguments at the beginning of args in the environment, and
+// returns the remaining arguments.
 func setVariables(args []string) []string {
 	for len(args) > 0 {
 		name, value, found := strings.Cut(args[0], "=")
@@ -74,7 +78,7 @@ func run(name string, command []string, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	// Ctrl-C reaches the go command as well, which removes its temporary files: wait for it.
+	// Ctrl-C also reaches the go command. Wait until it has removed its temporary files.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
 	if err := build.Start(); err != nil {
 		return err
@@ -92,7 +96,7 @@ func run(name string, command []string, out *os.File) error {
 	return build.Wait()
 }
 
-// show reads what the go command prints until it ends, and shows how far the build is.
+// show reads the go command's output until it ends, and prints the progress of the build.
 func show(p *progress, output <-chan string, command []string, out *os.File) {
 	terminal := isTerminal(out)
 	interval := lines
@@ -131,18 +135,19 @@ func show(p *progress, output <-chan string, command []string, out *os.File) {
 	}
 }
 
-// progress is how far a build is.
+// progress is the state of a running build.
 type progress struct {
 	name       string
 	start      time.Time
 	downloaded int
 	compiled   int
-	// counted is the value of compiled when the go command was asked how many packages are
-	// left; stale is its answer, 0 before it.
+	// stale is the number of packages that remained to be compiled when they were counted, or 0 if
+	// it is unknown; counted is the value of compiled at that time.
 	counted, stale int
 }
 
-// read counts a line of go build -v. It returns false for a line that a person should see.
+// read counts a line of the `go build -v` output. It returns false for a line that is not progress
+// and must be printed, such as an error.
 func (p *progress) read(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "go: downloading "):
@@ -164,8 +169,8 @@ func (p *progress) write(out io.Writer, terminal bool) {
 	fmt.Fprintln(out, line)
 }
 
-// line says how far the build is, and when it will be done if the packages that are left take
-// as long as those before them.
+// line formats the progress of the build. The estimate assumes that each remaining package takes as
+// long as the average compiled package.
 func (p *progress) line(now time.Time) string {
 	if p.compiled == 0 && p.downloaded > 0 {
 		return fmt.Sprintf("compiling %s: %d modules downloaded", p.name, p.downloaded)
@@ -179,13 +184,13 @@ func (p *progress) line(now time.Time) string {
 	}
 	text := fmt.Sprintf("compiling %s: %s of %s packages", p.name, thousands(p.compiled), thousands(total))
 	if p.compiled*20 < total {
-		return text // Too early to tell.
+		return text // It is too early for a reliable estimate.
 	}
 	left := time.Duration(float64(now.Sub(p.start)) / float64(p.compiled) * float64(total-p.compiled))
 	return text + ", about " + about(left) + " left"
 }
 
-// about is a duration in minutes, or in tens of seconds if it is short.
+// about formats a duration in minutes, or in tens of seconds if it is shorter than 90 seconds.
 func about(d time.Duration) string {
 	if d < 90*time.Second {
 		return fmt.Sprintf("%d s", cmp.Or(int(d.Round(10*time.Second).Seconds()), 10))
@@ -193,7 +198,7 @@ func about(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
 }
 
-// thousands writes a number with separators, such as 2,768.
+// thousands formats a number with thousands separators, such as 2,768.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -201,8 +206,8 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// countStale returns the number of packages that the go build command still has to compile,
-// 0 if that is not known.
+// countStale returns the number of packages that the given "go build" command still has to compile,
+// or 0 if the number is unknown.
 func countStale(command []string) int {
 	list := listCommand(command)
 	out, err := exec.Command(list[0], list[1:]...).Output()
@@ -212,8 +217,8 @@ func countStale(command []string) int {
 	return bytes.Count(out, []byte("true\n"))
 }
 
-// listCommand turns a go build command into the go list command that says of each package
-// whether it is stale.
+// listCommand converts a "go build" command into a "go list" command that prints whether each
+// package is stale.
 func listCommand(build []string) []string {
 	list := []string{build[0], "list"}
 	at := afterChdir(build)
@@ -224,14 +229,14 @@ func listCommand(build []string) []string {
 		case !strings.HasPrefix(rest[0], "-") || flag != "o" && flag != "ldflags":
 			list = append(list, rest[0])
 		case !joined && len(rest) > 1:
-			rest = rest[1:] // Its value.
+			rest = rest[1:] // Skip the value of the flag.
 		}
 	}
 	return list
 }
 
-// afterChdir returns the index in a go build command after "go build" and the flag -C, which
-// must be the first.
+// afterChdir returns the index of the first argument after "go build" and the -C flag, which must
+// be the first flag if it is given.
 func afterChdir(command []string) int {
 	switch {
 	case len(command) > 3 && command[2] == "-C":

@@ -68,7 +68,7 @@ func TestListCommand(t *testing.T) {
 	}
 }
 
-// TestRun compiles a program, and one that has a mistake.
+// TestRun checks the result of compiling a valid program and a program with a compile error.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults writes the table of the faults of explore and fuzz into pages:
+// Faults writes the table of the faults of explore and fuzz into pages of the documentation:
 //
 //	go run ./hack/faults docs/faults.md docs/fuzz.md
 package main
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// write brings the generated parts of a page up to date.
+// write regenerates the generated sections of a documentation page.
 func write(page string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -33,5 +33,5 @@ func write(page string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(page, []byte(now), 0o644) //nolint:gosec // It is a page of the documentation.
+	return os.WriteFile(page, []byte(now), 0o644) //nolint:gosec // Documentation pages are world-readable.
 }

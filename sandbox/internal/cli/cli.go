@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli implements the sandbox command, with a file for each subcommand.
+// Package cli implements the sandbox command. Each subcommand has its own file.
 package cli
 
 import (
@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// DataDirEnv names the data directory when --data-dir is not set.
+// DataDirEnv is the environment variable that names the data directory if --data-dir is not set.
 const DataDirEnv = "SANDBOX_DATA_DIR"
 
 // Main runs the command and returns the exit code.
@@ -33,8 +33,8 @@ func Main() int {
 	return execute(ctx, newRoot())
 }
 
-// Silence disables the logs of client libraries for errors that this command reports itself, and removes the
-// flags that the compiled-in programs have registered.
+// Silence disables the logs of client libraries, which would repeat errors that this command
+// reports itself, and removes the flags that the compiled-in programs have registered.
 func Silence() {
 	klog.SetLogger(klog.New(nil))
 	klog.SetOutput(io.Discard)
@@ -58,7 +58,8 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 	return 0
 }
 
-// exitError is the exit code of a program that this command ran and that has already reported its error.
+// exitError is the exit code of a program that this command has run. The program has already
+// reported its error.
 type exitError int
 
 func (c exitError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -84,7 +85,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		// Without this function, cobra would take a misspelt subcommand for an argument.
+		// Without this function, cobra would treat a misspelt subcommand as an argument.
 		Args: func(cmd *cobra.Command, args []string) error { return unknownCommand(cmd, args, s.logs()) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -103,7 +104,7 @@ no container ever runs, except on the nodes of 'up --real-nodes'.`,
 	return cmd
 }
 
-// version returns the version of this build and of Kubernetes in it.
+// version returns the version of this build and the version of Kubernetes that is compiled into it.
 func version() string {
 	build := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -117,8 +118,8 @@ func version() string {
 	return fmt.Sprintf("sandbox %s, Kubernetes %s", build, cluster.KubernetesVersion())
 }
 
-// unknownCommand refuses arguments, and suggests the subcommand that was probably meant. logs is the
-// directory of the component logs, "" if unknown.
+// unknownCommand returns an error that names an unknown subcommand and suggests the most similar
+// subcommand. The given logs is the directory of the component logs, or "" if it is unknown.
 func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	if len(args) == 0 {
 		return nil
@@ -132,8 +133,8 @@ func unknownCommand(cmd *cobra.Command, args []string, logs string) error {
 	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(), hint)
 }
 
-// describeFlagError returns an error that names the expected kind of value, instead of the parse function
-// that failed.
+// describeFlagError returns an error that names the expected kind of value, such as a number,
+// instead of the parse function that failed.
 func describeFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -147,7 +148,7 @@ func describeFlagError(err error) error {
 	return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
-// group returns a command that only has subcommands.
+// group returns a command that does nothing by itself and only has subcommands.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -159,7 +160,8 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// atLeastOne requires an argument, and describes it otherwise.
+// atLeastOne requires at least one argument. If there is none, the error calls it by the given
+// name.
 func atLeastOne(argument string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -169,7 +171,8 @@ func atLeastOne(argument string) cobra.PositionalArgs {
 	}
 }
 
-// arguments requires exactly these arguments.
+// arguments requires exactly one argument for each of the given names, which are used in error
+// messages.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// demoProgram is the program that an archive with a demo has beside the sandbox.
+// demoProgram is the name of the demo program, which some release archives contain next to the
+// sandbox program.
 const demoProgram = "sandbox-demo"
 
 func newDemo() *cobra.Command {
@@ -21,7 +22,7 @@ func newDemo() *cobra.Command {
 		Short: "Show the operator that is packed with this program",
 		Long: `Show the operator that is packed with this program: run ` + demoProgram + ` of the same folder,
 which starts a sandbox of its own, with arguments of its own.`,
-		// They are the program's own.
+		// Pass all flags on to the demo program.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Without the program of a demo beside it, the command says what is missing.
+// TestDemoIsBesideTheProgram checks the error of the demo command if the demo program is not in the
+// same folder as the sandbox program.
 func TestDemoIsBesideTheProgram(t *testing.T) {
 	cmd := newRoot()
 	cmd.SetArgs([]string{"demo", "--once"})

@@ -17,8 +17,9 @@ import (
 
 var minorVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// chooseRelease sets the release from the environment if the flag is not given. It counts as given, so that a
-// running sandbox must have this release, too.
+// chooseRelease sets the Kubernetes release from the environment variable if --kubernetes is not
+// given. The flag then counts as given, so that a sandbox that is already running must have the
+// same release.
 func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
 	if release := os.Getenv("SANDBOX_KUBERNETES"); release != "" && !flags.Changed("kubernetes") {
 		if err := flags.Set("kubernetes", release); err != nil {
@@ -26,12 +27,13 @@ func chooseRelease(flags *pflag.FlagSet, o *cluster.Options) error {
 		}
 	}
 	if o.Kubernetes != "" {
-		return nil // The combination with an emulated version is refused elsewhere.
+		return nil // cluster.Options.Check rejects the combination of another release and an emulated version.
 	}
 	return checkEmulated(o.EmulatedVersion)
 }
 
-// checkEmulated refuses a version that the components would refuse, before anything is started.
+// checkEmulated rejects an emulated version that the components would reject, before anything is
+// started.
 func checkEmulated(text string) error {
 	if text == "" {
 		return nil

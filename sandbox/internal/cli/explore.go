@@ -28,7 +28,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// exploreFlags has the values of the flags of explore.
+// exploreFlags holds the values of the flags of explore.
 type exploreFlags struct {
 	workload, dir, shard, failOnLog, html, junit string
 	serviceAccount                               string
@@ -36,7 +36,8 @@ type exploreFlags struct {
 	only                                         []string
 	jobs                                         int
 	shrink, hostNetwork, fresh                   bool
-	// labs are the labs to share with other commands in this process; nil for labs of its own.
+	// labs holds the sandboxes that this command shares with other commands in the same process. It
+	// is nil if the command starts its own sandboxes.
 	labs *lab.Labs
 }
 
@@ -101,13 +102,14 @@ func addFresh(cmd *cobra.Command, f *exploreFlags) {
 	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "remove the results in --dir, and begin from the start")
 }
 
-// addJudging adds the flags for the verdict on a run.
+// addJudging adds the flags that affect the verdict on a run.
 func addJudging(cmd *cobra.Command, f *exploreFlags) {
 	addSettling(cmd, f)
 	cmd.Flags().DurationVar(&f.hold, "hold", 330*time.Second, "how long events are held back, until the expectations of an operator expire")
 }
 
-// addSettling adds the flags for the detection of a quiet cluster, and of failures of the operator.
+// addSettling adds the flags that control when the cluster counts as quiet and when the operator
+// counts as failed.
 func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights the operator has, or none for an administrator's (default the account of the only installed Deployment or StatefulSet that names an account)")
@@ -118,7 +120,7 @@ func addSettling(cmd *cobra.Command, f *exploreFlags) {
 	flags.StringVar(&f.failOnLog, "fail-on-log", "", "a regular expression: a line of the operator's output that matches is a failure, as a panic is")
 }
 
-// checkTimes refuses durations with which no run could be judged.
+// checkTimes rejects durations with which no run could be judged.
 func (f exploreFlags) checkTimes() error {
 	for _, flag := range []struct {
 		name  string
@@ -137,7 +139,7 @@ func (f exploreFlags) checkTimes() error {
 	return nil
 }
 
-// explorer returns an explorer for a workload and an operator.
+// explorer returns an explorer for the given workload and operator.
 func (f exploreFlags) explorer(w *workload.Workload, program []string) (*explore.Explorer, error) {
 	testbeds, err := f.testbeds(w, program)
 	return &explore.Explorer{Testbeds: testbeds, Workload: w, Limits: f.limits(), Hold: f.hold}, err
@@ -147,7 +149,8 @@ func (f exploreFlags) limits() testbed.Limits {
 	return testbed.Limits{Quiet: f.quiet, Settle: f.settle, Patience: f.patience}
 }
 
-// testbeds makes the maker of testbeds of the flags, for a workload and an operator.
+// testbeds returns a factory of testbeds (sandboxes with an operator) that follows the flags. It
+// stores the flags for the operator's identity in the workload.
 func (f exploreFlags) testbeds(w *workload.Workload, program []string) (*testbed.Maker, error) {
 	m := &testbed.Maker{Setup: lab.Setup{Workload: w, Command: program}, Labs: f.labs}
 	if err := f.checkTimes(); err != nil {
@@ -201,13 +204,14 @@ func runExplore(cmd *cobra.Command, f exploreFlags, program []string) error {
 	})
 }
 
-// plan is the choice of cases of the flags.
+// plan returns the selection of faults or edits to try, as the flags specify.
 func (f exploreFlags) plan(cmd *cobra.Command) (results.Plan, error) {
 	i, n, err := shard(f.shard)
 	return results.Plan{For: f.runFor, Only: f.only, Shard: i, Shards: n, Jobs: f.jobs, Fresh: f.fresh, Progress: cmd.ErrOrStderr()}, err
 }
 
-// playInto plays in testbeds with the results in --dir, reports, and returns the exit code.
+// playInto calls play, which tries the selected faults or edits in testbeds below --dir, reports
+// the result, and returns the exit code as an error.
 func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f exploreFlags, m *testbed.Maker, play func(context.Context) (*results.Result[F], error)) error {
 	var err error
 	if m.Dir, err = filepath.Abs(f.dir); err != nil {
@@ -228,8 +232,8 @@ func playInto[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], f ex
 	return errors.Join(err, tell(cmd, tool, result, m.Dir, f.html, f.junit))
 }
 
-// untilHangup returns a context that also ends when the terminal is closed, unless the process
-// ignores that (nohup).
+// untilHangup returns a context that is also canceled when the terminal is closed, unless the
+// process ignores SIGHUP, as it does under nohup.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -237,7 +241,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// playable refuses impossible flags for jobs and reports, before anything is played.
+// playable rejects impossible job and report flags before any run is started.
 func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	if f.jobs < 1 {
 		return fmt.Errorf("--jobs %d: at least 1 is needed", f.jobs)
@@ -256,7 +260,8 @@ func (f exploreFlags) playable(cmd *cobra.Command, others int) error {
 	return nil
 }
 
-// tell reports a result, and returns the exit code.
+// tell prints the report of a result and writes the requested report files. It returns the exit
+// code as an error.
 func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *results.Result[F], dir, html, junit string) error {
 	if html == "" {
 		html = filepath.Join(dir, "report.html")
@@ -275,7 +280,7 @@ func tell[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], result *
 	return result.Judged()
 }
 
-// shard parses I/N.
+// shard parses the value of a flag in the form I/N.
 func shard(text string) (i, n int, err error) {
 	if text == "" {
 		return 1, 1, nil
@@ -338,8 +343,9 @@ func runReplay(ctx context.Context, cmd *cobra.Command, f exploreFlags, args []s
 	return tellAgain(cmd, explore.Tool, again, again != nil, args[0], "fault")
 }
 
-// tellAgain reports whether the finding of a file was found again, and returns the exit code.
-// subject names the thing that the operator survives otherwise.
+// tellAgain reports whether a replay found the finding in a file again, and returns the exit code
+// as an error. The given subject names the fault or edit that the operator has survived if nothing
+// was found.
 func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], again F, found bool, file, subject string) error {
 	if !found {
 		fmt.Fprintf(cmd.OutOrStdout(), "It is not found any more: the operator survives this %s.\n", subject)
@@ -349,7 +355,8 @@ func tellAgain[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], aga
 	return errFound
 }
 
-// newReport returns the command that combines the results of a tool.
+// newReport returns the command that combines the results in several directories into a single
+// report.
 func newReport(tool string) *cobra.Command {
 	var html, junit string
 	cmd := &cobra.Command{
@@ -372,7 +379,8 @@ func newReport(tool string) *cobra.Command {
 	return cmd
 }
 
-// tellMerged reports the results of several directories together, and returns the exit code.
+// tellMerged reports the combined results in the given directories, and returns the exit code as an
+// error.
 func tellMerged[F results.Finding](cmd *cobra.Command, tool *results.Tool[F], dirs []string, html, junit string) error {
 	merged, err := tool.Merge(dirs)
 	if err != nil {

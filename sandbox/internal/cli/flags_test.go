@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// expect compares an error with the text that it is to have, "" for no error.
+// expect fails the test unless err contains want. If want is empty, err must be nil.
 func expect(t *testing.T, about string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -27,7 +27,8 @@ func expect(t *testing.T, about string, err error, want string) {
 	}
 }
 
-// upFlagSet are the flags of up, and the options that they set.
+// upFlagSet parses args with the flags of "up". It returns the flag set and the options that the
+// flags set.
 func upFlagSet(args ...string) (*pflag.FlagSet, *cluster.Options, error) {
 	o := &cluster.Options{Dir: "/data", Delays: kubelet.DefaultDelays()}
 	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
@@ -41,7 +42,8 @@ func upFlagSet(args ...string) (*pflag.FlagSet, *cluster.Options, error) {
 	return flags, o, err
 }
 
-// A detached sandbox has all options that its command was given.
+// TestChildHasAllOptions checks that "up --detach" passes all its options on to the process of the
+// detached sandbox.
 func TestChildHasAllOptions(t *testing.T) {
 	given := []string{"--nodes=7", "--real-nodes=2", "--kubeconfig=/k", "--audit", "--fresh", "--kubernetes=1.34", "--emulated-version=1.33",
 		"--keep-history", "--pod-events=false", "--pod-initialized-after=3s", "--owner=12"}
@@ -71,7 +73,8 @@ func TestChildHasAllOptions(t *testing.T) {
 	}
 }
 
-// Another up joins a running sandbox that satisfies its flags, and names the others.
+// TestFlagsThatRunningSandboxDoesNotSatisfy checks that a second "up" joins a running sandbox that
+// satisfies its flags, and that the error names the flags that are not satisfied.
 func TestFlagsThatRunningSandboxDoesNotSatisfy(t *testing.T) {
 	running := cluster.Status{Nodes: 5, RealNodes: 1, Kubeconfig: "/k", AuditLog: "/data/audit.log", Kubernetes: "1.34", KeepHistory: true, PodEvents: true, Owner: 12, Delays: kubelet.DefaultDelays()}
 	for _, tc := range []struct{ given, want string }{
@@ -134,8 +137,8 @@ func TestNodesOfUp(t *testing.T) {
 	}
 }
 
-// The emulated version is checked only for the release that is compiled in, and the environment
-// counts as the flag, unless the flag is given.
+// TestChooseRelease checks that the emulated version is validated only for the compiled-in release,
+// and that the environment variable has the same effect as --kubernetes unless the flag is given.
 func TestChooseRelease(t *testing.T) {
 	for _, tc := range []struct{ environment, args, release, want string }{
 		{"", "", "", ""},
@@ -194,7 +197,8 @@ func TestUserOfKubeconfig(t *testing.T) {
 	}
 }
 
-// The flags of run exclude each other where both would name the account.
+// TestRunFlags checks that the flags of "run" are validated, and that --service-account is rejected
+// together with --from, because both determine the ServiceAccount.
 func TestRunFlags(t *testing.T) {
 	for _, tc := range []struct {
 		runFlags
@@ -304,7 +308,8 @@ func TestExploreFlags(t *testing.T) {
 	}
 }
 
-// A node is described by flags that the API server would accept.
+// TestNodeTemplate checks that the flags of "nodes add" accept only values that the API server
+// would accept.
 func TestNodeTemplate(t *testing.T) {
 	for _, tc := range []struct{ pool, allocatable, labels, taints, want string }{
 		{"gpu", "cpu=32,memory=128Gi,example.com/gpu=2,hugepages-2Mi=4Mi", "zone=a,disk=", "dedicated=gpu:NoSchedule,spot:NoExecute", ""},
@@ -326,7 +331,8 @@ func TestNodeTemplate(t *testing.T) {
 	}
 }
 
-// Only leading flags are those of the sandbox: all others belong to kubectl.
+// TestLeadingFlags checks that only flags before kubectl's first argument belong to the sandbox
+// command. All later flags are passed on to kubectl.
 func TestLeadingFlags(t *testing.T) {
 	for _, tc := range []struct{ args, dir, at, rest string }{
 		{"get nodes", "", "", "get nodes"},
@@ -347,7 +353,8 @@ func TestLeadingFlags(t *testing.T) {
 	}
 }
 
-// A missing subcommand is no argument, and logs are where the data directory is.
+// TestUnknownCommand checks that the error for an unknown subcommand suggests a similar one, or
+// names the log directory for "logs", and that an empty command line is not an error.
 func TestUnknownCommand(t *testing.T) {
 	cmd := &cobra.Command{Use: "sandbox", SuggestionsMinimumDistance: 2}
 	cmd.AddCommand(&cobra.Command{Use: "status", Run: func(*cobra.Command, []string) {}})

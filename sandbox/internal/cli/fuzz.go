@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// fuzzFlags has the values of the flags of fuzz.
+// fuzzFlags holds the values of the flags of fuzz.
 type fuzzFlags struct {
 	exploreFlags
 	install, ignore []string
@@ -84,7 +84,7 @@ finding first.`,
 	return cmd
 }
 
-// check refuses flags that name no object to edit, or an impossible number of nodes.
+// check rejects flags that name no object to edit, or an impossible number of nodes.
 func (f fuzzFlags) check() error {
 	switch {
 	case len(f.install) == 0:
@@ -123,7 +123,7 @@ func runFuzz(cmd *cobra.Command, f fuzzFlags, program []string) error {
 	})
 }
 
-// fuzzer returns a fuzzer without a sample.
+// fuzzer returns a fuzzer, in which the caller sets the object to edit.
 func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fuzz.Fuzzer, error) {
 	w := &workload.Workload{Nodes: &nodes, Install: install}
 	for _, name := range install {
@@ -132,13 +132,13 @@ func (f exploreFlags) fuzzer(install []string, nodes int, program []string) (*fu
 		}
 	}
 	if f.hold == 0 {
-		f.hold = time.Second // Fuzz plays no faults that hold back events.
+		f.hold = time.Second // Fuzz injects no faults that hold events, so this value only has to be valid.
 	}
 	testbeds, err := f.testbeds(w, program)
 	return &fuzz.Fuzzer{Testbeds: testbeds, Limits: f.limits()}, err
 }
 
-// replayFuzz replays a finding of fuzz.
+// replayFuzz replays a finding of fuzz from a file.
 func replayFuzz(ctx context.Context, cmd *cobra.Command, f exploreFlags, file string, program []string) error {
 	finding, err := fuzz.Tool.ReadFinding(file)
 	if err != nil {

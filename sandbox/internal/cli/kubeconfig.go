@@ -48,7 +48,7 @@ RBAC allows; without --user it is the administrator, who may do everything. With
 	return cmd
 }
 
-// checkUser refuses a user without a name, and groups without a user.
+// checkUser rejects an empty user name, and groups without a user.
 func checkUser(user string, given bool, groups []string) error {
 	switch {
 	case user != "":

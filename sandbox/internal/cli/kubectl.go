@@ -51,7 +51,7 @@ with --keep-history.`,
 			if !dir.Control().Running() {
 				return dir.Control().NotRunning()
 			}
-			// Override KUBECONFIG of the user.
+			// Override the user's KUBECONFIG.
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
 				return err
 			}
@@ -60,7 +60,8 @@ with --keep-history.`,
 	}
 }
 
-// leading removes the named flags, with their values, from the beginning of kubectl's arguments.
+// leading removes the named flags and their values from the beginning of kubectl's arguments. It
+// returns the values and the remaining arguments.
 func leading(args []string, names ...string) (map[string]string, []string) {
 	own := map[string]string{}
 next:

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/past"
 )
 
-// parseRevision parses the flag --at.
+// parseRevision parses the value of the --at flag.
 func parseRevision(at string) (int64, error) {
 	revision, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || revision < 1 {
@@ -28,7 +28,7 @@ func parseRevision(at string) (int64, error) {
 	return revision, nil
 }
 
-// kubectlAt runs kubectl against the sandbox as it was at a revision.
+// kubectlAt runs kubectl against the state of the sandbox at an earlier revision.
 func kubectlAt(ctx context.Context, dir cluster.Dir, revision int64, args []string) (err error) {
 	config, err := dir.RESTConfig()
 	if err != nil {

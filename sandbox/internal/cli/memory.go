@@ -13,14 +13,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// unlimited is the amount of memory if the real amount is unknown.
+// unlimited stands for an unknown or unlimited amount of memory, in bytes.
 const unlimited = 1 << 62
 
-// memory has the folders in which the kernel reports memory: the mount points of /proc and /sys/fs/cgroup.
+// memory holds the mount points of procfs and cgroupfs, normally /proc and /sys/fs/cgroup, where
+// the kernel reports memory usage.
 type memory struct{ proc, cgroup string }
 
-// available returns the memory for new programs, in bytes: the free memory of the machine, or less in a
-// container.
+// available returns the memory available to new programs, in bytes: the machine's available memory,
+// or less if this process's cgroups have memory limits.
 func (m memory) available() uint64 {
 	fs, err := procfs.NewFS(m.proc)
 	if err != nil {
@@ -49,13 +50,13 @@ func (m memory) available() uint64 {
 	return left
 }
 
-// limits has the names of a cgroup's files about memory.
+// limits holds the names of a cgroup's memory files, which depend on the cgroup version.
 type limits struct {
-	// most are the files with limits.
+	// most lists the files that contain memory limits.
 	most []string
 	used string
-	// cache is the line of memory.stat with the page cache, which counts as used memory although the kernel
-	// reclaims it when needed.
+	// cache is the memory.stat key of the page cache. The page cache counts as used memory,
+	// although the kernel reclaims it when needed.
 	cache string
 }
 
@@ -64,9 +65,9 @@ var (
 	limitsV2 = limits{most: []string{"memory.max", "memory.high"}, used: "memory.current", cache: "inactive_file"}
 )
 
-// leftOnPath returns the free memory of a cgroup, under its own limit and the limits of its parents. In a
-// container the path may be the path on the host, while only the container's group is mounted: parts of the
-// path that do not exist are skipped.
+// leftOnPath returns the memory that a cgroup can still use under its own limit and the limits of
+// its ancestors. In a container, the path may be the path on the host, while only the container's
+// cgroup is mounted; path components that do not exist are therefore skipped.
 func leftOnPath(mounted, path string, of limits) uint64 {
 	left := uint64(unlimited)
 	for dir := filepath.Join("/", path); ; dir = filepath.Dir(dir) {
@@ -77,7 +78,7 @@ func leftOnPath(mounted, path string, of limits) uint64 {
 	}
 }
 
-// left returns the free memory under the limit of a cgroup.
+// left returns the memory that a cgroup can still use under its own limit.
 func (l limits) left(group string) uint64 {
 	most := uint64(unlimited)
 	for _, name := range l.most {
@@ -93,7 +94,7 @@ func (l limits) left(group string) uint64 {
 	return most - min(most, used)
 }
 
-// forgettable returns the size of the page cache, which the kernel can reclaim.
+// forgettable returns the size of a cgroup's page cache, which the kernel can reclaim.
 func (l limits) forgettable(group string) uint64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
 	if err != nil {
@@ -109,7 +110,8 @@ func (l limits) forgettable(group string) uint64 {
 	return 0
 }
 
-// numberIn reads a number from a file. The file contains the word max if there is no limit.
+// numberIn reads a number from a file. It returns false if the file is missing or contains "max",
+// which means no limit.
 func numberIn(file string) (uint64, bool) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {

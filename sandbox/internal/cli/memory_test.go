@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What a container may use counts, and not what its machine has: the smallest limit on the way to
-// the cgroup of this process, without what is used there.
+// TestAvailableMemory checks that the available memory is the minimum of the machine's available
+// memory and the free memory under each limit on the path to this process's cgroup.
 func TestAvailableMemory(t *testing.T) {
 	const gib = 1 << 30
 	size := func(n float64) string { return strconv.Itoa(int(n*gib)) + "\n" }
@@ -30,7 +30,7 @@ func TestAvailableMemory(t *testing.T) {
 			"sys/" + group + "memory.stat":    "anon 7\ninactive_file " + size(0.5) + "file 7\n",
 		}
 	}
-	const infinite = 8 << 30 // Of GiB: no limit, in version 1.
+	const infinite = 8 << 30 // In GiB; version 1 cgroups report such a value if there is no limit.
 	for _, tc := range []struct {
 		name   string
 		cgroup string
@@ -78,7 +78,7 @@ func TestAvailableMemory(t *testing.T) {
 	}
 }
 
-// Of a machine without /proc nothing is known.
+// TestUnknownMemory checks that the memory counts as unlimited on a machine without /proc.
 func TestUnknownMemory(t *testing.T) {
 	if got := (memory{proc: filepath.Join(t.TempDir(), "none")}).available(); got != unlimited {
 		t.Errorf("%d bytes are available", got)

@@ -84,8 +84,8 @@ func newNodesAdd(s *target) *cobra.Command {
 	return cmd
 }
 
-// parseTemplate parses the properties of new nodes. It refuses values that the API server would refuse,
-// before any node is created.
+// parseTemplate parses the flags for the properties of new nodes. It rejects values that the API
+// server would reject, before any node is created.
 func parseTemplate(pool, allocatable, labels, taints string) (node.Template, error) {
 	t := node.Template{Labels: map[string]string{}, Allocatable: corev1.ResourceList{}}
 	for _, item := range items(labels) {
@@ -113,7 +113,8 @@ func parseTemplate(pool, allocatable, labels, taints string) (node.Template, err
 		if problems := validation.IsQualifiedName(name); len(problems) > 0 {
 			return t, fmt.Errorf("--allocatable %q: %s", item, problems[0])
 		}
-		// A resource without a domain belongs to Kubernetes, or is misspelt.
+		// A resource name without a domain must be one of the standard Kubernetes resources; any
+		// other name is probably misspelt.
 		if _, known := node.DefaultAllocatable()[corev1.ResourceName(name)]; !known &&
 			!strings.Contains(name, "/") && !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
 			return t, fmt.Errorf("--allocatable %q: no resource is named %q; a resource of your own needs a domain, like example.com/%s", item, name, name)

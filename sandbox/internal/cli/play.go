@@ -12,11 +12,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// Side returns the number of explorers, with one job each, that can run side by side on this machine.
+// Side returns the number of explore commands, with a single job each, that can run in parallel on
+// this machine.
 func Side() int { return sandboxes(2, 0) }
 
-// Play runs 'sandbox explore' or 'sandbox fuzz' with the given arguments in this process, and returns the
-// exit code. Its sandboxes are from the shared labs.
+// Play runs `sandbox explore` or `sandbox fuzz` with the given arguments in this process, with
+// sandboxes from the shared labs, and returns the exit code.
 func Play(ctx context.Context, labs *lab.Labs, args []string, out, progress io.Writer) int {
 	cmd := &cobra.Command{Use: "sandbox", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(newExplore(labs), newFuzz(labs))

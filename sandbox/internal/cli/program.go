@@ -14,22 +14,23 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// program is a program that the proxy can crash and restart. It ends with this process.
+// program is the program that the fault proxy runs and can crash and restart. It is killed when
+// this process exits.
 type program struct {
 	arguments []string
-	// environment has variables to add to the environment of this process.
+	// environment lists variables that are added to the environment of this process.
 	environment []string
 
 	mu      sync.Mutex
 	process *exec.Cmd
-	// ended is closed when the process has ended.
+	// ended is closed when the program's process has exited.
 	ended chan struct{}
-	// expected is set while the process is being killed.
+	// expected is set while the process is being killed, so that its exit is not reported.
 	expected bool
-	// crashing is set from a crash until the restart.
+	// crashing is set from a simulated crash until the restart.
 	crashing bool
 	closed   bool
-	// over receives the exit code if the program ends by itself.
+	// over receives the exit code if the program exits by itself.
 	over chan int
 }
 
@@ -37,7 +38,7 @@ func newProgram(arguments, environment []string) *program {
 	return &program{arguments: arguments, environment: environment, over: make(chan int, 1)}
 }
 
-// start starts the program.
+// start starts the program in a new process.
 func (p *program) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +48,7 @@ func (p *program) start() error {
 	command := exec.Command(p.arguments[0], p.arguments[1:]...)
 	command.Env = append(os.Environ(), p.environment...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A process group, so that child processes are killed, too.
+	// Start a process group, so that child processes of the program are killed, too.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := child.Start(command); err != nil {
 		return fmt.Errorf("start the program: %w", err)
@@ -60,7 +61,7 @@ func (p *program) start() error {
 		defer p.mu.Unlock()
 		if !p.expected {
 			code := command.ProcessState.ExitCode()
-			if code < 0 { // The process was ended by a signal.
+			if code < 0 { // The process was terminated by a signal.
 				code = 1
 			}
 			p.over <- code
@@ -70,7 +71,7 @@ func (p *program) start() error {
 	return nil
 }
 
-// kill kills the program, and returns when it has ended.
+// kill kills the program, and returns when it has terminated.
 func (p *program) kill() {
 	p.mu.Lock()
 	process, ended := p.process, p.ended
@@ -83,9 +84,9 @@ func (p *program) kill() {
 	<-ended
 }
 
-// crash kills the program, and restarts it after the given time. Requests in flight of the killed process may
-// ask for further crashes: until the restart, they count as the same crash, so that there are never two
-// processes.
+// crash kills the program, and restarts it after the given time. Pending requests of the killed
+// process may cause further calls. Until the restart, these calls count as the same crash, so that
+// the program never runs twice.
 func (p *program) crash(down time.Duration) {
 	p.mu.Lock()
 	again := p.crashing

@@ -17,7 +17,8 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// Several requests of one process may crash it at the same moment. One process takes its place.
+// TestProgramCrashesAtOnce checks that several requests that crash the program at the same time
+// cause only one restart.
 func TestProgramCrashesAtOnce(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")

@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// proxyFlags has the values of the flags of proxy.
+// proxyFlags holds the values of the flags of proxy.
 type proxyFlags struct {
 	kubeconfig, write, scenario, log, listen, control string
 }
@@ -75,7 +75,7 @@ the proxy. Rules can crash it; if it ends by itself, so does the proxy.`,
 	return cmd
 }
 
-// run runs the proxy, together with the program if there are arguments.
+// run runs the fault proxy. If there are arguments, it also runs the program that they name.
 func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error {
 	o, err := f.options(s.dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	if err := cluster.WriteKubeconfig(f.write, server.Kubeconfig); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	// Print to standard error, as standard output may be the log.
+	// Print to standard error, because the log may be written to standard output.
 	fmt.Fprintf(cmd.ErrOrStderr(), `The proxy is ready, rules in force: %d.
   in front of  %s
   listens on   %s
@@ -116,7 +116,8 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	} else {
 		err = runWith(cmd.Context(), server, crashing)
 	}
-	// Report rules that have not fired: a test that passes without its fault proves nothing.
+	// Report the rules that have injected no fault: a test that passes without its fault proves
+	// nothing.
 	rules, _ := server.Rules().List()
 	for i := range rules {
 		if why := rules[i].Unfired(); why != "" {
@@ -126,7 +127,8 @@ func (f proxyFlags) run(cmd *cobra.Command, s *target, arguments []string) error
 	return err
 }
 
-// program returns the program that the proxy starts.
+// program returns the program that the fault proxy starts, with the proxy's kubeconfig in its
+// environment.
 func (f proxyFlags) program(arguments []string) (*program, error) {
 	if f.log == "" {
 		return nil, errors.New("--log is missing: standard output is that of the program, so name the file for the log")
@@ -141,7 +143,8 @@ func (f proxyFlags) program(arguments []string) (*program, error) {
 	return newProgram(arguments, []string{"KUBECONFIG=" + kubeconfig}), nil
 }
 
-// runWith runs the proxy until the program ends by itself, and returns the program's exit code.
+// runWith runs the fault proxy until the program exits by itself, and returns the program's exit
+// code.
 func runWith(ctx context.Context, server *proxy.Server, program *program) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -163,8 +166,8 @@ func runWith(ctx context.Context, server *proxy.Server, program *program) error 
 	return err
 }
 
-// options validates the flags and reads the named files before anything is written. The function sandbox
-// returns the directory with the default for --kubeconfig.
+// options validates the flags and reads the files that they name, before anything is written. The
+// given function, sandbox, returns the sandbox's directory, which has the default for --kubeconfig.
 func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options, error) {
 	o := proxy.Options{Listen: f.listen, Control: f.control}
 	if f.write == "" {
@@ -206,11 +209,11 @@ func (f proxyFlags) options(sandbox func() (cluster.Dir, error)) (proxy.Options,
 	return o, err
 }
 
-// longestSocket is the maximum length of the path of a socket, in bytes.
+// longestSocket is the maximum length of a Unix socket's path, in bytes.
 const longestSocket = 107
 
-// checkAddresses refuses a control address that other users of the machine could reach, and an address that
-// cannot be used in a kubeconfig.
+// checkAddresses rejects a control address that other local users could connect to, and a listen
+// address that cannot be used in a kubeconfig.
 func checkAddresses(f proxyFlags) error {
 	if _, port, err := net.SplitHostPort(f.control); err == nil {
 		if _, err := strconv.Atoi(port); err == nil {
@@ -230,8 +233,8 @@ func checkAddresses(f proxyFlags) error {
 	return nil
 }
 
-// openLog opens the log file, or standard output, which stays open when the log is closed. Requests do not
-// wait for the reader of standard output.
+// openLog opens the log file, or standard output, which stays open when the log is closed. A slow
+// reader of standard output does not delay requests.
 func openLog(cmd *cobra.Command, file string) (io.WriteCloser, error) {
 	if file == "" {
 		return proxy.NewBacklog(cmd.OutOrStdout()), nil

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/streaming"
 )
 
-// runFlags has the values of the flags of run.
+// runFlags holds the values of the flags of run.
 type runFlags struct {
 	serviceAccount, from, certDir string
 	webhooks                      []string
@@ -53,7 +53,7 @@ user namespaces.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	// Flags after the program are the program's.
+	// Flags after the name of the program belong to the program.
 	flags.SetInterspersed(false)
 	flags.StringVar(&f.serviceAccount, "service-account", "", "NAMESPACE/NAME of the account whose rights it has (default a new account without rights, in the namespace default)")
 	flags.StringVar(&f.from, "from", "", "deployment/NAMESPACE/NAME, or the file of a manifest with a Deployment: run it with the account, the environment and, unless it is given some, the arguments of its first container")
@@ -64,7 +64,8 @@ user namespaces.`,
 	return cmd
 }
 
-// run runs twice: first in the user's process, and then in the namespaces that the first run creates.
+// run runs the program as if in a pod. It is executed twice: first in the process that the user
+// starts, then in a child process in new Linux namespaces.
 func (f runFlags) run(ctx context.Context, s *target, program []string) error {
 	o, err := f.options()
 	if err != nil {
@@ -109,7 +110,7 @@ func (f runFlags) run(ctx context.Context, s *target, program []string) error {
 	return nil
 }
 
-// options reads the flags.
+// options validates the flags and converts them to options.
 func (f runFlags) options() (incluster.Options, error) {
 	o := incluster.Options{From: f.from, WebhookPort: f.webhookPort}
 	var err error

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// join waits until a sandbox that another command has started in the directory is ready, and checks that the
-// sandbox fits the flags.
+// join waits until the sandbox that another command has started in the directory is ready, and
+// checks that it satisfies the flags. It returns false if no such sandbox is running.
 func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	if !o.Dir.Control().Running() {
 		return false, nil
@@ -22,7 +22,7 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	s, err := o.Dir.Control().Await(cmd.Context())
 	switch {
 	case err != nil && !o.Dir.Control().Running():
-		return false, nil // The other sandbox has stopped, or failed to start.
+		return false, nil // The other command's sandbox has stopped or failed to start.
 	case err != nil:
 		return true, err
 	}
@@ -33,7 +33,7 @@ func join(cmd *cobra.Command, o cluster.Options) (joined bool, _ error) {
 	return true, nil
 }
 
-// fits returns an error if the flags ask for a different sandbox than the running one.
+// fits returns an error if the running sandbox does not satisfy the given flags.
 func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 	other := differing(flags, o, s)
 	if len(other) == 0 {
@@ -43,8 +43,8 @@ func fits(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) error {
 		o.Dir, s.PID, strings.Join(other, " "), at(o.Dir))
 }
 
-// differing returns the flags that the running sandbox does not satisfy. More nodes satisfy --nodes, and
-// without --fresh any state is acceptable.
+// differing returns the flags that the running sandbox does not satisfy. A sandbox with more nodes
+// satisfies --nodes, and any state is acceptable without --fresh.
 func differing(flags *pflag.FlagSet, o cluster.Options, s cluster.Status) []string {
 	running := s.Delays
 	delays := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// statusOutput is the JSON output of status.
+// statusOutput is the JSON output of the status command.
 type statusOutput struct {
 	cluster.Status
 	Nodes nodeCount `json:"nodes"`
@@ -30,7 +30,7 @@ type statusOutput struct {
 type nodeCount struct {
 	Total int `json:"total"`
 	Ready int `json:"ready"`
-	// Error is the reason why the nodes could not be counted.
+	// Error explains why the nodes could not be counted.
 	Error string `json:"error,omitempty"`
 }
 
@@ -83,7 +83,7 @@ error names the last write: as a test, that nothing writes at rest.`,
 	return cmd
 }
 
-// countNodes lists the nodes with a timeout, since the API server may be paused.
+// countNodes counts the nodes with a timeout, because the API server may be paused.
 func countNodes(ctx context.Context, connect func(context.Context) (kubernetes.Interface, error)) nodeCount {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/snapshot"
 )
 
-// quietFlags has the values of the flags with which status waits for a quiet cluster.
+// quietFlags holds the flags that make the status command wait for a quiet cluster.
 type quietFlags struct{ until, timeout time.Duration }
 
 func (f *quietFlags) add(cmd *cobra.Command) {
@@ -24,8 +24,8 @@ func (f *quietFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "maximum time to wait for quiet")
 }
 
-// check refuses contradictory flags, and reports whether to wait. until and timeout are set if the flags are
-// given.
+// check rejects contradictory flags, and reports whether to wait. The parameters until and timeout
+// report whether the user has set the respective flag.
 func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	switch {
 	case !until && timeout:
@@ -40,7 +40,7 @@ func (f *quietFlags) check(until, timeout bool) (wait bool, _ error) {
 	return true, nil
 }
 
-// await waits for a quiet cluster, if --until-quiet is given.
+// await waits for a quiet cluster if --until-quiet is set.
 func (f *quietFlags) await(cmd *cobra.Command, s *target) error {
 	if wait, err := f.check(cmd.Flags().Changed("until-quiet"), cmd.Flags().Changed("timeout")); !wait {
 		return err

@@ -27,7 +27,7 @@ func (s *target) dir() (cluster.Dir, error) {
 	return cluster.DefaultDir()
 }
 
-// logs returns the directory of the component logs, "" if there is no data directory.
+// logs returns the directory of the component logs, or "" if there is no data directory.
 func (s *target) logs() string {
 	dir, err := s.dir()
 	if err != nil {
@@ -36,7 +36,8 @@ func (s *target) logs() string {
 	return dir.Logs()
 }
 
-// running returns the directory and the status of the running sandbox. It is an error if no sandbox runs.
+// running returns the directory and the status of the running sandbox, or an error if no sandbox is
+// running.
 func (s *target) running(ctx context.Context) (cluster.Dir, cluster.Status, error) {
 	dir, err := s.dir()
 	if err != nil {
@@ -61,8 +62,9 @@ func (s *target) client(ctx context.Context) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// withEtcd calls a function with a client for the etcd of the running sandbox. It first waits until the
-// sandbox is ready, as the standard objects of a cluster are incomplete before.
+// withEtcd calls the function "do" with a client for the running sandbox's etcd. It first waits
+// until the sandbox is ready, because the standard objects of a cluster are still missing during
+// the start.
 func (s *target) withEtcd(ctx context.Context, do func(cluster.Dir, *clientv3.Client) error) (err error) {
 	dir, status, err := s.running(ctx)
 	if err == nil && !status.CameUp() {

@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// reportFD is the environment variable with the file descriptor of a pipe, on which a detached sandbox
-// reports in one line whether it is ready.
+// reportFD is the environment variable with the file descriptor of a pipe. A detached sandbox
+// writes a line to this pipe that reports whether it is ready or has failed.
 const reportFD = "SANDBOX_REPORT_FD"
 
 func newUp(s *target) *cobra.Command {
@@ -92,7 +92,7 @@ by annotations of its pod template:
 	return cmd
 }
 
-// addUp adds the flags of the options of a sandbox.
+// addUp adds the flags that set the options of a sandbox.
 func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	flags.SortFlags = false
 	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "minimum number of nodes")
@@ -107,7 +107,7 @@ func addUp(flags *pflag.FlagSet, o *cluster.Options) {
 	o.Delays.AddFlags(flags)
 }
 
-// checkNodes refuses impossible numbers of nodes and delays of pods.
+// checkNodes rejects impossible numbers of nodes and impossible delays of pods.
 func checkNodes(o cluster.Options) error {
 	if o.Nodes < 0 {
 		return fmt.Errorf("--nodes %d: a sandbox cannot have fewer than 0 nodes", o.Nodes)
@@ -118,13 +118,13 @@ func checkNodes(o cluster.Options) error {
 	return o.Delays.Validate()
 }
 
-// up runs the sandbox in this process.
+// up runs the sandbox in this process until it is interrupted.
 func up(cmd *cobra.Command, o cluster.Options) error {
 	report := func(string) {}
 	detached := os.Getenv(reportFD) != ""
 	if detached {
 		pipe := os.NewFile(3, "report")
-		// The components must not inherit the pipe.
+		// Close the pipe in the components, which must not inherit it.
 		syscall.CloseOnExec(3)
 		os.Unsetenv(reportFD)
 		report = func(line string) { fmt.Fprintln(pipe, line); pipe.Close() }
@@ -151,7 +151,8 @@ func up(cmd *cobra.Command, o cluster.Options) error {
 	return err
 }
 
-// at returns the flag --data-dir for commands on the sandbox, "" for the default directory.
+// at returns the --data-dir flag that other commands need to find the sandbox, or "" if it is in
+// the default directory.
 func at(dir cluster.Dir) string {
 	if standard, err := (&target{}).dir(); err == nil && standard == dir {
 		return ""
@@ -186,7 +187,8 @@ func atLeast(nodes int) string {
 	return fmt.Sprintf("at least %d nodes", nodes)
 }
 
-// childArgs returns the arguments for the process of a detached sandbox, with the same options.
+// childArgs returns the command line arguments that give the same options to the process of a
+// detached sandbox.
 func childArgs(o cluster.Options) []string {
 	args := []string{
 		"sandbox", "up", "--data-dir", string(o.Dir), fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--real-nodes=%d", o.RealNodes), "--kubeconfig=" + o.Kubeconfig,
@@ -233,7 +235,7 @@ func upDetached(cmd *cobra.Command, o cluster.Options) error {
 		return err
 	}
 	w.Close()
-	// Forward termination signals to the other process.
+	// Forward termination signals to the process of the sandbox.
 	done := make(chan struct{})
 	defer close(done)
 	go func() {

@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Access connects to the API server and to etcd as the user of the data directory.
+// Access creates clients for the API server and etcd of the sandbox in a data directory, with the
+// credentials stored there.
 type Access struct {
 	credentials credentials
 	settings    settingsFile
@@ -43,7 +44,8 @@ func (a Access) AdminKubeconfig() ([]byte, error) {
 	return a.NewKubeconfig(Admin, []string{superusers})
 }
 
-// RESTConfig returns the administrator's connection to the API server.
+// RESTConfig returns the client configuration with which the administrator connects to the API
+// server.
 func (a Access) RESTConfig() (*rest.Config, error) {
 	if _, err := a.settings.load(); err != nil {
 		return nil, err
@@ -51,8 +53,8 @@ func (a Access) RESTConfig() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", a.admin)
 }
 
-// writeKubeconfigs writes the kubeconfigs of the components and of the administrator, and a copy of the
-// latter unless adminCopy is empty.
+// writeKubeconfigs writes the components' and the administrator's kubeconfigs. It writes another
+// copy of the administrator's kubeconfig to adminCopy unless this path is empty.
 func (a Access) writeKubeconfigs(adminCopy string) error {
 	s, err := a.settings.load()
 	if err != nil {
@@ -74,7 +76,7 @@ func (a Access) writeKubeconfigs(adminCopy string) error {
 	return WriteKubeconfig(adminCopy, admin)
 }
 
-// Etcd returns a client for the etcd of the running sandbox.
+// Etcd returns a client for the running sandbox's etcd.
 func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	s, err := a.settings.load()
 	if err != nil {
@@ -99,9 +101,9 @@ func (a Access) Etcd(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// WriteKubeconfig replaces a file by a kubeconfig, which contains a key. Only the user can read it, whatever
-// the mode of the old file or of the target of a symbolic link. A client that waits for the file never reads
-// a partial file.
+// WriteKubeconfig replaces a file with a kubeconfig, which contains a private key. Only this user
+// can read the new file, regardless of the mode of the old file or of a symbolic link's target. A
+// client that waits for the file never reads a partial file.
 func WriteKubeconfig(file string, data []byte) error {
 	if err := writeSecret(file, data); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
@@ -109,7 +111,7 @@ func WriteKubeconfig(file string, data []byte) error {
 	return nil
 }
 
-// mayOverwrite refuses to overwrite a kubeconfig that does not belong to a sandbox.
+// mayOverwrite returns an error if the file exists and is not the kubeconfig of a sandbox.
 func mayOverwrite(kubeconfig string) error {
 	if kubeconfig == "" {
 		return nil
@@ -118,8 +120,8 @@ func mayOverwrite(kubeconfig string) error {
 		"%s exists and is not the kubeconfig of a sandbox: give another --kubeconfig, or remove it first", kubeconfig))
 }
 
-// MayOverwrite returns the given error if the file exists, unless it is empty or a kubeconfig whose only
-// cluster has the given name.
+// MayOverwrite returns nil if the file does not exist, is empty, or is a kubeconfig whose only
+// cluster has the given name. Otherwise, it returns the given refusal.
 func MayOverwrite(kubeconfig, cluster string, refusal error) error {
 	data, err := os.ReadFile(kubeconfig)
 	switch {

@@ -19,22 +19,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control is a client for the sandbox that runs in a directory.
+// Control is a client that controls the sandbox running in a directory.
 type Control struct {
 	dir    Dir
 	socket string
 	lock   lockFile
 }
 
-// Running reports whether a sandbox runs in the directory.
+// Running reports whether a sandbox is running in the directory.
 func (c Control) Running() bool { return c.lock.held() }
 
-// NotRunning is the error returned when no sandbox runs in the directory.
+// NotRunning returns the error to report if no sandbox is running in the directory.
 func (c Control) NotRunning() error {
 	return fmt.Errorf("no sandbox runs in %s: start one with 'sandbox up', or say where it is with --data-dir", c.dir)
 }
 
-// pid returns the process ID of the running sandbox, or of the last sandbox in the directory.
+// pid returns the process ID of the running sandbox or, if there is none, of the last sandbox in
+// the directory.
 func (c Control) pid() int {
 	if pid, err := peer(context.Background(), c.socket); err == nil {
 		return pid
@@ -111,11 +112,11 @@ func (c Control) Act(ctx context.Context, component, action string) error {
 	return c.call(ctx, http.MethodPost, "/components/"+url.PathEscape(component)+"/"+action, nil)
 }
 
-// Stop stops the running sandbox and returns when its last process is gone. It
-// reports whether a sandbox was running.
+// Stop stops the running sandbox and returns once its last process has exited. It reports whether a
+// sandbox was running.
 func (c Control) Stop(ctx context.Context) (bool, error) {
 	if !c.Running() {
-		// A killed sandbox leaves cgroups behind.
+		// A sandbox that was killed leaves its cgroups behind.
 		return false, removeCgroups(c.dir)
 	}
 	ran, err := c.stop(ctx)
@@ -130,7 +131,7 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	process, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case errors.Is(err, unix.ESRCH):
-		return true, nil // The process has just ended.
+		return true, nil // The sandbox exited before its pidfd could be opened.
 	case err != nil:
 		// The kernel does not support pidfds, or a seccomp profile forbids them.
 		return true, c.stopUnwatched(ctx, pid)
@@ -144,7 +145,7 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		return true, ctx.Err()
 	}
-	// The process hangs. Its children are killed by the kernel together with it.
+	// The process hangs. Kill it; the kernel then kills its child processes, too.
 	if err := unix.PidfdSendSignal(process, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return true, fmt.Errorf("end process %d: %w", pid, err)
 	}
@@ -155,14 +156,14 @@ func (c Control) stop(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// stopUnwatched stops the sandbox without a pidfd. It does not kill a process that fails to stop: by then,
-// another process may have its ID.
+// stopUnwatched stops the sandbox without a pidfd. It does not kill a process that fails to stop,
+// because another process may have its ID by then.
 func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*stopTimeout)
 	defer cancel()
 	err := c.call(ctx, http.MethodPost, "/stop", nil)
 	for ctx.Err() == nil && err == nil {
-		// The lock is released when the process ends.
+		// The lock is released when the process exits.
 		if !c.Running() {
 			return nil
 		}
@@ -171,8 +172,9 @@ func (c Control) stopUnwatched(ctx context.Context, pid int) error {
 	return fmt.Errorf("the sandbox in %s does not stop: end process %d", c.dir, pid)
 }
 
-// process returns the ID of the process that serves the socket, even if it hangs. A sandbox that is starting
-// has no socket yet; if it ends before it has one, there is no process.
+// process returns the ID of the process that serves the control socket, even if that process hangs.
+// A starting sandbox has no socket yet, so process waits for the socket. If the sandbox exits
+// first, the ID is 0.
 func (c Control) process(ctx context.Context) (int, error) {
 	var err error
 	for range 50 {
@@ -192,7 +194,7 @@ func (c Control) process(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("a process has the data directory %s locked, and does not answer as a sandbox does (%w): look for it with 'fuser %s'", c.dir, err, c.lock)
 }
 
-// peer returns the process that listens on a socket.
+// peer returns the ID of the process that listens on a Unix socket.
 func peer(ctx context.Context, socket string) (int, error) {
 	connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -228,11 +230,12 @@ func waitGone(ctx context.Context, process int, timeout time.Duration) bool {
 	return false
 }
 
-// remembering lists the components that remember objects by UID, for instance that an object is gone for
-// good. They must not run while a snapshot is restored.
+// remembering lists the components that keep objects by UID in memory, even the UIDs of deleted
+// objects. They must not run while a snapshot is restored.
 var remembering = Components[2:]
 
-// Without calls a function while the controllers are stopped, and restarts them afterwards in any case.
+// Without kills the controller manager, the scheduler and the kubelets, calls the function "do",
+// and restarts them even if it fails.
 func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -246,7 +249,7 @@ func (c Control) Without(ctx context.Context, do func() error) (err error) {
 	}
 	var killed []string
 	defer func() {
-		// Restart them even after an interrupt.
+		// Restart the components even after an interrupt.
 		ctx := context.WithoutCancel(ctx)
 		for _, name := range killed {
 			if failed := c.Act(ctx, name, "start"); failed != nil {

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// stopTimeout is the time limit for a component to end after SIGTERM.
+// stopTimeout is the maximum time for a component to exit after SIGTERM.
 const stopTimeout = 5 * time.Second
 
 //go:embed audit-policy.yaml
@@ -22,21 +22,23 @@ var auditPolicy []byte
 
 // plan computes the command line of each component.
 //
-// The flags are those of a production cluster, with these differences. State is not synced to disk, because a
-// sandbox need not survive a power failure. There is a single instance of each component, so there is no
-// leader election. Profiling and the ports of the controller manager and the scheduler are off, as nothing
-// uses them. The limits for clients of the API server are raised: they protect shared API servers.
+// The flags are as in a production cluster, with these differences. State is not synced to disk,
+// because a sandbox need not survive a power failure. Each component has a single instance, so
+// there is no leader election. Profiling and the ports of the controller manager and the scheduler
+// are disabled, because nothing uses them. Their client-side rate limits are raised, because the
+// purpose of such limits is to protect shared API servers.
 type plan struct {
 	Options
 	settings settings
-	// version is the version of the control plane, such as v1.34.4. program is the binary with the control
-	// plane of another release, "" for the compiled-in programs.
+	// version is the version of the control plane, such as v1.34.4. program is the path of the
+	// binary with the control plane of another Kubernetes release, or "" for the compiled-in
+	// control plane.
 	version, program string
 }
 
 func (p plan) etcd() supervisor.Spec {
 	c, client := p.Dir.credentials(), p.settings.etcd()
-	// etcd requires an address for peers, although there are none.
+	// etcd requires a peer address, although it has no peers.
 	peer := fmt.Sprintf("https://%s:0", ports.Loopback)
 	return supervisor.Spec{
 		Name: component.Etcd,
@@ -73,14 +75,15 @@ func (p plan) apiServer() supervisor.Spec {
 		"--etcd-keyfile=" + c.keyFile(etcdClientCert),
 		"--bind-address=" + ports.Loopback,
 		"--advertise-address=" + ports.Loopback,
-		// The endpoints of the service "kubernetes" must not be loopback addresses.
+		// Disable the reconciler, because the endpoints of the Service "kubernetes" must not be
+		// loopback addresses.
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", p.settings.APIServerPort),
 		"--permit-port-sharing",
 		"--tls-cert-file=" + c.certFile(apiServerCert),
 		"--tls-private-key-file=" + c.keyFile(apiServerCert),
 		"--client-ca-file=" + c.certFile(clusterCA),
-		// Aggregated API servers trust the user in these headers.
+		// Aggregated API servers trust these headers to contain the user.
 		"--requestheader-client-ca-file=" + c.certFile(frontProxyCA),
 		"--requestheader-allowed-names=" + frontProxyCert,
 		"--requestheader-username-headers=X-Remote-User",
@@ -97,7 +100,8 @@ func (p plan) apiServer() supervisor.Spec {
 		"--service-account-signing-key-file=" + c.keyFile(serviceAccountKey),
 		"--profiling=false",
 		"--egress-selector-config-file=" + p.Dir.path("egress.yaml"),
-		// Names of nodes cannot be resolved by DNS.
+		// The API server must connect to nodes by IP address, because DNS cannot resolve node
+		// names.
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
 	}
 	if p.RealNodes > 0 {
@@ -110,15 +114,17 @@ func (p plan) apiServer() supervisor.Spec {
 		args = append(args,
 			"--audit-policy-file="+p.Dir.path("audit-policy.yaml"),
 			"--audit-log-path="+p.Dir.AuditLog(),
-			// In megabytes. Tests that count requests need all of them in one file.
+			// The limit is in megabytes. It is high, because tests that count requests need all of
+			// them in a single file.
 			"--audit-log-maxsize=1024",
 		)
 	}
 	return supervisor.Spec{Name: component.APIServer, Path: p.program, Port: p.settings.APIServerPort, Args: append(args, p.emulating()...)}
 }
 
-// emulating returns the flags that make a component behave like one of the emulated version. All clients that
-// watch every kind need the same version, or they would wait for kinds that the API server does not serve.
+// emulating returns the flags that make a component emulate an older version. Components that watch
+// all kinds must emulate the same version as the API server, because they would otherwise wait for
+// kinds that it does not serve.
 func (p plan) emulating() []string {
 	if p.EmulatedVersion == "" {
 		return nil
@@ -128,8 +134,8 @@ func (p plan) emulating() []string {
 
 func (p plan) controllerManager() supervisor.Spec {
 	c := p.Dir.credentials()
-	// The ttl controller annotates nodes with the time for which kubelets may cache secrets, which writes to
-	// every node whenever the cluster grows much.
+	// Disable the ttl controller, which writes to every node when the cluster grows considerably:
+	// it annotates nodes with the time for which kubelets may cache Secrets.
 	controllers := "--controllers=*,-ttl-controller"
 	for _, name := range p.WithoutControllers {
 		controllers += ",-" + name
@@ -141,16 +147,16 @@ func (p plan) controllerManager() supervisor.Spec {
 		"--cluster-signing-cert-file="+c.certFile(clusterCA),
 		"--cluster-signing-key-file="+c.keyFile(clusterCA),
 		controllers,
-		// The controller manager creates the directory for these plugins if it is missing; the default is a
-		// system directory. A device exists and contains no plugins.
+		// The controller manager creates this plugin directory if it is missing, by default below a
+		// system directory. /dev/null exists and contains no plugins.
 		"--flex-volume-plugin-dir=/dev/null",
 	)
 }
 
 func (p plan) scheduler() supervisor.Spec { return p.client(component.Scheduler) }
 
-// client returns a component that is a client of the API server, with its own arguments and the common
-// arguments.
+// client returns the specification of a component that is a client of the API server. It adds the
+// flags that all such components have in common to the given arguments.
 func (p plan) client(name string, args ...string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: p.program, Args: slices.Concat([]string{
 		"--kubeconfig=" + p.Dir.credentials().kubeconfigOf("system:"+name),
@@ -176,7 +182,7 @@ func (p plan) kubelets() supervisor.Spec {
 	}, args...)}
 }
 
-// Components lists the components of a sandbox in the order of their dependencies.
+// Components lists a sandbox's components in the order of their dependencies.
 var Components = []string{
 	component.Etcd, component.APIServer, component.ControllerManager, component.Scheduler, component.Kubelets,
 }

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// specs are the components of a plan by their names.
+// specs returns the specifications of a plan's components by name.
 func specs(p plan) map[string]supervisor.Spec {
 	all := map[string]supervisor.Spec{}
 	for _, s := range []supervisor.Spec{p.etcd(), p.apiServer(), p.controllerManager(), p.scheduler(), p.kubelets()} {
@@ -22,7 +22,8 @@ func specs(p plan) map[string]supervisor.Spec {
 	return all
 }
 
-// Each option changes the arguments of certain components, and of no others.
+// TestOptionsBecomeArguments checks that each option changes only the expected arguments of the
+// expected components.
 func TestOptionsBecomeArguments(t *testing.T) {
 	standard := plan{
 		Options:  Options{Dir: "/data", Delays: kubelet.DefaultDelays(), PodEvents: true},
@@ -31,7 +32,7 @@ func TestOptionsBecomeArguments(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*plan)
-		// added and removed are arguments, by component.
+		// added and removed list the expected changes to the arguments, by component.
 		added, removed map[string][]string
 	}{
 		{"audit", func(p *plan) { p.Audit = true }, map[string][]string{
@@ -78,14 +79,15 @@ func TestOptionsBecomeArguments(t *testing.T) {
 	}
 }
 
-// missingFrom returns the arguments that are not in a list, sorted.
+// missingFrom returns the arguments that are missing in the list, sorted.
 func missingFrom(list, arguments []string) []string {
 	return sorted(slices.DeleteFunc(slices.Clone(arguments), func(a string) bool { return slices.Contains(list, a) }))
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// The program of another release runs the control plane, and neither etcd nor the kubelets.
+// TestReleaseRunsControlPlane checks that the binary of another Kubernetes release runs the control
+// plane, but neither etcd nor the kubelets.
 func TestReleaseRunsControlPlane(t *testing.T) {
 	p := plan{Options: Options{Dir: "/data"}, program: "/bin/kubernetes-1.34"}
 	for name, s := range specs(p) {
@@ -99,7 +101,8 @@ func TestReleaseRunsControlPlane(t *testing.T) {
 	}
 }
 
-// Components that name a port are reachable there, and only with the certificates of the sandbox.
+// TestComponentsAreAuthenticated checks that components that listen on a port require client
+// certificates from the sandbox's CAs.
 func TestComponentsAreAuthenticated(t *testing.T) {
 	all := specs(plan{Options: Options{Dir: "/data"}, settings: settings{APIServerPort: 6443, EtcdPort: 2379}})
 	for name, arguments := range map[string][]string{
@@ -118,7 +121,8 @@ func TestComponentsAreAuthenticated(t *testing.T) {
 	}
 }
 
-// A release and options that it cannot have are refused before anything is started.
+// TestCheckRelease checks that an unknown Kubernetes release, or a release with options that it
+// does not support, is rejected before anything is started.
 func TestCheckRelease(t *testing.T) {
 	own := Release(strings.Join(strings.Split(strings.TrimPrefix(KubernetesVersion(), "v"), ".")[:min(2, strings.Count(KubernetesVersion(), ".")+1)], "."))
 	for _, tc := range []struct {

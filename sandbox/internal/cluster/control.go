@@ -23,14 +23,14 @@ import (
 type Status struct {
 	DataDir Dir `json:"dataDir"`
 	PID     int `json:"pid"`
-	// Ready is set if the start is complete and all components run.
+	// Ready is set if the start is complete and all components are running.
 	Ready      bool   `json:"ready"`
 	APIServer  string `json:"apiServer"`
 	Kubeconfig string `json:"kubeconfig"`
 	Version    string `json:"kubernetesVersion"`
 	AuditLog   string `json:"auditLog,omitempty"`
 
-	// The options of the sandbox.
+	// Options with which the sandbox was started.
 	Nodes           int            `json:"nodes"`
 	RealNodes       int            `json:"realNodes,omitempty"`
 	Owner           int            `json:"owner,omitempty"`
@@ -42,7 +42,7 @@ type Status struct {
 
 	Started time.Time `json:"started"`
 	Times   Times     `json:"times"`
-	// RSSBytes is the total memory of all processes, including the sandbox itself.
+	// RSSBytes is the total resident memory of all processes, including the sandbox process itself.
 	RSSBytes   int64       `json:"rssBytes"`
 	Components []Component `json:"components"`
 }
@@ -50,7 +50,7 @@ type Status struct {
 // CameUp reports whether the start is complete.
 func (s Status) CameUp() bool { return s.Times.Ready.Duration > 0 }
 
-// Down returns the components that do not run, with their states.
+// Down returns the components that are not running, with their states.
 func (s Status) Down() []string {
 	var down []string
 	for _, c := range s.Components {
@@ -67,17 +67,17 @@ func (s Status) Down() []string {
 	return down
 }
 
-// Times has the durations of the start.
+// Times lists the durations of the startup steps.
 type Times struct {
 	APIServerReady metav1.Duration `json:"apiServerReady"`
 	Ready          metav1.Duration `json:"ready"`
 }
 
-// Component is the status of a component.
+// Component is the status of a control plane program, such as etcd.
 type Component struct {
 	supervisor.Status
 	RSSBytes int64 `json:"rssBytes"`
-	// LogTail is the end of the log of a crashed component.
+	// LogTail lists the last lines of a crashed component's log.
 	LogTail []string `json:"logTail,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func (c *cluster) status() Status {
 	return s
 }
 
-// serveControl serves the control socket for other processes of the same user.
+// serveControl serves the control socket to other processes of the same user.
 func (c *cluster) serveControl() (func(), error) {
 	path := c.Dir.sockets().control()
 	if dir := filepath.Dir(path); dir != string(c.Dir) {
@@ -130,9 +130,10 @@ func (c *cluster) serveControl() (func(), error) {
 			return nil, fmt.Errorf("control socket: %w", err)
 		}
 	}
-	// The directory is locked, so the socket must be from an earlier run.
+	// This process has locked the directory, so an existing socket must be left over from an
+	// earlier run.
 	_ = os.Remove(path)
-	// Other users may have access to the directory.
+	// Only this user may access the socket, even if other users have access to the directory.
 	listener, err := socket.Listen(context.Background(), path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)

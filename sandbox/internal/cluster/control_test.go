@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// The components that do not run are named, each with its state.
+// TestStatusDown checks that Down returns the components that are not running, each with its state.
 func TestStatusDown(t *testing.T) {
 	component := func(name, state string) Component {
 		var c Component

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// copyAll copies a file, or a directory recursively.
+// copyAll copies a file, or a directory with all its contents.
 func copyAll(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// contextName is the name of the cluster, the user and the context in kubeconfigs of sandboxes. A sandbox may
-// overwrite a kubeconfig with this name.
+// contextName is the name of the cluster, the user and the context in a sandbox's kubeconfigs. A
+// sandbox may overwrite kubeconfigs that contain this name.
 const contextName = "tidekeeper-sandbox"
 
-// Admin is the user with all rights.
+// Admin is the user name of the administrator, who has all permissions.
 const Admin = "sandbox-admin"
 
 // superusers is the group that bypasses RBAC.
 const superusers = "system:masters"
 
-// Names of the certificates and keys.
+// Names of the files with certificates and keys, without extension.
 const (
 	// clusterCA signs the certificates of the API server and its clients.
 	clusterCA = "ca"
-	// etcdCA signs the certificates of etcd and its clients. It is a separate authority, since otherwise
+	// etcdCA signs the certificates of etcd and its clients. It is a separate CA, because otherwise
 	// every user of the API server could access etcd.
 	etcdCA            = "etcd-ca"
 	apiServerCert     = "kube-apiserver"
@@ -51,21 +51,21 @@ const serviceIP = "10.96.0.1"
 // dnsIP is the cluster IP of the DNS server for pods on real nodes.
 const dnsIP = "10.96.0.10"
 
-// credentials manages the certificates, keys and kubeconfigs of a sandbox.
+// credentials issues and stores the certificates, keys and kubeconfigs of a sandbox.
 type credentials struct {
-	// pki is the directory of certificates and keys, and kubeconfigs the directory of the components'
-	// kubeconfigs.
+	// pki is the directory of certificates and keys; kubeconfigs is the directory of the
+	// components' kubeconfigs.
 	pki, kubeconfigs string
 }
 
 func (c credentials) certFile(name string) string { return filepath.Join(c.pki, name+".crt") }
 func (c credentials) keyFile(name string) string  { return filepath.Join(c.pki, name+".key") }
 
-// kubeconfigOf returns the path of the kubeconfig of a component's user.
+// kubeconfigOf returns the path of the kubeconfig for a component's user.
 func (c credentials) kubeconfigOf(user string) string { return filepath.Join(c.kubeconfigs, user) }
 
-// issue issues the missing certificates and keys: all for a new directory, and new ones for a directory of an
-// earlier release.
+// issue issues the certificates and keys that are missing in the directory: all of them in a new
+// directory, or only some if an earlier version of the sandbox created the directory.
 func (c credentials) issue() error {
 	cluster, newCluster, err := authority(c.pki, clusterCA)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c credentials) issue() error {
 		serviceAccountKey: pki.NewSigningKey,
 		kubeletClientCert: func() (pki.Pair, error) { return cluster.Client("kube-apiserver-kubelet-client", superusers) },
 	} {
-		// A certificate is useless without the authority that issued it.
+		// Keep existing certificates, unless a new CA has made them useless.
 		if pki.Exists(c.pki, name) && !newCluster && !newEtcd && !newFrontProxy {
 			continue
 		}
@@ -107,7 +107,7 @@ func (c credentials) issue() error {
 	return nil
 }
 
-// authority returns the authority of the given name, and whether it was just created.
+// authority returns the CA with the given name, and reports whether it has just been created.
 func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
 	if pki.Exists(dir, name) {
 		loaded, err := pki.LoadAuthority(dir, name)
@@ -120,8 +120,8 @@ func authority(dir, name string) (_ *pki.Authority, isNew bool, _ error) {
 	return made, true, made.Write(dir, name)
 }
 
-// kubeconfig returns a kubeconfig with a new client certificate for a user, for an API server at the given
-// URL.
+// kubeconfig returns a kubeconfig with a new client certificate for the user, and with the API
+// server at the given URL.
 func (c credentials) kubeconfig(server, user string, groups []string) ([]byte, error) {
 	ca, err := pki.LoadAuthority(c.pki, clusterCA)
 	if err != nil {
@@ -134,15 +134,16 @@ func (c credentials) kubeconfig(server, user string, groups []string) ([]byte, e
 	return ca.Kubeconfig(pki.Endpoint{Cluster: contextName, User: user, URL: server}, pair)
 }
 
-// users maps the users of components to their groups.
+// users maps the components' users to their groups.
 var users = map[string][]string{
 	"system:" + component.ControllerManager: nil,
 	"system:" + component.Scheduler:         nil,
-	// A single process runs all nodes, and the node authorizer limits each node to its own objects.
+	// The kubelets need all permissions: a single process simulates all nodes, and the node
+	// authorizer would restrict it to the objects of a single node.
 	"sandbox:" + component.Kubelets: {superusers},
 }
 
-// writeComponents writes the kubeconfigs of the components, for an API server at the given URL.
+// writeComponents writes the components' kubeconfigs, with the API server at the given URL.
 func (c credentials) writeComponents(server string) error {
 	if err := os.MkdirAll(c.kubeconfigs, 0o700); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (c credentials) writeComponents(server string) error {
 	return nil
 }
 
-// writeNode writes the credentials for the kubelet of a real node.
+// writeNode writes the credentials for a real node's kubelet.
 func (c credentials) writeNode(spec realnode.Spec) error {
 	ca, err := pki.LoadAuthority(c.pki, clusterCA)
 	if err != nil {
@@ -170,7 +171,7 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	if err != nil {
 		return err
 	}
-	// Real nodes reach the API server only at its cluster IP, like pods.
+	// Real nodes, like pods, can reach the API server only at its cluster IP.
 	kubeconfig, err := c.kubeconfig(fmt.Sprintf("https://%s:443", spec.Service), user, []string{"system:nodes"})
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (c credentials) writeNode(spec realnode.Spec) error {
 	return nil
 }
 
-// writeSecret atomically replaces a file by a file with mode 0600.
+// writeSecret atomically replaces a file with a new file of mode 0600.
 func writeSecret(file string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {

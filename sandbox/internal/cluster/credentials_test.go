@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Certificates stay the same from run to run, a missing one is issued, and with an authority that
-// was lost all others are issued again.
+// TestIssueCredentials checks that certificates are kept between runs, that missing certificates
+// are issued, and that all of a CA's certificates are reissued after the CA was lost.
 func TestIssueCredentials(t *testing.T) {
 	dir := t.TempDir()
 	c := credentials{pki: filepath.Join(dir, "pki"), kubeconfigs: filepath.Join(dir, "kubeconfigs")}
@@ -64,8 +64,8 @@ func TestIssueCredentials(t *testing.T) {
 	}
 }
 
-// The kubeconfig of a user is for the port of the sandbox, and only a file of a sandbox is replaced
-// by it.
+// TestKubeconfig checks that a user's kubeconfig contains the API server's port, and that only
+// kubeconfigs of sandboxes may be overwritten.
 func TestKubeconfig(t *testing.T) {
 	d := Dir(t.TempDir())
 	if _, err := d.Access().AdminKubeconfig(); err == nil || !strings.Contains(err.Error(), "there is no sandbox in") {
@@ -120,7 +120,8 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// The ports of the last run are read again; a file that cannot be read says how to begin again.
+// TestSettings checks that the ports of the last run are read from the settings file, and that the
+// error for an invalid file suggests starting with --fresh.
 func TestSettings(t *testing.T) {
 	d := Dir(t.TempDir())
 	want := settings{APIServerPort: 6443, EtcdPort: 2379}
@@ -138,7 +139,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// The path of a socket fits the limit of the kernel, and is the same whenever it is asked for.
+// TestSocketPaths checks that a socket's path does not exceed the kernel's limit and is the same
+// for each call.
 func TestSocketPaths(t *testing.T) {
 	if got := (sockets{"/data"}).control(); got != "/data/control.sock" {
 		t.Errorf("the control socket of /data is %s", got)

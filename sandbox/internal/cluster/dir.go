@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Dir is the data directory of a sandbox. It names the files; the types of its methods read and
-// write them.
+// Dir is the path of a sandbox's data directory. Its methods return the paths of files in it, or
+// types that read and write these files.
 type Dir string
 
 // DefaultDir returns the default data directory.
@@ -31,7 +31,7 @@ func DefaultDir() (Dir, error) {
 	return Dir(filepath.Join(home, ".local", "state", "tidekeeper-sandbox")), nil
 }
 
-// Abs returns an absolute path, as lock and sockets require.
+// Abs returns the directory as an absolute path, because locks and sockets require it.
 func Abs(dir string) (Dir, error) {
 	if dir == "" {
 		return "", errors.New("the data directory has no name: give one with --data-dir")
@@ -44,40 +44,42 @@ func (d Dir) path(elem ...string) string {
 	return filepath.Join(append([]string{string(d)}, elem...)...)
 }
 
-// Kubeconfig is the kubeconfig of the administrator.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (d Dir) Kubeconfig() string { return d.path("kubeconfig") }
 
-// AuditLog is the audit log of the API server.
+// AuditLog returns the path of the API server's audit log.
 func (d Dir) AuditLog() string { return d.path("audit.log") }
 
-// Log is the log of a detached sandbox.
+// Log returns the path of a detached sandbox's log.
 func (d Dir) Log() string { return d.path("sandbox.log") }
 
-// Logs is the directory of the logs of the components.
+// Logs returns the directory of the component logs.
 func (d Dir) Logs() string { return d.path("logs") }
 
-// Images is the directory of the images for real nodes.
+// Images returns the directory of the image archives for real nodes.
 func (d Dir) Images() string { return d.path("images") }
 
-// KubeletsSocket is the socket of the simulated kubelets, which accepts HTTP CONNECT.
+// KubeletsSocket returns the path of the simulated kubelets' socket, which accepts HTTP CONNECT.
 func (d Dir) KubeletsSocket() string { return d.sockets().kubelets() }
 
-// ProgramSocket is the socket of a program that runs as a pod with its own network, while there is such a
-// program. It accepts HTTP CONNECT.
+// ProgramSocket returns the path of the socket for connections to a program that runs as a pod in
+// its own network namespace. The socket exists only while such a program is running, and accepts
+// HTTP CONNECT.
 func (d Dir) ProgramSocket() string { return d.sockets().program() }
 
-// Control returns a client of the sandbox that runs in the directory.
+// Control returns a client that controls the sandbox running in the directory.
 func (d Dir) Control() Control { return Control{dir: d, socket: d.sockets().control(), lock: d.lock()} }
 
-// Access returns the credentials for the API server and etcd of the sandbox.
+// Access returns access to the sandbox's API server and etcd.
 func (d Dir) Access() Access {
 	return Access{credentials: d.credentials(), settings: d.settings(), admin: d.Kubeconfig()}
 }
 
-// RESTConfig returns the administrator's connection to the API server.
+// RESTConfig returns the client configuration with which the administrator connects to the API
+// server.
 func (d Dir) RESTConfig() (*rest.Config, error) { return d.Access().RESTConfig() }
 
-// Etcd returns a client for the etcd of the running sandbox.
+// Etcd returns a client for the running sandbox's etcd.
 func (d Dir) Etcd(ctx context.Context) (*clientv3.Client, error) { return d.Access().Etcd(ctx) }
 
 func (d Dir) sockets() sockets       { return sockets{dir: string(d)} }
@@ -88,17 +90,18 @@ func (d Dir) credentials() credentials {
 	return credentials{pki: d.path("pki"), kubeconfigs: d.path("kubeconfigs")}
 }
 
-// processFiles are the files of a running sandbox. The marker is removed last: while it exists, the directory
-// belongs to a sandbox.
+// processFiles lists the files that exist while a sandbox is running. The marker is the last to be
+// removed: while it exists, the directory belongs to a sandbox.
 var processFiles = []string{"control.sock", "kubelets.sock", "program.sock", "sandbox.log", "lock", marker}
 
-// stateFiles are the files that remain when a sandbox stops.
+// stateFiles lists the files that remain after a sandbox has stopped.
 var stateFiles = []string{"etcd", "pki", "logs", "kubeconfigs", "kubeconfig", "sandbox.json", "audit.log", "audit-policy.yaml", "egress.yaml", "nodes", "images"}
 
-// copiedFiles are the state files that a copy of the data directory needs.
+// copiedFiles lists the state files that a copy of the data directory needs.
 var copiedFiles = []string{marker, "etcd", "pki", "sandbox.json"}
 
-// remove removes all files of a sandbox from the directory, and then the directory itself if it is empty.
+// remove removes all files of a sandbox from the directory. It then removes the directory itself if
+// it is empty.
 func (d Dir) remove() {
 	for _, name := range slices.Concat(stateFiles, processFiles) {
 		_ = os.RemoveAll(d.path(name))
@@ -106,7 +109,7 @@ func (d Dir) remove() {
 	_ = os.Remove(string(d))
 }
 
-// clear removes the state of earlier runs only.
+// clear removes only the state of earlier runs.
 func (d Dir) clear() error {
 	for _, name := range stateFiles {
 		if err := os.RemoveAll(d.path(name)); err != nil {
@@ -116,8 +119,8 @@ func (d Dir) clear() error {
 	return nil
 }
 
-// CopyTo creates another data directory with the same state. No sandbox may run in this directory, and the
-// other must not exist. A sandbox in the copy gets its own ports.
+// CopyTo creates another data directory with the same state. No sandbox may be running in this
+// directory, and the other directory must not exist. A sandbox in the copy gets its own ports.
 func (d Dir) CopyTo(other Dir) error {
 	if d.lock().held() {
 		return fmt.Errorf("a sandbox runs in %s: its state cannot be copied", d)

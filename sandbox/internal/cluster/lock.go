@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is the path of a file that the process of a sandbox locks, and that contains its process ID. The
-// lock is released when the file is closed or the process ends in any way.
+// lockFile is the path of the file that a sandbox process locks and to which it writes its process
+// ID. The lock is released when the file is closed or the process exits for any reason.
 type lockFile string
 
 // errLocked is returned by take if another process has the lock.
@@ -27,7 +27,7 @@ func (l lockFile) take() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Retry, as a process that only checks the lock holds it for some microseconds.
+	// Retry briefly, because a process that only checks the lock holds it for some microseconds.
 	for range 20 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 			return f, nil
@@ -41,7 +41,7 @@ func (l lockFile) take() (*os.File, error) {
 	return nil, err
 }
 
-// held reports whether a process has the lock.
+// held reports whether any process holds the lock.
 func (l lockFile) held() bool {
 	f, err := os.Open(string(l))
 	if err != nil {
@@ -51,14 +51,15 @@ func (l lockFile) held() bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// pid returns the process that has the lock, or had it last; 0 if unknown.
+// pid returns the ID of the process that holds the lock or was the last to hold it, or 0 if it is
+// unknown.
 func (l lockFile) pid() int {
 	buf, _ := os.ReadFile(string(l))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(buf)))
 	return pid
 }
 
-// writePID writes the process ID of this process into the locked file.
+// writePID writes this process's ID to the locked file.
 func writePID(locked *os.File) error {
 	if err := locked.Truncate(0); err != nil {
 		return err
@@ -67,7 +68,8 @@ func writePID(locked *os.File) error {
 	return err
 }
 
-// sameFile reports whether a path still refers to an open file.
+// sameFile reports whether name still refers to the open file f. Another process may have removed
+// or replaced the file.
 func sameFile(f *os.File, name string) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -77,7 +79,7 @@ func sameFile(f *os.File, name string) bool {
 	return err == nil && os.SameFile(open, named)
 }
 
-// RunningError is the error if another sandbox runs in the directory.
+// RunningError reports that another sandbox is already running in the directory.
 type RunningError struct {
 	Dir Dir
 	PID int
@@ -87,7 +89,8 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("a sandbox already runs in %s (pid %d): stop it with 'sandbox down --data-dir %s', or give this one another --data-dir", e.Dir, e.PID, e.Dir)
 }
 
-// acquire creates the data directory if necessary, and locks it for this process until the file is closed.
+// acquire creates the data directory if necessary, and locks it for this process until the returned
+// file is closed.
 func (o Options) acquire() (*os.File, error) {
 	old, err := o.Dir.marker().read()
 	if err != nil {
@@ -100,7 +103,7 @@ func (o Options) acquire() (*os.File, error) {
 		return nil, err
 	}
 	if old == unmarked {
-		// The marker must be the first file in the directory.
+		// The marker must be the first file in a new directory.
 		if err := o.Dir.marker().write(o.keeping().mark(), old); err != nil {
 			return nil, err
 		}
@@ -119,9 +122,10 @@ func (o Options) acquire() (*os.File, error) {
 	return locked, nil
 }
 
-// mark records in the locked directory whether the directory is kept, and the process that has it.
+// mark records in the locked directory whether its state is kept, and writes this process's ID to
+// the lock file.
 func (o Options) mark(locked *os.File) error {
-	// The previous holder of the lock may have marked the directory.
+	// The previous holder of the lock may have changed the marker.
 	old, err := o.Dir.marker().read()
 	if err != nil {
 		return err

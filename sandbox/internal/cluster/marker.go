@@ -14,26 +14,26 @@ import (
 	"syscall"
 )
 
-// marker is the name of the file that identifies a directory as a sandbox's. A common name such as lock could
-// belong to another program.
+// marker is the name of the file that identifies a sandbox's data directory. A common name such as
+// "lock" could belong to another program.
 const marker = ".tidekeeper-sandbox"
 
-// mark is the content of the marker.
+// mark is the content of a marker file.
 type mark string
 
 const (
-	// unmarked means that the directory does not contain a sandbox yet.
+	// unmarked means that the directory does not yet belong to a sandbox.
 	unmarked mark = ""
-	// kept means that the state may be needed again. The text is a stored format: directories of earlier
-	// releases have it.
+	// kept means that the state is kept when the sandbox stops. The string is a stored format:
+	// directories of earlier versions contain it.
 	kept mark = "This directory is a Tidekeeper sandbox's. It is kept until somebody removes it.\n"
-	// owned means that the directory is removed when the owner of the sandbox has ended.
+	// owned means that the directory is removed when the sandbox's owner process has exited.
 	owned mark = "This directory is a Tidekeeper sandbox's. It is removed with the process that --owner named.\n"
 )
 
-// keeping describes how a run treats the state in the directory.
+// keeping describes whether a run keeps the state in the directory.
 type keeping struct {
-	// owned is set if the directory is removed together with the owner.
+	// owned is set if the directory is removed when the owner process exits.
 	owned bool
 	// fresh is set if the state of earlier runs is removed first.
 	fresh bool
@@ -46,8 +46,8 @@ func (k keeping) mark() mark {
 	return kept
 }
 
-// allows returns an error if a run must not use a directory with the given mark: a directory that is kept
-// does not become one that is removed, unless the user discards its state.
+// allows returns an error if a run must not use a directory with the given mark. A directory that
+// is to be kept must not become a directory that is removed, unless the user discards its state.
 func (k keeping) allows(old mark, dir Dir) error {
 	if old == kept && k.owned && !k.fresh {
 		return fmt.Errorf("--owner would remove the sandbox in %s, which was made to be kept: give another --data-dir, or forget what is in it with --fresh", dir)
@@ -55,21 +55,23 @@ func (k keeping) allows(old mark, dir Dir) error {
 	return nil
 }
 
-// contents describes the files in a directory that show whether it belongs to a sandbox.
+// contents describes the files in a directory, which show whether it belongs to a sandbox.
 type contents struct {
-	// names are the names of all files.
+	// names lists the names of all files in the directory.
 	names []string
-	// marker is the content of the marker, and marked is set if it exists.
+	// marker is the content of the marker file; marked is set if the file exists.
 	marker string
 	marked bool
-	// lock is the content of the lock file, and settings has the ports of the last run.
+	// lock is the content of the lock file; settings is the content of the settings file, which
+	// holds the ports of the last run.
 	lock     string
 	settings settings
-	// keys is set if there is a directory of keys.
+	// keys is set if the directory contains a key directory.
 	keys bool
 }
 
-// judge returns the mark of a directory; false if the directory contains files that are not a sandbox's.
+// judge returns the mark of a directory. It returns false if the directory contains files that do
+// not belong to a sandbox.
 func (c contents) judge() (_ mark, ours bool) {
 	if !slices.ContainsFunc(c.names, func(name string) bool { return !isTemporaryMarker(name) }) {
 		return unmarked, true
@@ -85,22 +87,22 @@ func (c contents) judge() (_ mark, ours bool) {
 	return unmarked, false
 }
 
-// isTemporaryMarker reports whether a file is a marker that another process has not renamed yet, or left
-// behind when it was killed.
+// isTemporaryMarker reports whether a file is a marker that another process has not yet renamed, or
+// that a killed process has left behind.
 func isTemporaryMarker(name string) bool { return strings.HasPrefix(name, "."+marker+".") }
 
 var pidLine = regexp.MustCompile(`^[1-9][0-9]*\n$`)
 
-// isOfEarlierRelease reports whether the directory is from a release without markers: it has a lock, ports
-// and keys.
+// isOfEarlierRelease reports whether the directory was created by a version of the sandbox without
+// markers. Such a directory has a lock file, ports and keys.
 func (c contents) isOfEarlierRelease() bool {
 	return pidLine.MatchString(c.lock) && c.settings.APIServerPort != 0 && c.settings.EtcdPort != 0 && c.keys
 }
 
-// markerFile is the marker of a directory.
+// markerFile reads and writes a directory's marker.
 type markerFile struct{ dir Dir }
 
-// write marks the directory.
+// write writes the mark m to the directory, unless the old mark is the same.
 func (f markerFile) write(m, old mark) error {
 	if m == old {
 		return nil
@@ -111,8 +113,8 @@ func (f markerFile) write(m, old mark) error {
 	return nil
 }
 
-// read returns the mark of the directory. It refuses a directory that contains other files, as the directory
-// may have been named by mistake.
+// read returns the mark of the directory. It returns an error if the directory contains files that
+// do not belong to a sandbox, because the user may have named the directory by mistake.
 func (f markerFile) read() (mark, error) {
 	entries, err := os.ReadDir(string(f.dir))
 	switch {
@@ -148,8 +150,8 @@ func (f markerFile) read() (mark, error) {
 	return m, nil
 }
 
-// keepOthersOut removes write permission on the directory for other users: users with access to its socket or
-// keys are administrators of the sandbox.
+// keepOthersOut removes other users' write permission on the directory, because anyone with access
+// to the socket or the keys in it is an administrator of the sandbox.
 func keepOthersOut(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The files of a directory say whether a sandbox may use it, and whether its state is kept.
+// TestMarkOfDirectory checks that the files in a directory determine whether a sandbox may use the
+// directory, and whether its state is kept.
 func TestMarkOfDirectory(t *testing.T) {
 	ports := settings{APIServerPort: 1, EtcdPort: 2}
 	for _, tc := range []struct {
@@ -43,7 +44,8 @@ func TestMarkOfDirectory(t *testing.T) {
 	}
 }
 
-// The state of a sandbox that is kept is not removed with an owner, unless the user gives it up.
+// TestKeepingAllows checks that a run with an owner cannot use a directory that is to be kept,
+// because it would later remove the directory, unless the user discards the state.
 func TestKeepingAllows(t *testing.T) {
 	for _, tc := range []struct {
 		keeping
@@ -70,7 +72,8 @@ func TestKeepingAllows(t *testing.T) {
 	}
 }
 
-// A directory has a single sandbox. Its lock ends when it is closed, and its mark stays.
+// TestAcquireDirectory checks that only one process at a time can acquire a directory, that closing
+// the lock file releases the directory, and that the marker remains.
 func TestAcquireDirectory(t *testing.T) {
 	o := Options{Dir: Dir(filepath.Join(t.TempDir(), "data"))}
 	if o.Dir.Control().Running() {
@@ -120,7 +123,8 @@ func TestAcquireDirectory(t *testing.T) {
 	}
 }
 
-// Only files of a sandbox are removed, and a directory with others stays.
+// TestRemoveKeepsFilesOfOthers checks that only a sandbox's own files are removed from its
+// directory, and that a directory with other files remains.
 func TestRemoveKeepsFilesOfOthers(t *testing.T) {
 	dir := Dir(t.TempDir())
 	for _, name := range append([]string{"mine"}, append(stateFiles, processFiles...)...) {
@@ -143,7 +147,8 @@ func TestRemoveKeepsFilesOfOthers(t *testing.T) {
 	}
 }
 
-// Others cannot write to a data directory, and a directory that all users share is refused.
+// TestKeepOthersOut checks that other users lose write permission on a data directory, and that a
+// directory that all users share is rejected.
 func TestKeepOthersOut(t *testing.T) {
 	for _, tc := range []struct {
 		mode, want os.FileMode

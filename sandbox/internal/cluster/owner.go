@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner is a process that a sandbox must not outlive. It is identified by a pidfd, since its process ID may
-// be reused after it has ended.
+// Owner is a process that a sandbox must not outlive. A pidfd identifies it, because its process ID
+// may be reused after it has exited.
 type Owner struct {
-	// PID is its process ID.
+	// PID is the process ID of the owner.
 	PID int
 	fd  int
 }
@@ -28,18 +28,18 @@ func FindOwner(pid int) (*Owner, error) {
 	return &Owner{PID: pid, fd: fd}, nil
 }
 
-// ended reports whether there is an owner and it has ended.
+// ended reports whether there is an owner and it has exited.
 func (o *Owner) ended() bool {
 	if o == nil {
 		return false
 	}
-	// A pidfd becomes readable when the process has ended.
+	// A pidfd becomes readable when its process exits.
 	fds := []unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// wait calls then when the owner has ended, unless the context ends first.
+// wait calls then when the owner has exited, unless the context is done first.
 func (o *Owner) wait(ctx context.Context, then func()) {
 	look := time.NewTicker(500 * time.Millisecond)
 	defer look.Stop()

@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// NodeSockets returns the sockets of the real nodes.
+// NodeSockets returns the paths of the real nodes' sockets.
 func (s Status) NodeSockets() []string {
 	var list []string
 	for i := range s.RealNodes {
@@ -39,10 +39,10 @@ func (o Options) checkRealNodes() error {
 	return realnode.Check(string(o.Dir))
 }
 
-// removeCgroups removes the cgroups of real nodes that have ended.
+// removeCgroups removes the cgroups that a sandbox's real nodes have left behind.
 func removeCgroups(dir Dir) error { return realnode.RemoveCgroup(realnode.CgroupOf(string(dir))) }
 
-// startRealNodes starts the real nodes, and returns when they are ready.
+// startRealNodes starts the real nodes, and returns once they are ready.
 func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interface) error {
 	if err := removeStrayNodes(ctx, client, c.RealNodes); err != nil || c.RealNodes == 0 {
 		return err
@@ -66,7 +66,8 @@ func (c *cluster) startRealNodes(ctx context.Context, client kubernetes.Interfac
 	return waitRealNodes(ctx, client, c.RealNodes, started)
 }
 
-// removeStrayNodes removes the Node objects of real nodes from an earlier run with more of them.
+// removeStrayNodes removes the Node objects of real nodes that an earlier run had in addition to
+// the current number.
 func removeStrayNodes(ctx context.Context, client kubernetes.Interface, most int) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
 	if err != nil {
@@ -118,17 +119,18 @@ func (c *cluster) startRealNode(number int, programs string) error {
 	})
 }
 
-// waitRealNodes waits until the kubelets of all real nodes have reported, since their start, that they are
-// ready.
+// waitRealNodes waits until the kubelets of all real nodes have reported after their start that
+// their nodes are ready.
 func waitRealNodes(ctx context.Context, client kubernetes.Interface, count int, since time.Time) error {
-	since = since.Truncate(time.Second) // Times of the API have whole seconds.
+	since = since.Truncate(time.Second) // API timestamps have a resolution of one second.
 	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: node.RealLabel})
 		return err == nil && readySince(list.Items, since) >= count, nil
 	})
 }
 
-// readySince returns the number of nodes whose kubelet has reported since the given time that it is ready.
+// readySince returns the number of nodes whose kubelets have reported since the given time that the
+// node is ready.
 func readySince(nodes []corev1.Node, since time.Time) int {
 	ready := 0
 	for i := range nodes {

@@ -18,12 +18,12 @@ import (
 
 var minorVersion = regexp.MustCompile(`^1\.[0-9]+$`)
 
-// Release is a minor release of Kubernetes, such as 1.34, whose control plane runs; "" for the compiled-in
-// control plane.
+// Release is the minor release of Kubernetes, such as 1.34, whose control plane runs. It is "" for
+// the compiled-in control plane.
 type Release string
 
-// program returns the path of the control plane of the release, in the directory of this binary, or "" for
-// the compiled-in control plane.
+// program returns the path of the release's control plane binary, which is in the same directory as
+// this binary. It is "" for the compiled-in control plane.
 func (r Release) program() (string, error) {
 	if r == "" {
 		return "", nil
@@ -46,7 +46,7 @@ func (r Release) program() (string, error) {
 	return path, nil
 }
 
-// version returns the version of the release, such as v1.34.4, as its API server reports it.
+// version returns the full version of the release that its API server reports, such as v1.34.4.
 func (r Release) version() (string, error) {
 	path, err := r.program()
 	if err != nil || path == "" {
@@ -65,7 +65,7 @@ func (r Release) version() (string, error) {
 	return version, nil
 }
 
-// checkRelease returns an error if the release cannot run with these options.
+// checkRelease returns an error if the release cannot run with the other options.
 func (o Options) checkRelease() error {
 	if program, err := o.Kubernetes.program(); err != nil || program == "" {
 		return err

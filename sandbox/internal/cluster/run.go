@@ -27,62 +27,62 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// startTimeout is the default time limit for the start of a sandbox.
+// startTimeout is the default for Options.StartTimeout.
 const startTimeout = 2 * time.Minute
 
-// Options are the options of a sandbox.
+// Options configure a sandbox.
 type Options struct {
 	Dir Dir
-	// Nodes is the minimum number of nodes.
+	// Nodes is the minimum number of simulated nodes.
 	Nodes int
-	// RealNodes is the number of additional nodes with a real kubelet, which run containers.
+	// RealNodes is the number of additional nodes with a real kubelet, which run real containers.
 	RealNodes int
-	// Kubeconfig is the path for a copy of the administrator's kubeconfig.
+	// Kubeconfig is the path to which a copy of the administrator's kubeconfig is written.
 	Kubeconfig string
 	// Audit enables the audit log of the API server.
 	Audit bool
 	// Fresh discards the state of earlier runs.
 	Fresh bool
-	// Owner is a process that the sandbox must not outlive; nil for none. When the owner has ended in any
-	// way, the data directory is removed, too.
+	// Owner is a process that the sandbox must not outlive, or nil. When the owner exits for any
+	// reason, the data directory is removed, too.
 	Owner *Owner
-	// Kubernetes is the release whose API server, controller manager and scheduler run.
+	// Kubernetes is the Kubernetes release whose API server, controller manager and scheduler run.
 	Kubernetes Release
-	// EmulatedVersion is the release, such as 1.34, to which the APIs and features of the components are
-	// limited; empty for no limit.
+	// EmulatedVersion is the Kubernetes release, such as 1.34, to whose APIs and features the
+	// components are restricted. If it is empty, there is no restriction.
 	EmulatedVersion string
 	// KeepHistory disables the compaction of old revisions.
 	KeepHistory bool
-	// WithoutControllers lists the controllers of the controller manager that do not run.
+	// WithoutControllers lists the controllers that are disabled in the controller manager.
 	WithoutControllers []string
-	// PodEvents makes the kubelets record events about pods.
+	// PodEvents makes the kubelets record Events about pods.
 	PodEvents bool
 	Delays    kubelet.Delays
-	// StartTimeout is the time limit for the start. Defaults to two minutes.
+	// StartTimeout is the maximum startup time, two minutes by default.
 	StartTimeout time.Duration
 
 	// Ready is called when the sandbox is ready.
 	Ready func(Status)
-	// Crashed is called when a component has ended unexpectedly.
+	// Crashed is called when a component has exited unexpectedly.
 	Crashed func(supervisor.Exit)
 }
 
 func (o Options) keeping() keeping { return keeping{owned: o.Owner != nil, fresh: o.Fresh} }
 
-// Abandoned reports whether the owner has ended. If no sandbox is there to do so, it removes the directory
-// that was created for the owner.
+// Abandoned reports whether the owner has exited. If so, and if no running sandbox will do it,
+// Abandoned removes the directory that was created for the owner.
 func (o Options) Abandoned() bool {
 	if !o.Owner.ended() {
 		return false
 	}
-	// The directory stays if it is kept, or if a sandbox runs in it.
+	// Keep the directory if it is marked as kept, or if a sandbox is running in it.
 	if m, err := o.Dir.marker().read(); err == nil && m == owned && !o.Dir.lock().held() {
 		o.Dir.remove()
 	}
 	return true
 }
 
-// check returns an error if the options are invalid.
+// check returns an error if the options are invalid for this machine.
 func (o Options) check() error {
 	if err := o.checkRelease(); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (o Options) check() error {
 	return errors.Join(mayOverwrite(o.Kubeconfig), o.checkRealNodes())
 }
 
-// Check creates the data directory, and returns an error if a sandbox with these options cannot start there.
-// It starts no process.
+// Check creates the data directory, and returns an error if a sandbox with these options could not
+// start there. It starts no process.
 func (o Options) Check() error {
 	if err := o.check(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (o Options) Check() error {
 	return lock.Close()
 }
 
-// cluster is a running sandbox.
+// cluster is a sandbox that runs in this process.
 type cluster struct {
 	Options
 	supervisor *supervisor.Supervisor
@@ -119,7 +119,8 @@ type cluster struct {
 	ready bool
 }
 
-// Run runs a sandbox until the context or its owner ends, or until it is stopped through its control socket.
+// Run runs a sandbox until the context is done, the owner exits, or the sandbox is stopped through
+// its control socket.
 func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -129,7 +130,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
-	// This runs after all other deferred calls, when the last process has ended.
+	// This deferred function runs after all others, when the last process has exited.
 	defer func() {
 		if o.Owner.ended() {
 			o.Dir.remove()
@@ -172,7 +173,8 @@ func Run(ctx context.Context, o Options) error {
 		case e := <-crashes:
 			c.Crashed(e)
 		case <-look.C:
-			// Without its lock file, no command could find or stop this sandbox.
+			// Stop if the lock file was removed, because no command could find or stop this sandbox
+			// without it.
 			if !sameFile(lock, string(o.Dir.lock())) {
 				return fmt.Errorf("the data directory %s was removed: the sandbox has stopped", o.Dir)
 			}
@@ -180,7 +182,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// prepare writes the files for the components.
+// prepare removes the leftovers of earlier runs, and writes the configuration files and
+// certificates that the components read.
 func (c *cluster) prepare() error {
 	d := c.Dir
 	if c.Fresh {
@@ -188,7 +191,7 @@ func (c *cluster) prepare() error {
 			return err
 		}
 	}
-	// A killed run leaves cgroups behind.
+	// A run that was killed leaves its cgroups behind.
 	if err := removeCgroups(d); err != nil {
 		return err
 	}
@@ -209,8 +212,8 @@ func (c *cluster) prepare() error {
 	return d.credentials().issue()
 }
 
-// egress is the configuration that sends the API server's requests to nodes to the socket of the simulated
-// kubelets.
+// egress is the API server's egress configuration, which sends its requests to nodes to the
+// simulated kubelets' socket.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -220,7 +223,7 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// start starts all components and nodes. It fails if a component ends in the meantime.
+// start starts all components and nodes. It fails if a component exits in the meantime.
 func (c *cluster) start(ctx context.Context, crashes <-chan supervisor.Exit) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -287,7 +290,8 @@ func (c *cluster) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// startControlPlane starts etcd and the API server concurrently: the API server waits for etcd.
+// startControlPlane starts etcd and the API server at the same time. The API server itself waits
+// until etcd responds.
 func (c *cluster) startControlPlane() error {
 	old, _ := c.Dir.settings().load()
 	apiServerPort, err := ports.Reserve(old.APIServerPort)
@@ -313,7 +317,7 @@ func (c *cluster) startControlPlane() error {
 	return c.launch(c.plan.etcd(), c.plan.apiServer())
 }
 
-// launch starts components.
+// launch starts components in the given order, without waiting until each is ready.
 func (c *cluster) launch(specs ...supervisor.Spec) error {
 	for _, spec := range specs {
 		spec.Log = filepath.Join(c.Dir.Logs(), spec.Name+".log")
@@ -331,8 +335,8 @@ func waitReadyz(ctx context.Context, client rest.Interface) error {
 	})
 }
 
-// waitServiceAccount waits for the default ServiceAccount in the namespace default, without which the API
-// server admits no pods.
+// waitServiceAccount waits for the ServiceAccount "default" in the namespace "default", because the
+// API server admits no pods without it.
 func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
@@ -340,7 +344,7 @@ func waitServiceAccount(ctx context.Context, client kubernetes.Interface) error 
 	})
 }
 
-// addMissingNodes adds simulated nodes up to the configured number.
+// addMissingNodes creates simulated nodes until the configured number exists.
 func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interface) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -352,12 +356,12 @@ func (c *cluster) addMissingNodes(ctx context.Context, client kubernetes.Interfa
 	return err
 }
 
-// CrashError is the error if a component has ended unexpectedly during the start.
+// CrashError reports that a component has exited unexpectedly during the start.
 type CrashError struct{ Exit supervisor.Exit }
 
 func (e *CrashError) Error() string { return Describe(e.Exit) }
 
-// Describe describes the crash of a component, with the end of its log.
+// Describe describes a component's crash, with the last lines of its log.
 func Describe(e supervisor.Exit) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s crashed (%s). Its log, %s, ends with:", e.Name, e.Exit, e.Log)

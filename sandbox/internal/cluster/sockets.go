@@ -14,29 +14,31 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// longestSocket is the maximum length of the path of a socket. The kernel's limit is little more than a
-// hundred bytes.
+// longestSocket is the maximum length of a Unix socket's path, in bytes. The kernel's limit is 107
+// bytes.
 const longestSocket = 100
 
-// sockets are the paths of the sockets of a sandbox.
+// sockets returns the paths of the Unix sockets of the sandbox in the data directory dir.
 type sockets struct{ dir string }
 
-// control is the socket for commands of other processes of the same user.
+// control returns the path of the socket on which the sandbox accepts commands from other processes
+// of the same user.
 func (s sockets) control() string { return s.path("control.sock") }
 
-// kubelets is the socket for the API server's connections to simulated kubelets.
+// kubelets returns the path of the socket for the API server's connections to simulated kubelets.
 func (s sockets) kubelets() string { return s.path("kubelets.sock") }
 
-// program is the socket for connections to a program that runs as a pod.
+// program returns the path of the socket for connections to a program that runs as a pod.
 func (s sockets) program() string { return s.path("program.sock") }
 
-// node is the socket for commands to a real node.
+// node returns the path of the socket of the real node with the given number. The socket accepts
+// tunnels to the node and requests to import images.
 func (s sockets) node(number int) string {
 	return s.path(filepath.Join("nodes", realnode.Name(number), "node.sock"))
 }
 
-// path returns the path of a socket: in the data directory, or in a directory of the user below
-// /tmp if the name of the data directory is too long.
+// path returns the path of a socket in the data directory or, if that path would be too long, in a
+// private directory of this user below /tmp.
 func (s sockets) path(name string) string {
 	path := filepath.Join(s.dir, name)
 	if len(path) <= longestSocket {
@@ -47,8 +49,8 @@ func (s sockets) path(name string) string {
 	return filepath.Join("/tmp", fmt.Sprintf("tidekeeper-sandbox-%d", os.Getuid()), fmt.Sprintf("%x.sock", sum.Sum64()))
 }
 
-// makePrivate creates a directory in a directory that every user can write to. It refuses a directory of
-// another user, as the owner of the directory could replace a socket in it.
+// makePrivate creates a directory below a directory that every user can write to. It rejects an
+// existing directory of another user, who could replace a socket in it.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

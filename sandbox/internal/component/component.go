@@ -1,11 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package component has the names of the programs in the sandbox binary, and of the controllers of the
-// controller manager. It does not link the programs: package programs does.
+// Package component contains the names of the programs in the sandbox binary, and of the
+// controllers in the controller manager. It does not link the programs, as package programs does.
 package component
 
-// Names of the programs. The binary selects the program by the base name of argv[0].
+// Names of the compiled-in programs. The base name of argv[0] selects the program.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -13,10 +13,10 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kubelets          = "kubelets"
-	// RealNode is the first process of a real node.
+	// RealNode runs PID 1 of a real node.
 	RealNode = "sandbox-real-node"
-	// InPod starts a program in an environment that looks like a pod.
+	// InPod runs a program in an environment that looks like a pod.
 	InPod = "sandbox-in-pod"
-	// Sweeper kills the remaining processes of operators.
+	// Sweeper kills the processes that operators leave behind.
 	Sweeper = "sandbox-sweeper"
 )

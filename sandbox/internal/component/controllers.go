@@ -5,8 +5,9 @@ package component
 
 import "k8s.io/kubernetes/cmd/kube-controller-manager/names"
 
-// Controllers are the sorted names of the controllers in the controller manager. The list is repeated here
-// because the controller manager takes minutes to compile; a test of package programs compares both.
+// Controllers lists the controllers in the controller manager in alphabetical order. The list
+// duplicates the controller manager's own, because the controller manager takes minutes to compile;
+// a test in package programs checks that both lists are equal.
 var Controllers = []string{
 	names.BootstrapSignerController,
 	names.CertificateSigningRequestApprovingController,

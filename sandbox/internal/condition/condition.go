@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition evaluates conditions on objects: CEL expressions over the variables object and old, where
-// old is the previous version or null.
+// Package condition evaluates conditions on objects. A condition is a CEL expression over the
+// variables "object" and "old", where "old" is the object's previous version or null.
 package condition
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Condition is a compiled expression.
+// Condition is a compiled CEL expression.
 type Condition struct {
 	program cel.Program
-	// Old is set if the expression uses the previous version.
+	// Old is set if the expression uses the variable "old".
 	Old bool
 }
 
-// Compile compiles an expression of type bool or of a dynamic type. The names in more are additional
-// variables, whose values are passed to HoldsWith.
+// Compile compiles an expression whose type is bool or dynamic. The parameter "more" names
+// additional variables, whose values must be passed to HoldsWith.
 func Compile(text string, more ...string) (*Condition, error) {
 	variables := []cel.EnvOption{cel.Variable("object", cel.DynType), cel.Variable("old", cel.DynType)}
 	for _, name := range more {
@@ -53,14 +53,14 @@ func Compile(text string, more ...string) (*Condition, error) {
 	return c, nil
 }
 
-// Holds evaluates the condition; a nil object or old is null. If the condition cannot be evaluated, for
-// example because of a missing field, it returns false and the reason.
+// Holds evaluates the condition. A nil object or old is null in the expression. If the evaluation
+// fails, for example because of a missing field, it returns false and the reason.
 func (c *Condition) Holds(object, old map[string]any) (bool, string) {
 	return c.HoldsWith(object, old, nil)
 }
 
-// HoldsWith is Holds with values for additional variables. A value of type func() any is called if the
-// expression needs it.
+// HoldsWith is Holds with additional variables. If a value has the type func() any, it is called
+// when the expression uses the variable.
 func (c *Condition) HoldsWith(object, old, more map[string]any) (bool, string) {
 	arguments := map[string]any{"object": nil, "old": nil}
 	maps.Copy(arguments, more)

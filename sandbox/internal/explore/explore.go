@@ -16,16 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Plan chooses the faults to play.
+// Plan selects the faults to inject and limits the exploration.
 type Plan struct {
 	results.Plan
-	// Shrink leaves out the steps of the workload that a finding does not need. If For is limited,
-	// its last fifth is reserved for that.
+	// Shrink removes workload steps that do not contribute to a finding. If For is set, its last
+	// fifth is reserved for shrinking.
 	Shrink bool
 }
 
-// Run learns the baseline from runs without a fault, then plays faults until all are played or
-// p.For is over.
+// Run learns the baseline from runs without a fault, then injects a single fault per run until all
+// are done or the time limit p.For is reached.
 func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
 	book, over, end, err := Tool.Begin(ctx, e.Testbeds.Dir, e.Testbeds.Inputs(e.Of, e.Workload, []any{e.Limits, e.Hold}), p.Plan)
 	if err != nil {
@@ -78,7 +78,8 @@ func (e *Explorer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], 
 	return book.Result, err
 }
 
-// streamed says which resources have no stale first list.
+// streamed returns a report line that lists the watched resources whose initial list cannot be
+// stale, because the operator streams it or requests a current list.
 func streamed(base *baseline.Baseline) []string {
 	resources := slices.DeleteFunc(slices.Clone(base.Watched), func(resource string) bool { return slices.Contains(base.Listed, resource) })
 	if len(resources) == 0 {
@@ -87,17 +88,17 @@ func streamed(base *baseline.Baseline) []string {
 	return []string{fmt.Sprintf("Stale first lists were not played for %s: the operator streams these lists or asks for current ones, so they cannot be stale.", strings.Join(resources, ", "))}
 }
 
-// subject returns the operator and the workload of the explorer.
+// subject returns the operator and workload under test, for use in findings.
 func (e *Explorer) subject() subject {
 	return subject{command: e.Testbeds.Command, workload: e.Workload, quiet: e.Limits.Quiet}
 }
 
-// choose returns the faults of this shard that p.Only selects.
+// choose returns this shard's faults that match p.Only.
 func choose(all []faults.Planned, p Plan) []faults.Planned {
 	return slices.DeleteFunc(slices.Clone(all), func(f faults.Planned) bool { return !p.Plays(f.Name(), f.ID()) })
 }
 
-// ids returns the IDs of faults, which are also their file names.
+// ids returns the fault IDs, which also serve as the file names of findings.
 func ids(all []faults.Planned) []string {
 	ids := make([]string, 0, len(all))
 	for _, f := range all {
@@ -106,8 +107,8 @@ func ids(all []faults.Planned) []string {
 	return ids
 }
 
-// Replay plays the fault of a finding once more. It returns the finding of the new run, or nil
-// if the run has no problem.
+// Replay injects a finding's fault again. It returns the new run's finding, or nil if the run has
+// no problem.
 func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (*Finding, error) {
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, err

@@ -20,21 +20,21 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Finding is a fault that the operator does not recover from, or a problem without a fault.
-// Saved as a file, it can be replayed.
+// Finding describes a fault from which the operator does not recover, or a problem that occurs
+// without a fault. It can be saved to a file and replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
-	// ID is the ID of the fault as it was first played; shrinking may have renumbered the steps of
-	// the fault since.
+	// ID is the fault's ID in the original workload. Shrinking may have renumbered the fault's
+	// steps since then.
 	ID       string             `json:"id,omitempty"`
 	Workload *workload.Workload `json:"workload"`
 	// Fault is nil if the problem occurs in runs without a fault.
 	Fault    *faults.Fault   `json:"fault,omitempty"`
 	Problems []judge.Problem `json:"problems"`
-	// After is the number of seconds from the start of the exploration to the finding.
+	// After is the time from the start of the exploration until the finding, in seconds.
 	After float64 `json:"after,omitempty"`
-	// Shrunk is set when each remaining step of the workload is known to be needed. Shrinking
-	// describes the result of leaving out steps.
+	// Shrunk is set once shrinking is complete, so that every remaining workload step is needed.
+	// Shrinking describes the result.
 	Shrunk    bool   `json:"shrunk,omitempty"`
 	Shrinking string `json:"shrinking,omitempty"`
 }
@@ -47,7 +47,8 @@ func (f *Finding) Confirmed() bool {
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.ID }
 
-// Rank implements [results.Finding]: the shortest workload comes first.
+// Rank implements [results.Finding]. Findings are sorted by the oracle of their first problem, then
+// by the number of workload steps.
 func (f *Finding) Rank() []int { return []int{judge.Rank(f.Problems[0].Oracle), len(f.Workload.Steps)} }
 
 // Details implements [results.Finding].
@@ -62,7 +63,7 @@ func (f *Finding) Details() []string {
 // Title implements [results.Finding].
 func (f *Finding) Title() string { return f.Problems[0].Summary() }
 
-// Where implements [results.Finding]: it describes the fault.
+// Where implements [results.Finding] and describes the fault.
 func (f *Finding) Where() string {
 	if f.Fault == nil {
 		return "without any fault"
@@ -70,20 +71,20 @@ func (f *Finding) Where() string {
 	return f.Fault.Describe(f.Workload)
 }
 
-// Kind implements [results.Finding]: findings of a kind show the same problem, with whatever
-// fault.
+// Kind implements [results.Finding]. It is equal for findings that show the same problem,
+// regardless of the fault.
 func (f *Finding) Kind() string { return f.Problems[0].Shows()[0] }
 
-// subject is the tested operator with its workload, and makes findings about them.
+// subject is the operator under test and its workload. Its methods create findings.
 type subject struct {
 	command  []string
 	workload *workload.Workload
-	// quiet is the quiet time of baseline runs.
+	// quiet is the time without changes after which a cluster is considered quiet in baseline runs.
 	quiet time.Duration
 }
 
-// newFinding returns a finding with the problems of a run. The steps after the last step with a
-// problem are left out of the workload.
+// newFinding returns a finding with the problems of a run. It drops the steps after the last
+// problem and the fault, whichever comes later.
 func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Baseline) *Finding {
 	slices.SortStableFunc(o.Problems, func(a, b judge.Problem) int { return cmp.Compare(judge.Rank(a.Oracle), judge.Rank(b.Oracle)) })
 	last := 0
@@ -100,10 +101,10 @@ func (s subject) newFinding(f *faults.Fault, o *judge.Outcome, b *baseline.Basel
 	return found
 }
 
-// undisturbed is the ID of a finding without a fault.
+// undisturbed is the ID of the finding that collects the problems of runs without a fault.
 const undisturbed = "undisturbed"
 
-// id returns the ID of the fault, which is also the ID of the finding.
+// id returns the fault's ID, or undisturbed if there is no fault.
 func (f *Finding) id() string {
 	if f.Fault == nil {
 		return undisturbed

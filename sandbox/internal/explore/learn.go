@@ -18,13 +18,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/lab"
 )
 
-// mostLearning is the maximum factor by which the quiet time of baseline runs may exceed Limits.Quiet.
+// mostLearning is the maximum quiet time of baseline runs, as a multiple of Limits.Quiet.
 const mostLearning = 4
 
-// learnBaseline plays the workload twice without a fault, and with a quiet time twice as long if the two
-// runs end with different objects: the machine may be so busy that a run was over before the operator
-// was done. If the desired state differs between the runs, a third run is played. The returned outcome has
-// the problems of all runs.
+// learnBaseline runs the workload twice without a fault. If the two runs end with different
+// objects, it doubles the quiet time and repeats both, because a busy machine may have stalled the
+// operator for longer than the quiet time. If the desired state differs between the two runs, it
+// adds a third run. The returned outcome contains the problems of all runs.
 func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, nil, err
@@ -47,10 +47,10 @@ func (e *Explorer) learnBaseline(ctx context.Context, jobs int, progress io.Writ
 	}
 }
 
-// playPair plays the workload twice without a fault, side by side if there is more than one job,
-// because faults are played side by side, too. The second run is always a step behind the first:
-// otherwise a value derived from the time of day, in seconds, could be equal in both runs and be taken for
-// constant.
+// playPair runs the workload twice without a fault. If several jobs are allowed, the two runs
+// overlap, as runs with faults do later. The second run is always a step behind the first:
+// otherwise both runs might derive a value from the same second of the clock, and the value would
+// look constant.
 func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) ([]*judge.Outcome, error) {
 	if e.Testbeds.OneAtATime() {
 		jobs = 1
@@ -68,8 +68,8 @@ func (e *Explorer) playPair(ctx context.Context, jobs int, quiet time.Duration) 
 	return runs, learning.Wait()
 }
 
-// judgeBaseline returns the baseline of two runs with the problems of both, and of a third one if the
-// desired state differs between them.
+// judgeBaseline returns the baseline learned from two runs, with the problems of both. If the
+// desired state differs between the two runs, it adds a third run.
 func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, runs []*judge.Outcome, quiet time.Duration, progress io.Writer) (*baseline.Baseline, *judge.Outcome, error) {
 	if text := lab.MayNot(runs[0].Requests); text != "" {
 		fmt.Fprintf(progress, "warning: the operator may not: %s\n", text)
@@ -98,8 +98,8 @@ func (e *Explorer) judgeBaseline(ctx context.Context, base *baseline.Baseline, r
 	return base, together, nil
 }
 
-// withProblems returns the first run that has a problem, with the problems of the other runs
-// added: a mistake in a single run is as wrong as a mistake in each.
+// withProblems returns the first run that has a problem, and adds the other runs' problems to it: a
+// problem matters even if it occurs in only one of the runs.
 func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	first := max(0, slices.IndexFunc(runs, func(o *judge.Outcome) bool { return len(o.Problems) > 0 }))
 	together := *runs[first]
@@ -107,7 +107,7 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	for i, o := range runs {
 		for _, p := range o.Problems {
 			if i != first && !slices.ContainsFunc(together.Problems, p.Same) {
-				p.At = time.Time{} // The time is relative to another run.
+				p.At = time.Time{} // p.At is relative to the other run and has no meaning here.
 				together.Problems = append(together.Problems, p)
 			}
 		}
@@ -115,8 +115,8 @@ func withProblems(runs []*judge.Outcome) *judge.Outcome {
 	return &together
 }
 
-// foundUndisturbed returns a finding with the problems of the baseline runs, together with the
-// problems of an earlier finding without a fault; nil if there is no new problem.
+// foundUndisturbed returns a finding with the baseline runs' problems, merged with the problems of
+// an earlier finding without a fault. It returns nil if no problem is new.
 func (s subject) foundUndisturbed(o *judge.Outcome, b *baseline.Baseline, before []*Finding) *Finding {
 	known := slices.IndexFunc(before, func(f *Finding) bool { return f.Fault == nil })
 	if known < 0 {

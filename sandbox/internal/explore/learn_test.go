@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// What is wrong with any undisturbed run is reported, and what was so before stays.
+// TestProblemsOfUndisturbedRuns checks that a problem of any baseline run is reported, and that the
+// problems of an earlier finding are kept.
 func TestProblemsOfUndisturbedRuns(t *testing.T) {
 	race := judge.Problem{Oracle: judge.Failed, Lines: []string{"WARNING: DATA RACE"}, At: time.Now()}
 	broken := judge.Problem{Oracle: judge.Broken, Lines: []string{"two leaders"}}

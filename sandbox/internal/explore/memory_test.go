@@ -22,17 +22,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// recordSize is the size of the record of a run in the test, which holds on to one object.
+// recordSize is the size in bytes of the object in each run's record.
 const recordSize = 256 << 10
 
-// heavyOutcome is what came of a run, with a record of that size.
+// heavyOutcome returns the outcome of a run whose record holds an object of recordSize bytes.
 func heavyOutcome(reached bool, problems ...judge.Problem) *judge.Outcome {
 	object := &unstructured.Unstructured{Object: map[string]any{"data": string(make([]byte, recordSize))}}
 	return &judge.Outcome{Reached: reached, Problems: problems, Record: observe.Record{Began: time.Now(), Versions: []observe.Version{{Resource: "configmaps", Object: object}}}}
 }
 
-// What is kept of a fault that was played is a line and, of a finding, its evidence: after 500 faults
-// explore holds no more records of runs, and no more goroutines, than after 100.
+// TestMemoryIsBounded checks that run records are discarded: after 500 faults, explore uses no more
+// memory and goroutines than after 100.
 func TestMemoryIsBounded(t *testing.T) {
 	w := &workload.Workload{Steps: []workload.Step{{Name: "a"}}}
 	about, err := results.NewAbout(results.Inputs{Command: []string{"true"}, Subject: w})
@@ -67,7 +67,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	var all []faults.Planned
 	for i := range 500 {
-		// Letters, as the same problem with another number is the same.
+		// The names consist of letters because problems that differ only in numbers count as equal.
 		name := fmt.Sprintf("%c%c%c", 'a'+i/100, 'a'+i/10%10, 'a'+i%10)
 		all = append(all, faults.Planned{Fault: faults.Fault{Kind: "Freeze", Step: 1, Until: 1, Resource: name}, Score: 500 - i})
 	}

@@ -18,30 +18,30 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// queue plays faults, several side by side. Faults that wait for minutes have sandboxes of
-// their own, because they need no CPU meanwhile.
+// queue injects faults in parallel lanes (workers), each with its own sandbox. Faults that wait for
+// minutes have separate lanes, because they need no CPU while they wait.
 type queue struct {
 	explorer *Explorer
 	plan     Plan
 	base     *baseline.Baseline
 	book     *results.Book[*Finding]
 	over     context.Context
-	// play plays a run with a fault.
+	// play runs the workload with a fault.
 	play func(ctx context.Context, lane string, f *faults.Fault, in setting) (*judge.Outcome, error)
 
 	mu          sync.Mutex
 	short, long []faults.Planned
 	history     *faults.History
-	// first are the IDs of faults that had findings with an earlier version of the program or of
-	// the files. They are played first, to see whether they are still found.
+	// first is the set of IDs of faults that led to findings with an earlier version of the inputs.
+	// These faults are injected first, to check whether the problems still exist.
 	first map[string]bool
 	err   error
 }
 
-// Waiting is the number of sandboxes for faults that wait for minutes.
+// Waiting is the number of lanes reserved for faults that wait for minutes.
 const Waiting = 2
 
-// fill queues the faults that were not played yet, or could not be judged.
+// fill queues the faults that have no result yet or must be repeated.
 func (q *queue) fill(all []faults.Planned) {
 	q.first = map[string]bool{}
 	for _, f := range q.book.Again {
@@ -63,15 +63,15 @@ func (q *queue) fill(all []faults.Planned) {
 	}
 }
 
-// left returns the number of faults that were not played.
+// left returns the number of queued faults.
 func (q *queue) left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.short) + len(q.long)
 }
 
-// take returns the next fault to play, from the long or the short queue; false if the queue is
-// empty or there is no time.
+// take removes and returns the next fault from the long or the short queue. It returns false if
+// that queue is empty or too little time remains.
 func (q *queue) take(long bool) (faults.Fault, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *queue) take(long bool) (faults.Fault, bool) {
 		left := time.Until(end)
 		switch {
 		case long && left < q.explorer.Hold+30*time.Second:
-			return faults.Fault{}, false // The fault must be able to end.
+			return faults.Fault{}, false // Too little time remains for the fault to end.
 		case q.plan.Shrink && left < q.plan.For/5 && len(toShrink(q.book.Findings)) > 0:
 			return faults.Fault{}, false
 		}
@@ -101,14 +101,14 @@ func (q *queue) take(long bool) (faults.Fault, bool) {
 	return f, true
 }
 
-// giveBack returns a fault to the queue whose run was cut off by the deadline.
+// giveBack requeues a fault whose run was interrupted by the deadline.
 func (q *queue) giveBack(f faults.Fault) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.short = append(q.short, faults.Planned{Fault: f})
 }
 
-// run plays all faults until the deadline.
+// run injects the queued faults until the queue is empty or the deadline has passed.
 func (q *queue) run(ctx context.Context) error {
 	var lanes sync.WaitGroup
 	lane := func(name string, kinds ...bool) {
@@ -133,12 +133,12 @@ func (q *queue) run(ctx context.Context) error {
 		lane(fmt.Sprintf("long-%d", i+1), long)
 	}
 	lanes.Wait()
-	// After an interrupt, the report has the faults that were played.
+	// An interrupt is not an error: the report covers the faults that were injected before it.
 	return q.err
 }
 
-// playOne plays a fault, a second time if that is needed to confirm a finding, and records the
-// result.
+// playOne injects a fault and records the result. It repeats the run if a finding needs
+// confirmation.
 func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	begun := time.Now()
 	o, err := q.play(q.over, lane, &f, setting{})
@@ -187,7 +187,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		found.After = q.book.Elapsed().Seconds()
 		q.history.NoteFound(&f)
 		kept = q.book.Found(found)
-	case before >= 0 && err == nil: // Earlier there was no time to confirm this finding.
+	case before >= 0 && err == nil: // An earlier exploration ran out of time before it could confirm this finding.
 		known := q.book.Findings[before]
 		known.Tries++
 		known.Second = o.DifferentFrom(known.Problems)
@@ -199,11 +199,12 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	q.progress(played, found)
 }
 
-// mostUnreached is the maximum number of runs to confirm a finding. A run in which the fault is not reached, and
-// all is well, says nothing about the finding.
+// mostUnreached is the maximum number of attempts to confirm a finding. An attempt is inconclusive
+// if the run has no problem and does not reach the fault.
 const mostUnreached = 3
 
-// playAgain plays the fault of a finding until it is reached, or shows a problem.
+// playAgain repeats a finding's fault until a run reaches the fault or has a problem, at most
+// mostUnreached times.
 func (q *queue) playAgain(lane string, f *faults.Fault) (again *judge.Outcome, err error) {
 	for range mostUnreached {
 		again, err = q.play(q.over, lane, f, setting{new: true})
@@ -214,8 +215,8 @@ func (q *queue) playAgain(lane string, f *faults.Fault) (again *judge.Outcome, e
 	return again, err
 }
 
-// secondTime records the result of playing the fault of a finding again. If the second run has
-// a certain problem, it becomes the finding.
+// secondTime records whether a second run has reproduced a finding. If the second run has a problem
+// that is certain, the finding is replaced by the second run's finding.
 func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Finding {
 	found.Tries = 1
 	switch {
@@ -232,13 +233,13 @@ func (q *queue) secondTime(found *Finding, again *judge.Outcome, err error) *Fin
 	return found
 }
 
-// timeFor reports whether a run of that duration would end before the deadline.
+// timeFor reports whether a run of the given duration would end before the deadline.
 func (q *queue) timeFor(run time.Duration) bool {
 	end, limited := q.over.Deadline()
 	return !limited || time.Now().Add(run).Before(end)
 }
 
-// progress prints the result of a fault, and an estimate of the remaining time.
+// progress prints a fault's result and an estimate of the remaining time.
 func (q *queue) progress(played results.Played, found *Finding) {
 	q.book.Progress(q.over, q.plan.Progress, played, found, played.Outcome != results.NotReached, len(q.short)+len(q.long))
 }

@@ -19,7 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// What was played is not played again, unless it could not be judged then.
+// TestFill checks that faults with a result are not queued again, unless they could not be judged
+// or their findings are unconfirmed.
 func TestFill(t *testing.T) {
 	var all []faults.Planned
 	for step := range 4 {
@@ -37,15 +38,15 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// A fault is found again if it is reached again and shows the same, and otherwise it is said what was
-// different.
+// TestSecondTime checks that a finding counts as reproduced if the second run reaches the fault and
+// shows the same problem. Finding.Second must describe any other result.
 func TestSecondTime(t *testing.T) {
 	missing := judge.Problem{Oracle: judge.OtherState, Lines: []string{"secrets default/receipt-1: it is missing", "configmaps default/bread: data.state is new, not done"}}
 	other := judge.Problem{Oracle: judge.OtherState, Lines: []string{"configmaps default/cake: data.state is new, not done"}}
 	restless := judge.Problem{Oracle: judge.NotAtRest, Lines: []string{"it does not come to rest: the operator's update configmaps default/bread"}}
 	for _, tc := range []struct {
 		name string
-		// again are the problems of the second time.
+		// again lists the second run's problems.
 		again   []judge.Problem
 		reached bool
 		err     error
@@ -78,15 +79,16 @@ func TestSecondTime(t *testing.T) {
 	}
 }
 
-// A run that does not reach the fault, in which all is well, confirms and refutes nothing.
+// TestPlayAgain checks that a fault is repeated while its runs neither reach the fault nor have a
+// problem.
 func TestPlayAgain(t *testing.T) {
 	missed, reached := judge.Outcome{}, judge.Outcome{Reached: true}
 	shown := judge.Outcome{Problems: []judge.Problem{{Oracle: judge.OtherState}}}
 	for _, tc := range []struct {
 		name  string
 		runs  []judge.Outcome
-		fails int // the run that fails, from 1
-		want  int // the number of runs
+		fails int // number of the run that returns an error, counted from 1
+		want  int // expected number of runs
 	}{
 		{name: "reached", runs: []judge.Outcome{reached}, want: 1},
 		{name: "reached at last", runs: []judge.Outcome{missed, missed, reached}, want: 3},
@@ -108,12 +110,12 @@ func TestPlayAgain(t *testing.T) {
 	}
 }
 
-// The same mistake, found by several faults, is one finding.
+// TestOneMistake checks that findings with different faults but the same problem are grouped.
 func TestOneMistake(t *testing.T) {
 	r := &results.Result[*Finding]{}
 	for i, kind := range []faults.Kind{"CrashAfter", "Freeze", "Restart"} {
 		found := &Finding{ID: fmt.Sprint(i), Workload: &workload.Workload{}, Fault: &faults.Fault{Kind: kind}, Problems: []judge.Problem{{Oracle: judge.OtherState, Lines: []string{fmt.Sprintf("secrets default/receipt-%d: it is missing", i)}}}}
-		found.Repeated = i // One was found only once.
+		found.Repeated = i // The first finding is unconfirmed.
 		r.Findings = append(r.Findings, found)
 	}
 	if confirmed, once := r.Groups(); len(confirmed) != 1 || len(confirmed[0].Also) != 2 || len(once) != 0 {
@@ -121,7 +123,7 @@ func TestOneMistake(t *testing.T) {
 	}
 }
 
-// Each fault is in one part, and in the same whatever other faults there are.
+// TestShards checks that each fault belongs to exactly one shard, regardless of the other faults.
 func TestShards(t *testing.T) {
 	var all []faults.Planned
 	for step := range 100 {
@@ -139,7 +141,7 @@ func TestShards(t *testing.T) {
 			}
 			parts[f.ID()] = shard
 		}
-		// Another machine has planned fewer.
+		// Another machine may have planned fewer faults.
 		for _, f := range choose(slices.Clone(all[1:]), Plan{Plan: results.Plan{Shard: shard, Shards: 3}}) {
 			if parts[f.ID()] != shard {
 				t.Errorf("%s is in another part of fewer", f.Name())
@@ -151,7 +153,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// A deletion of what is not there is not promising, nor is what follows it because of it.
+// TestDeletionsOfNothing checks that a fault scores lower if it hits the deletion of a missing
+// object, or the write that follows it.
 func TestDeletionsOfNothing(t *testing.T) {
 	scores := func(status int) map[string]int {
 		all := map[string]int{}

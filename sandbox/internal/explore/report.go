@@ -11,7 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Tool reports the results of explore.
+// Tool stores explore's results and reports them.
 var Tool = &results.Tool[*Finding]{
 	Name: "explore", Cases: "faults", Subject: "workload or operator", Parse: parseFinding, Outcomes: outcomes,
 	Effects: []results.Effect{{Outcome: reached, Says: "took effect, and were judged"}, {Outcome: results.NotReached, Says: "did not take effect: the operator did not do again what they are about"}},
@@ -21,10 +21,10 @@ var Tool = &results.Tool[*Finding]{
 {{with .Shrinking}}<p>Its workload: {{.}}.</p>{{end}}`),
 }
 
-// reached is the outcome of a fault that was injected.
+// reached is the outcome of a run in which the fault was injected.
 const reached = "reached"
 
-// outcomes describes the played faults in a part of a sentence.
+// outcomes returns a phrase that summarizes the results of all faults.
 func outcomes(r *results.Result[*Finding]) string {
 	text := fmt.Sprintf("Played %d of %d faults in %s, of which %d were reached", len(r.Played), r.Planned, r.Took.Round(time.Second), r.Came(reached))
 	if failed := r.Failed(); failed > 0 {

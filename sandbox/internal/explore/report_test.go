@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// The reports say of each finding in which step it was noticed, and of a fault that it can happen; a
-// finding without a fault needs no such line.
+// TestReport checks that reports name the step of each problem, and explain the fault's real-world
+// cause only for findings with a fault.
 func TestReport(t *testing.T) {
 	w := &workload.Workload{Steps: []workload.Step{{Name: "an order is made"}}}
 	finding := func(id, line string, f *faults.Fault) *Finding {

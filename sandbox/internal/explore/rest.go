@@ -15,9 +15,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// learn waits, in a baseline run, until the cluster is quiet, and records in at.Gap the longest
-// pause between changes before that. An error ends the exploration: the operator exited, opened
-// no watch, or the cluster was not quiet within Settle.
+// learn waits in a baseline run until the cluster is quiet, and stores the longest pause between
+// two earlier changes in at.Gap. It returns an error, which ends the exploration, if the operator
+// has exited, has opened no watch, or keeps the cluster busy for longer than Limits.Settle.
 func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) error {
 	limit := time.After(r.Limits.Settle)
 	var previous time.Duration
@@ -49,9 +49,9 @@ func (r *run) learn(ctx context.Context, step int, at *observe.StepOutcome) erro
 	}
 }
 
-// settle waits until the cluster is quiet and its objects match the baseline of the step, and in the last
-// step until the operator's requests show whether they are a hot loop. After the limit of the step, plus
-// Patience, the differences become problems of the run.
+// settle waits until the cluster is quiet and its objects match the step's baseline. In the last
+// step, it also waits until the operator's request rate proves or rules out a hot loop. If this
+// takes longer than in the baseline plus Patience, it adds the differences to the run's problems.
 func (r *run) settle(ctx context.Context, step int) {
 	base := &r.baseline.Steps[step]
 	limit := time.After(base.Took + r.Limits.Patience)
@@ -86,7 +86,7 @@ func (r *run) settle(ctx context.Context, step int) {
 	}
 }
 
-// standing returns the differences in objects that do not keep changing.
+// standing returns the differences in objects that are no longer changing.
 func (r *run) standing(differences []state.Difference) []state.Difference {
 	versions, _ := r.testbed.Recorder.All()
 	return observe.Standing(differences, r.baseline.Names, versions, time.Now().Add(-observe.RestlessFor))

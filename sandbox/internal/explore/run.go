@@ -22,7 +22,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// run is a run of the workload, in a sandbox of its own.
+// run is an execution of the workload in its own sandbox.
 type run struct {
 	*Explorer
 	setting
@@ -35,13 +35,13 @@ type run struct {
 	injector *inject.RunInjector
 	judge    *judge.Judge
 	outcome  *judge.Outcome
-	// stuck is set if the command of a step waits for a change that the fault holds back: then the
-	// fault counts as not reached.
+	// stuck is set if a step's command waits for a change that the fault holds back. The fault then
+	// counts as not reached.
 	stuck bool
 }
 
-// open prepares a run in a testbed of its own; the operator is not started yet. The caller must end
-// the testbed.
+// open prepares a run in a new testbed, but does not start the operator. The caller must end the
+// testbed.
 func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*run, error) {
 	habits := &observe.Habits{Unjudged: e.Workload.Unjudged, Learns: b == nil}
 	if b != nil {
@@ -62,34 +62,33 @@ func (e *Explorer) open(ctx context.Context, name string, f *faults.Fault, b *ba
 	return r, nil
 }
 
-// setting configures the sandbox of a run, and its order among other runs.
+// setting configures a run's sandbox and its synchronization with another run.
 type setting struct {
-	// new plays in a sandbox in which no other run was played, so that leftovers of earlier runs
-	// cannot matter.
+	// new requests an unused sandbox, to rule out leftovers of earlier runs.
 	new bool
-	// over, unless it is nil, receives an item after each step, and a step begins only when after
-	// has an item. Two runs that share a channel are played a step apart.
+	// If over is set, the run sends an item to it after each step. If after is set, the run
+	// receives an item from it before each step. Sharing a channel as over of the first run and
+	// as after of the second keeps the second run a step behind.
 	over  chan<- struct{}
 	after <-chan struct{}
-	// quiet replaces the quiet time of a baseline run, unless it is 0.
+	// quiet overrides the quiet time of a baseline run. 0 keeps the default.
 	quiet time.Duration
 }
 
-// play opens a run and plays the workload in it, with the fault f, or without a fault if f is
-// nil.
+// play opens a run and executes the workload with the fault `f`, or without a fault if `f` is nil.
 func (e *Explorer) play(ctx context.Context, name string, f *faults.Fault, b *baseline.Baseline, in setting) (*judge.Outcome, error) {
 	r, err := e.open(ctx, name, f, b, in)
 	if err != nil {
 		return nil, err
 	}
 	defer r.testbed.End()
-	// The goroutines of this run end with it.
+	// Canceling the context stops the run's goroutines.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return r.play(ctx)
 }
 
-// play plays the workload, and judges the record of the run.
+// play executes the workload and judges the recorded run.
 func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	f, b, t := r.fault, r.baseline, r.testbed
 	var managers map[string]bool
@@ -116,7 +115,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 		err = judge.Strangers(r.injector.Rules.List(), &r.outcome.Record, managers)
 	}
 	if crash := t.Sandbox.Crash(); crash != nil {
-		// A crash of the sandbox is not a problem of the operator.
+		// A sandbox crash is not the operator's problem, and it explains any other error.
 		err = crash
 	}
 	r.outcome.Took = time.Since(r.outcome.Began)
@@ -127,7 +126,7 @@ func (r *run) play(ctx context.Context) (*judge.Outcome, error) {
 	return r.outcome, err
 }
 
-// playSteps plays the steps in order, and stops after the first step with a problem.
+// playSteps performs the steps in order, and stops after the first step with a problem.
 func (r *run) playSteps(ctx context.Context) error {
 	for _, v := range r.Workload.Invariants {
 		if _, err := r.testbed.Recorder.Resource(v.Resource); err != nil {
@@ -186,7 +185,8 @@ func (r *run) playStep(ctx context.Context, step int) error {
 		if err := r.untilStuck(ctx, step, s, doing); err != nil {
 			return err
 		}
-		// The command of a step may wait for a change that arrives only after the fault is over.
+		// Inject runs concurrently with the step, because the step's command may wait for a change
+		// that arrives only after the fault has ended.
 		if err := r.injector.Inject(ctx, step, injected, doing.done); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	}
 	switch {
 	case r.fault.Lasting(step):
-		// The fault lasts beyond this step, so that the objects need not match the end of the step
+		// The fault continues in later steps, so the objects need not match this step's baseline
 		// yet.
 		r.settler.Rest(ctx, step, r.baseline.Steps[step].Took+2*r.baseline.Quiet)
 	case r.baseline == nil:
@@ -224,15 +224,15 @@ func (r *run) playStep(ctx context.Context, step int) error {
 	return ctx.Err()
 }
 
-// Explorer plays a workload with and without faults.
+// Explorer runs a workload with and without faults.
 type Explorer struct {
-	// Testbeds has the operator and the sandboxes. Its workload begins each run; the steps are of
-	// Workload.
+	// Testbeds creates the sandboxes in which the operator runs. Its own workload defines only the
+	// initial state; the steps come from Explorer.Workload.
 	Testbeds *testbed.Maker
 	Workload *workload.Workload
-	// Of are the names of the files that the workload was read from.
+	// Of lists the names of the workload files.
 	Of     []string
 	Limits testbed.Limits
-	// Hold is the time for which FreezeLong holds back events.
+	// Hold is the time for which the FreezeLong fault holds back events.
 	Hold time.Duration
 }

@@ -19,8 +19,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// toShrink returns the reported findings whose workload may have steps that are not needed.
-// Findings of differences between runs are left out, as a single run cannot show these.
+// toShrink returns the confirmed findings whose workload may contain unneeded steps. It excludes
+// differences between baseline runs, which a single run cannot reproduce.
 func toShrink(findings []*Finding) []*Finding {
 	var long []*Finding
 	confirmed, _ := (&results.Result[*Finding]{Findings: findings}).Groups()
@@ -32,7 +32,7 @@ func toShrink(findings []*Finding) []*Finding {
 	return long
 }
 
-// shrink leaves out the steps that findings do not need, until the context ends.
+// shrink removes unneeded steps from the findings' workloads, until ctx is done.
 func (q *queue) shrink(ctx context.Context) error {
 	var shrinking errgroup.Group
 	shrinking.SetLimit(max(1, q.plan.Jobs))
@@ -53,17 +53,17 @@ func (q *queue) shrink(ctx context.Context) error {
 	return shrinking.Wait()
 }
 
-// shrinker shortens the workload of findings about a subject.
+// shrinker removes unneeded steps from the workloads of a subject's findings.
 type shrinker struct {
 	subject subject
-	// base is the baseline of the whole workload.
+	// base is the baseline of the complete workload.
 	base *baseline.Baseline
-	// play plays a shorter workload with a fault; nil: without.
+	// play runs a shorter workload with a fault, or without a fault if the fault is nil.
 	play func(*workload.Workload, *faults.Fault, *baseline.Baseline) (*judge.Outcome, error)
 }
 
-// shrink leaves out the steps that a finding does not need: it tries first without all steps
-// that the fault does not name, then without each of these steps alone.
+// shrink removes the steps that do not contribute to a finding. It first tries to remove all steps
+// to which the fault does not refer, then each of these steps individually.
 func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 	whole := len(f.Workload.Steps)
 	try := func(steps []int) bool {
@@ -97,12 +97,12 @@ func (s *shrinker) shrink(ctx context.Context, f *Finding) {
 	}
 }
 
-// playShorter plays a finding with a shorter workload. It returns nil if the run has no problem
-// of that kind.
+// playShorter runs a finding's shortened workload. It returns the new finding, or nil if the run
+// has no problem of the given kind.
 func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	undisturbed, err := s.play(f.Workload, nil, nil)
 	if err != nil {
-		return nil // The remaining steps need a step that was left out.
+		return nil // The remaining steps depend on a removed step.
 	}
 	base, err := baseline.Learn(&undisturbed.Record, &undisturbed.Record, judge.FirstLines(undisturbed), s.subject.quiet, s.subject.workload.Unjudged, s.base)
 	if err != nil {
@@ -125,11 +125,11 @@ func (s *shrinker) playShorter(f *Finding, kind string) *Finding {
 	return nil
 }
 
-// momentStep is the prefix of Fault.AsOf for a time at which a step begins; the number of the
-// step follows.
+// momentStep is the prefix of a Fault.AsOf that refers to the beginning of a step. The step number
+// follows.
 const momentStep = "step "
 
-// unnamed returns the numbers of the steps that the fault of a finding does not refer to.
+// unnamed returns the numbers of the steps to which the finding's fault does not refer.
 func (f *Finding) unnamed() []int {
 	named := map[int]bool{}
 	if f.Fault != nil {
@@ -148,8 +148,8 @@ func (f *Finding) unnamed() []int {
 	return steps
 }
 
-// without returns a copy of a finding without some steps, and with the remaining steps
-// renumbered in its fault. The fault must not refer to the steps.
+// without returns a copy of a finding with the given steps removed and its fault's step numbers
+// adjusted. The fault must not refer to a removed step.
 func (f *Finding) without(steps []int) *Finding {
 	renumbered := func(step int) int {
 		now := step

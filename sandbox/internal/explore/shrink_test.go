@@ -69,7 +69,7 @@ func TestWithoutSteps(t *testing.T) {
 	}
 }
 
-// Steps that a finding does not need are left out: all at once, or each alone.
+// TestShrink checks that unneeded steps are removed, either all together or one by one.
 func TestShrink(t *testing.T) {
 	broken := judge.Problem{Oracle: judge.Broken, Lines: []string{"two leaders"}}
 	for _, tc := range []struct {

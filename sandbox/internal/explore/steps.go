@@ -15,7 +15,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// waitError is the error of a step whose condition did not come true within the limit.
+// waitError reports that a step's condition did not become true within the time limit.
 type waitError struct {
 	step   *workload.Step
 	after  time.Duration
@@ -26,13 +26,13 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%s: not after %s (%s)", words.OneLine(e.step.Name), e.after.Round(time.Second), e.reason)
 }
 
-// errStuck ends a run in which the command of a step waits for a change that cannot come before
-// later steps. The run is not judged.
+// errStuck ends a run in which a step's command waits for a change that the fault holds back until
+// a later step. The run is not judged.
 var errStuck = errors.New("a command waits for what does not come")
 
-// untilStuck waits until a step is performed, or until its command may be waiting for the
-// fault, which then has to be injected first. It returns errStuck if the command has not ended
-// in time and the fault lasts until a later step.
+// untilStuck waits until a step is complete, or until its command may be waiting for the end of the
+// fault, so that the fault must be injected first. If the fault lasts until a later step and the
+// command does not exit in time, it cancels the command and returns errStuck.
 func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing *doing) error {
 	f := r.fault
 	mine := f != nil && step >= f.Step && step <= f.Until
@@ -54,9 +54,9 @@ func (r *run) untilStuck(ctx context.Context, step int, s *workload.Step, doing 
 	return ctx.Err()
 }
 
-// waitLimit returns the limit for the wait of a step; 0 is the timeout of the step itself. With
-// a fault, the wait may take longer by Patience. While a fault holds back events, the condition
-// may not come true at all, so the limit is short.
+// waitLimit returns the timeout of a step's wait; 0 means the timeout in the workload. A run with a
+// fault may take longer by Patience. While a fault holds back events, the timeout is short because
+// the condition may never become true.
 func (r *run) waitLimit(s *workload.Step) time.Duration {
 	step := r.settler.Step
 	switch {
@@ -68,8 +68,8 @@ func (r *run) waitLimit(s *workload.Step) time.Duration {
 	return s.Wait.Timeout.Duration + r.Limits.Patience
 }
 
-// failed classifies an error of a step. In a run without a fault the error is returned and ends
-// the exploration; with a fault it becomes a problem of the run.
+// failed handles a step's error. Without a fault, it returns the error, which ends the exploration.
+// With a fault, it adds a problem to the run.
 func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	var waited *waitError
 	switch {
@@ -88,7 +88,7 @@ func (r *run) failed(ctx context.Context, s *workload.Step, err error) error {
 	return err
 }
 
-// failedStep adds the problem of a failed step, unless the fault explains the failure.
+// failedStep adds a failed step's problem to the run, unless the fault explains the failure.
 func (r *run) failedStep(waited bool, reason string) {
 	if p := judge.FailedStep(r.fault, r.settler.Step, waited, reason); p != nil {
 		r.outcome.Problems = append(r.outcome.Problems, *p)

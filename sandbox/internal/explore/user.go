@@ -16,16 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// user performs the steps of a workload, with the rights of an administrator.
+// user performs the steps of a workload with administrator rights.
 type user struct {
 	sandbox  *lab.Sandbox
 	recorder *observe.Recorder
-	// limit is the time that a command may take.
+	// limit is the timeout of a step's command.
 	limit time.Duration
 }
 
-// asKubectl are the options with which kubectl deletes an object. Dependents are deleted too,
-// also for kinds such as Job, whose default without options is to orphan dependents.
+// asKubectl holds kubectl's default delete options. Background propagation also deletes dependents
+// of kinds such as Job, which orphan their dependents by default.
 var asKubectl = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 
 // doing is a step in progress. err is set before done is closed.
@@ -35,7 +35,7 @@ type doing struct {
 	cancel context.CancelFunc
 }
 
-// begin starts to perform a step in the background.
+// begin starts a step in the background.
 func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &doing{done: make(chan struct{}), cancel: cancel}
@@ -47,7 +47,7 @@ func (u *user) begin(ctx context.Context, s *workload.Step) *doing {
 	return d
 }
 
-// perform performs a step, without the wait after it.
+// perform performs a step's action, without the wait that follows it.
 func (u *user) perform(ctx context.Context, s *workload.Step) error {
 	switch {
 	case s.Apply != "":
@@ -70,8 +70,7 @@ func (u *user) perform(ctx context.Context, s *workload.Step) error {
 	return nil
 }
 
-// script runs the command of a step, and returns an error if the command has not ended within
-// u.limit.
+// script runs a step's command, and returns an error if the command does not exit within u.limit.
 func (u *user) script(ctx context.Context, text string) error {
 	within, cancel := context.WithTimeout(ctx, u.limit)
 	defer cancel()
@@ -82,8 +81,8 @@ func (u *user) script(ctx context.Context, text string) error {
 	return err
 }
 
-// wait waits for the condition of a step, and returns a waitError after the limit. A limit of 0
-// means the timeout of the step.
+// wait waits for a step's condition, and returns a waitError if the condition does not become true
+// within the limit. A limit of 0 means the timeout in the workload.
 func (u *user) wait(ctx context.Context, s *workload.Step, limit time.Duration) error {
 	if _, err := u.recorder.Resource(s.Wait.Resource); err != nil {
 		return err

@@ -8,33 +8,38 @@ import (
 	"slices"
 )
 
-// Kind is a kind of fault.
+// Kind is the name of a kind of fault, such as Error or Freeze.
 type Kind string
 
 // Faults of requests.
 const (
-	// Error responds with a Status of Code, and does not forward the request. Reason and Message replace the
-	// API server's for such a code; RetryAfter sets the header of that name.
+	// Error responds with an error Status of Code, and does not forward the request. Reason and
+	// Message override the API server's defaults for this code. RetryAfter sets the Retry-After
+	// header.
 	Error Kind = "Error"
 	// Close closes the connection, and does not forward the request.
 	Close Kind = "Close"
-	// Hang neither forwards nor answers the request. After For, or when the rule is removed, it closes the
-	// connection.
+	// Hang neither forwards nor answers the request. It closes the connection after For, or when
+	// the rule is removed.
 	Hang Kind = "Hang"
-	// Delay forwards the request after For, or when the rule is removed; without For, only then.
+	// Delay forwards the request after For, or when the rule is removed. Without For, it waits
+	// until the rule is removed.
 	Delay Kind = "Delay"
-	// LoseAnswer forwards the request and closes the connection after the API server has responded, without
-	// passing the response on. With Code it responds like Error instead, as a gateway does after a timeout.
+	// LoseAnswer forwards the request, discards the API server's response, and closes the
+	// connection. If Code is set, it responds with that error instead, like a gateway after a
+	// timeout.
 	LoseAnswer Kind = "LoseAnswer"
-	// HangAnswer forwards the request, but not its response; it ends like Hang.
+	// HangAnswer forwards the request but not the response. It closes the connection after For, or
+	// when the rule is removed.
 	HangAnswer Kind = "HangAnswer"
-	// Crash kills the client, which must be the program that the proxy started. At says when: before the
-	// request is forwarded, or after that and before the response. The client is restarted at once, or after
-	// For.
+	// Crash kills the client, which must have been started by the proxy. At selects the time:
+	// before the request is forwarded, or after the API server has responded but before the client
+	// receives the response. The client is restarted after For, or immediately if For is not set.
 	Crash Kind = "Crash"
-	// Stale answers a read as of ResourceVersion, or as of the moment that the rule AsOf has marked; without
-	// either, as of the first such read after the rule was added, which is forwarded unchanged. With Cached
-	// it affects only reads that an API server may answer from a cache of that age.
+	// Stale answers a read as of ResourceVersion, or as of the event recorded by the Mark rule that
+	// AsOf names. Without either, the first matching read is forwarded unchanged, and later reads
+	// are answered as of its resourceVersion. Cached restricts the fault to reads that an API
+	// server may answer from a cache of that age.
 	Stale Kind = "Stale"
 )
 
@@ -44,25 +49,27 @@ const (
 	After  = "after"
 )
 
-// Faults of watches, which are injected into single events.
+// Faults that are injected into single events of a watch.
 const (
-	// Freeze holds back the event and all later events, with the connection open, until the rule is removed.
+	// Freeze holds back the event and all later events until the rule is removed. The connection
+	// stays open.
 	Freeze Kind = "Freeze"
-	// DropEvent omits the event.
+	// DropEvent does not forward the event.
 	DropEvent Kind = "DropEvent"
 	// DuplicateEvent forwards the event twice.
 	DuplicateEvent Kind = "DuplicateEvent"
-	// DelayEvent forwards the event after For, and later events after it.
+	// DelayEvent delays the event by For. Later events of the same watch wait until it is sent.
 	DelayEvent Kind = "DelayEvent"
-	// CutWatch closes the stream before the event.
+	// CutWatch closes the stream instead of sending the event.
 	CutWatch Kind = "CutWatch"
-	// Mark records the resourceVersion of the event as a moment for Stale. A rule marks only its first event.
+	// Mark records the event's resourceVersion, which a Stale fault can refer to with AsOf. A rule
+	// records only the first event that it hits.
 	Mark Kind = "Mark"
 	// ExpireWatch sends 410 Expired instead of the event, and ends the stream.
 	ExpireWatch Kind = "ExpireWatch"
 )
 
-// field is the name of a field of Fault that only some kinds have.
+// field is the name of a Fault field that is valid only for some kinds of faults.
 type field string
 
 const (
@@ -77,26 +84,26 @@ const (
 	fieldAt              field = "at"
 )
 
-// traits describes the targets and the fields of a kind.
+// traits describes a kind's targets and fields.
 type traits struct {
-	// verbs are the verbs of requests that the fault can hit; nil means any.
+	// verbs lists the request verbs that the fault can hit; nil means any verb.
 	verbs []string
 	// events is set if the fault hits events instead of requests.
 	events bool
 	fields []field
-	// needs are the required fields.
+	// needs lists the fields that the fault requires.
 	needs []field
 }
 
 var (
 	answered = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
 	watches  = []string{"watch", "watchlist"}
-	// changes are the verbs of requests to which a condition can apply.
+	// changes lists the verbs of requests to which a rule's condition (When) can apply.
 	changes = []string{"create", "update", "patch", "delete"}
 )
 
-// kinds has the traits of all faults. The response to a watch never ends, so it cannot be lost: CutWatch has
-// that effect.
+// kinds maps each kind of fault to its traits. LoseAnswer and HangAnswer exclude watches, whose
+// responses never end. CutWatch is the equivalent for watches.
 var kinds = map[Kind]traits{
 	Error:      {fields: []field{fieldCode, fieldReason, fieldMessage, fieldRetryAfter}, needs: []field{fieldCode}},
 	Close:      {},
@@ -116,10 +123,10 @@ var kinds = map[Kind]traits{
 	Mark:           {verbs: watches, events: true},
 }
 
-// Kinds returns the names of all faults, sorted.
+// Kinds returns the sorted names of all kinds of faults.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(kinds)) }
 
-// given returns the kind-specific fields that a fault sets.
+// given returns the kind-specific fields that are set in a fault.
 func (f Fault) given() []field {
 	var given []field
 	for name, set := range map[field]bool{

@@ -11,55 +11,57 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Request has the parts of a request that rules match.
+// Request contains the properties of a request that rules can match.
 type Request struct {
-	// Verb is a verb of Kubernetes, or VerbWatchList.
+	// Verb is a Kubernetes verb, or VerbWatchList.
 	Verb string
-	// GroupResource is empty for a request that is not for a resource.
+	// GroupResource is empty for a non-resource request.
 	schema.GroupResource
 	Subresource, Namespace, Name string
 	UserAgent, Path              string
-	// ResourceVersion is the parameter of a list or watch. No rule matches it.
+	// ResourceVersion is the resourceVersion parameter of a list or watch. Rules do not match it.
 	ResourceVersion string
-	// Cached is set for a list that an API server may answer from its cache, if the cache is not older than
+	// Cached is set for a list that an API server may answer from any cache that is not older than
 	// ResourceVersion.
 	Cached bool
-	// Change is the change that a write makes; nil if no rule needs it, or if it could not be decoded.
+	// Change is the change made by a write. It is nil if no rule needs it, or if the object could
+	// not be decoded.
 	Change *Change
 }
 
-// VerbWatchList is the verb of a watch that begins with a list (sendInitialEvents=true), as client-go
-// requests it.
+// VerbWatchList is the verb of a watch that begins with a list (sendInitialEvents=true), as sent by
+// client-go.
 const VerbWatchList = "watchlist"
 
-// IsWatch reports whether the request is a watch, of either kind.
+// IsWatch reports whether the request is a watch, with or without an initial list.
 func (r Request) IsWatch() bool { return r.Verb == "watch" || r.Verb == VerbWatchList }
 
-// Event has the parts of a watch event that rules match.
+// Event contains the properties of a watch event that rules can match.
 type Event struct {
-	// Type is empty for the end of the stream, and for an event that could not be decoded.
+	// Type is empty at the end of the stream, and for an event that could not be decoded.
 	Type            string
 	Namespace, Name string
-	// Initial is set for events of the initial list of a streaming list.
+	// Initial is set for an event of a streaming list's initial list.
 	Initial bool
 	// ResourceVersion is the resourceVersion of the event's object.
 	ResourceVersion string
-	// Change is nil if no rule needs it, or if it could not be decoded.
+	// Change is the object and its previous version. It is nil if no rule needs it, or if the
+	// object could not be decoded.
 	Change *Change
 }
 
-// Change is an object, nil if it is deleted, with its previous version, nil if the object is new or the
-// version is unknown.
+// Change is an object before (Old) and after (Object) a write or an event. Object is nil for a
+// delete request. Old is nil if the object is new or its previous version is unknown.
 type Change struct{ Object, Old map[string]any }
 
-// aliases are names for sets of verbs.
+// aliases maps a verb in a rule to the set of verbs that it matches.
 var aliases = map[string][]string{
 	"read":  {"get", "list", "watch", VerbWatchList},
 	"watch": {"watch", VerbWatchList},
 	"write": {"create", "update", "patch", "delete", "deletecollection"},
 }
 
-// Matches reports whether the request matches.
+// Matches reports whether the request matches every criterion of `m`.
 func (m Match) Matches(r Request) bool {
 	if (len(m.Paths) > 0) != (r.Resource == "") {
 		return false
@@ -70,7 +72,7 @@ func (m Match) Matches(r Request) bool {
 		fits(m.UserAgents, is(r.UserAgent)) && fits(m.Paths, is(r.Path))
 }
 
-// Matches reports whether the event matches.
+// Matches reports whether the event matches every criterion of `e`.
 func (e Events) Matches(event Event) bool {
 	if event.Initial && !e.Initial {
 		return false
@@ -82,11 +84,11 @@ func (e Events) Matches(event Event) bool {
 	return fits(types, is(event.Type)) && fits(e.Namespaces, is(event.Namespace)) && fits(e.Names, is(event.Name))
 }
 
-// all reports whether events are not restricted by type, namespace or name.
+// all reports whether `e` matches events of any type, namespace and name.
 func (e Events) all() bool { return len(e.Types)+len(e.Namespaces)+len(e.Names) == 0 }
 
-// fits reports whether a value matches a list of patterns: none of the patterns with "!", and at least one of
-// the others, if there are any. The function one matches the value with a pattern.
+// fits reports whether a value matches a list of patterns: none of the patterns with "!", and at
+// least one of the other patterns, if there are any. `one` matches the value with a single pattern.
 func fits(patterns []string, one func(string) bool) bool {
 	wanted, found := false, false
 	for _, pattern := range patterns {
@@ -106,8 +108,8 @@ func is(value string) func(string) bool {
 	return func(pattern string) bool { return globFits(pattern, value) }
 }
 
-// globFits matches a pattern in which only "*" is special. Unlike in path.Match, "*" also matches slashes,
-// which user agents and paths contain.
+// globFits matches a pattern in which only "*" is special. Unlike in path.Match, "*" also matches
+// slashes, which occur in user agents and paths.
 func globFits(pattern, value string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == value
@@ -117,8 +119,8 @@ func globFits(pattern, value string) bool {
 	return matched && err == nil
 }
 
-// UnknownResources returns the entries of Resources that match no known resource; a known resource may have a
-// subresource. If no resource is known, it returns all entries. A resource excluded with "!" need not exist.
+// UnknownResources returns the entries of Resources that match no known resource or subresource. If
+// none are known, it returns all entries. Resources excluded with "!" need not exist.
 func (m Match) UnknownResources(known []Request) []string {
 	var unknown []string
 	for _, pattern := range m.Resources {

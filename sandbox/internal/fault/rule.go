@@ -10,41 +10,44 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Rule defines a fault, the requests or events that it hits, and their occurrences.
+// Rule selects requests or events, and defines the fault to inject into them.
 type Rule struct {
-	// Name identifies the rule in the log and in the API. Defaults to rule-N, with its position in the file.
+	// Name identifies the rule in the log and in the control API. Defaults to rule-N, where N is
+	// the rule's position in the file.
 	Name   string `json:"name" yaml:"name"`
 	Match  Match  `json:"match,omitzero" yaml:"match"`
 	Events Events `json:"events,omitzero" yaml:"events"`
-	// When is a CEL expression over object and old; the rule applies where it is true. For an event, object
-	// is its object, and old the object in the previous event of the same watch, or null. For a write, object
-	// is the object in the body, null for a deletion, and old the object in the API server before the write,
-	// or null.
+	// When is a CEL expression that must evaluate to true for the rule to apply. Its variables are
+	// "object" and "old". For an event, "object" is the event's object, and "old" is the object in
+	// the same watch's previous event, or null. For a write, "object" is the object in the request
+	// body (null for a deletion), and "old" is the API server's object before the write, or null.
 	When  string `json:"when,omitempty" yaml:"when"`
 	Count Count  `json:"count,omitzero" yaml:"count"`
 	Fault Fault  `json:"fault" yaml:"fault"`
 }
 
-// Match selects requests. A request must match every list that is not empty. It matches a list if it matches
-// an entry without "!" (or there is none) and no entry with "!". "*" in an entry matches any characters.
+// Match selects requests. A request must match every non-empty list. It matches a list if it
+// matches none of the entries with "!" and, if there are other entries, at least one of them. "*"
+// in an entry matches any characters.
 type Match struct {
-	// Verbs are verbs of Kubernetes. "watchlist" is a watch that begins with a list, "read" means get, list
-	// and watch, "write" means all other verbs.
+	// Verbs lists Kubernetes verbs. "watchlist" is a watch that begins with a list, "read" means
+	// get, list and watch, and "write" means create, update, patch, delete and deletecollection.
 	Verbs []string `json:"verbs,omitempty" yaml:"verbs"`
-	// Resources have the form nodes, deployments.apps, pods/status or */scale. Without a group, any group
-	// matches; without a subresource, only the main resource.
+	// Resources lists resources like nodes, deployments.apps, pods/status or */scale. An entry
+	// without a group matches the resource in any group. An entry without a subresource matches
+	// only the main resource.
 	Resources  []string `json:"resources,omitempty" yaml:"resources"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
 	UserAgents []string `json:"userAgents,omitempty" yaml:"userAgents"`
-	// Paths select requests that are not for a resource, like /readyz or /apis*. Without paths, a rule
-	// applies only to requests for resources.
+	// Paths lists the paths of non-resource requests, like /readyz or /apis*. Without Paths, a rule
+	// applies only to resource requests.
 	Paths []string `json:"paths,omitempty" yaml:"paths"`
 }
 
-// Events selects events of the watches that Match selects.
+// Events selects events of the watches selected by Match.
 type Events struct {
-	// Types are types of events. Defaults to ADDED, MODIFIED and DELETED.
+	// Types lists event types. Defaults to ADDED, MODIFIED and DELETED.
 	Types      []string `json:"types,omitempty" yaml:"types"`
 	Namespaces []string `json:"namespaces,omitempty" yaml:"namespaces"`
 	Names      []string `json:"names,omitempty" yaml:"names"`
@@ -52,17 +55,17 @@ type Events struct {
 	Initial bool `json:"initial,omitempty" yaml:"initial"`
 }
 
-// Count selects occurrences of the matching requests or events, in the order in which they arrive.
+// Count selects some of the matching requests or events by their order of arrival.
 type Count struct {
-	// From is the first occurrence that the fault hits. Defaults to 1.
+	// From is the number of the first matching request or event to hit. Defaults to 1.
 	From int `json:"from,omitempty" yaml:"from"`
-	// Every makes the fault hit every n-th occurrence, counted from From. Defaults to 1.
+	// Every selects every n-th matching request or event, starting with From. Defaults to 1.
 	Every int `json:"every,omitempty" yaml:"every"`
-	// Times is the maximum number of injected faults; 0 means unlimited.
+	// Times is the maximum number of faults to inject; 0 means unlimited.
 	Times int `json:"times,omitempty" yaml:"times"`
 }
 
-// Fault is a fault. Kind determines which other fields it may have.
+// Fault is the fault injected by a rule. Kind determines which other fields are valid.
 type Fault struct {
 	Kind Kind `json:"kind" yaml:"kind"`
 
@@ -79,10 +82,10 @@ type Fault struct {
 	Cached          bool   `json:"cached,omitempty" yaml:"cached"`
 }
 
-// Duration is a duration in the form 2s or 1m30s.
+// Duration is a positive duration, written like 2s or 1m30s.
 type Duration time.Duration
 
-// UnmarshalYAML decodes a positive duration.
+// UnmarshalYAML decodes a duration, and rejects durations that are not positive.
 func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := time.ParseDuration(node.Value)
 	if err != nil || parsed <= 0 {
@@ -92,11 +95,11 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// String returns the duration in the form in which it is decoded.
+// String formats the duration in the format that UnmarshalYAML accepts.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText implements encoding.TextMarshaler, for JSON.
+// MarshalText encodes the duration as a string like "2s", for JSON.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Seconds returns the whole seconds.
+// Seconds returns the duration in seconds, rounded down.
 func (d Duration) Seconds() int { return int(time.Duration(d) / time.Second) }

@@ -12,12 +12,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// RuleSet has the active rules and their counters. Each rule counts all matching requests or events, even if
-// an earlier rule matches them, too. If several rules are due, the oldest takes effect.
+// RuleSet holds the active rules and their counters. Each rule counts all matching requests or
+// events, even if an earlier rule matches them, too. If several rules are due for the same request
+// or event, the oldest rule takes effect.
 type RuleSet struct {
 	mu    sync.Mutex
 	rules []*entry
-	// changed is closed and replaced whenever a counter or the list changes.
+	// changed is closed and replaced whenever a counter or the set of rules changes.
 	changed chan struct{}
 }
 
@@ -33,12 +34,12 @@ type entry struct {
 // RuleStatus is a rule with its counters.
 type RuleStatus struct {
 	Rule `json:",inline"`
-	// Matched is the number of matching requests or events, and Fired the number of injected faults.
+	// Matched counts the matching requests or events. Fired counts the injected faults.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
 }
 
-// Unfired explains why the fault of a rule was never injected; empty if it was.
+// Unfired explains why a rule has not injected its fault. It is empty if the fault was injected.
 func (r *RuleStatus) Unfired() string {
 	switch {
 	case r.Fired > 0:
@@ -50,22 +51,25 @@ func (r *RuleStatus) Unfired() string {
 	}
 }
 
-// Action is a fault to inject now.
+// Action is a fault that is due for a request or an event.
 type Action struct {
-	// Rule is the name of the rule.
+	// Rule is the name of the rule that injects the fault.
 	Rule  string
 	Fault Fault
-	// Removed is closed when the rule is removed.
+	// Removed is closed when the rule is removed. This ends the waits of faults such as Hang, Delay
+	// and Freeze.
 	Removed <-chan struct{}
-	// SetResourceVersion is not nil for the first read of a Stale rule without a resourceVersion. The caller
-	// forwards that read, and calls SetResourceVersion with the version of the response.
+	// SetResourceVersion is set for the first read that hits a Stale rule without a
+	// resourceVersion. The caller must forward this read, and pass the response's resourceVersion
+	// to SetResourceVersion.
 	SetResourceVersion func(resourceVersion string)
 }
 
-// NewRuleSet returns a set without rules.
+// NewRuleSet returns an empty RuleSet.
 func NewRuleSet() *RuleSet { return &RuleSet{changed: make(chan struct{})} }
 
-// Add adds valid rules. If a name is taken, or if no rule marks a moment that they refer to, it adds none.
+// Add adds rules, which must be valid. It adds none of them if a name is taken, or if fault.asOf
+// does not name an existing Mark rule.
 func (s *RuleSet) Add(rules ...Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,13 +100,14 @@ func (s *RuleSet) Add(rules ...Rule) error {
 	return nil
 }
 
-// Remove removes a rule, releases the requests and events that it holds back, and reports whether the rule
-// existed.
+// Remove removes a rule, releases the requests and events held back by it, and reports whether the
+// rule existed.
 func (s *RuleSet) Remove(name string) bool {
 	return s.RemoveFunc(func(r Rule) bool { return r.Name == name }) > 0
 }
 
-// RemoveFunc removes the rules for which chosen returns true, and returns their number.
+// RemoveFunc removes the rules for which `chosen` returns true, and returns the number of removed
+// rules.
 func (s *RuleSet) RemoveFunc(chosen func(Rule) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +123,8 @@ func (s *RuleSet) RemoveFunc(chosen func(Rule) bool) int {
 	return before - len(s.rules)
 }
 
-// List returns the rules in order, and a channel that is closed when the list or a counter changes.
+// List returns the rules, oldest first, and a channel that is closed when a rule is added or
+// removed, or when a counter changes.
 func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +135,7 @@ func (s *RuleSet) List() ([]RuleStatus, <-chan struct{}) {
 	return list, s.changed
 }
 
-// Request counts a request and returns the fault to inject, nil for none.
+// Request counts a request and returns the fault to inject, or nil for none.
 func (s *RuleSet) Request(r Request) *Action {
 	return s.first(func(e *entry) bool {
 		of := e.rule.Fault.AsOf
@@ -141,8 +147,8 @@ func (s *RuleSet) Request(r Request) *Action {
 	})
 }
 
-// mayBeFromCache reports whether an API server may answer a request from a cache as of a resourceVersion; an
-// unknown resourceVersion counts as the present.
+// mayBeFromCache reports whether an API server may answer a request from a cache at the given
+// resourceVersion. An empty version means that the cache is current.
 func (r Request) mayBeFromCache(version string) bool {
 	if !r.Cached {
 		return false
@@ -155,7 +161,8 @@ func (r Request) mayBeFromCache(version string) bool {
 	return version == "" || err == nil && asked <= cache
 }
 
-// marked returns the moment that a rule has marked, if any. The caller holds the lock.
+// marked returns the resourceVersion recorded by the named Mark rule, or "". The caller must hold
+// s.mu.
 func (s *RuleSet) marked(name string) string {
 	if i := s.index(name); i >= 0 {
 		return s.rules[i].resourceVersion
@@ -163,12 +170,14 @@ func (s *RuleSet) marked(name string) string {
 	return ""
 }
 
-// NeedsChange reports whether a rule needs to know how a write, or the events of a watch, change objects.
+// NeedsChange reports whether the condition of any rule applies to the request. The caller must
+// then decode the objects that the request changes.
 func (s *RuleSet) NeedsChange(r Request) bool {
 	return s.needs(r, func(*condition.Condition) bool { return true })
 }
 
-// NeedsOld reports whether a rule needs the previous version of the object of a write.
+// NeedsOld reports whether the condition of any rule uses the previous version of the object
+// written by the request.
 func (s *RuleSet) NeedsOld(r Request) bool {
 	return s.needs(r, func(when *condition.Condition) bool { return when.Old })
 }
@@ -179,8 +188,8 @@ func (s *RuleSet) needs(r Request, this func(*condition.Condition) bool) bool {
 	return slices.ContainsFunc(s.rules, func(e *entry) bool { return e.when != nil && this(e.when) && e.rule.appliesTo(r) })
 }
 
-// Mark counts an event for the Mark rules, before other rules hold it back or change it, and returns the
-// rules that mark it.
+// Mark counts an event for the Mark rules, and returns the marks that the event sets. It must be
+// called before Freezes and Event, whose rules may delay or drop the event.
 func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +209,8 @@ func (s *RuleSet) Mark(r Request, event Event) []*Action {
 	return marks
 }
 
-// holds reports whether a rule's condition is true.
+// holds reports whether the rule's condition is true for a change. It returns true for a rule
+// without a condition.
 func (e *entry) holds(change *Change) bool {
 	if e.when == nil {
 		return true
@@ -212,8 +222,9 @@ func (e *entry) holds(change *Change) bool {
 	return is
 }
 
-// Freezes counts an event for the Freeze rules and returns the rules that hold it back. A rule that does not
-// select events holds back everything, including bookmarks and the end of the stream.
+// Freezes counts an event for the Freeze rules, and returns the actions that hold it back. A rule
+// that does not select specific events holds back everything, including bookmarks and the end of
+// the stream.
 func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	return s.actions(func(e *entry) bool {
 		rule := e.rule
@@ -221,7 +232,8 @@ func (s *RuleSet) Freezes(r Request, event Event) []*Action {
 	}, -1)
 }
 
-// Event counts an event that is not held back and returns the fault to inject, nil for none.
+// Event counts an event that is not held back by a Freeze rule, and returns the fault to inject, or
+// nil for none.
 func (s *RuleSet) Event(r Request, event Event) *Action {
 	return s.first(func(e *entry) bool {
 		kind := e.rule.Fault.Kind
@@ -229,7 +241,8 @@ func (s *RuleSet) Event(r Request, event Event) *Action {
 	})
 }
 
-// appliesTo reports whether the rule applies to a request.
+// appliesTo reports whether the rule matches the request, and the rule's fault can hit the
+// request's verb.
 func (r Rule) appliesTo(request Request) bool {
 	verbs := kinds[r.Fault.Kind].verbs
 	return (verbs == nil || slices.Contains(verbs, request.Verb)) && r.Match.Matches(request)
@@ -242,8 +255,8 @@ func (s *RuleSet) first(applies func(*entry) bool) *Action {
 	return nil
 }
 
-// actions counts for each rule that applies, and returns the due faults: at most limit, unless limit is
-// negative.
+// actions increments the counter of each rule that applies, and returns the faults that are due, at
+// most `limit` of them. A negative limit means unlimited.
 func (s *RuleSet) actions(applies func(*entry) bool, limit int) []*Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +293,8 @@ func (s *RuleSet) setResourceVersion(e *entry, resourceVersion string) {
 	}
 }
 
-// Holds reports whether the next event of a watch would be held back, whatever it is.
+// Holds reports whether a Freeze rule would hold back a watch's next event, regardless of the
+// event's type and object.
 func (s *RuleSet) Holds(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,7 +303,8 @@ func (s *RuleSet) Holds(r Request) bool {
 	})
 }
 
-// includes reports whether the fault hits the n-th occurrence, after it has hit fired occurrences.
+// includes reports whether the fault hits the n-th matching request or event, given how often the
+// rule has already fired.
 func (c Count) includes(n, fired int) bool {
 	from, every := max(c.From, 1), max(c.Every, 1)
 	return n >= from && (n-from)%every == 0 && (c.Times == 0 || fired < c.Times)
@@ -299,7 +314,7 @@ func (s *RuleSet) index(name string) int {
 	return slices.IndexFunc(s.rules, func(e *entry) bool { return e.rule.Name == name })
 }
 
-// notify closes the channel that List returned. The caller holds the lock.
+// notify closes and replaces the channel returned by List. The caller must hold s.mu.
 func (s *RuleSet) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})

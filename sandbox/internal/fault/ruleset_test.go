@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ruleSet returns a set with the rules of a scenario.
+// ruleSet returns a RuleSet with the rules of a scenario file's content.
 func ruleSet(t *testing.T, scenario string) *RuleSet {
 	t.Helper()
 	rules, err := Parse([]byte(scenario))
@@ -22,7 +22,8 @@ func ruleSet(t *testing.T, scenario string) *RuleSet {
 	return b
 }
 
-// done returns what is injected into count equal requests, one character each.
+// done sends `count` equal requests. For each request, it returns the name of the rule that fired,
+// which must be a character, or ".".
 func done(b *RuleSet, count int, r Request) string {
 	var text strings.Builder
 	for range count {
@@ -63,7 +64,7 @@ func TestStaleLearnsFromTheFirst(t *testing.T) {
 		t.Fatalf("the first read: %+v", first)
 	}
 	first.SetResourceVersion("42")
-	first.SetResourceVersion("43") // Of another read that came before the first was answered.
+	first.SetResourceVersion("43") // A concurrent read may report its version later, which is ignored.
 	second := b.Request(get)
 	if second == nil || second.SetResourceVersion != nil || second.Fault.ResourceVersion != "42" {
 		t.Errorf("the second read: %+v", second)
@@ -97,7 +98,7 @@ func TestFreezeHoldsTheEndBackToo(t *testing.T) {
 	}
 }
 
-// TestHolds: a Freeze of all events holds the next one, before there is any.
+// TestHolds checks that Holds reports a Freeze of all events even before the first event arrives.
 func TestHolds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		scenario string
@@ -115,7 +116,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// event is one of a claim, which wants a size and wanted another before; 0 is none.
+// event returns a MODIFIED event of an object with the given size. `before` is the size in the
+// previous version; 0 means that there is no previous version.
 func event(version string, size, before int64) Event {
 	e := Event{Type: "MODIFIED", Name: "a", ResourceVersion: version, Change: &Change{Object: map[string]any{"size": size}}}
 	if before > 0 {
@@ -124,7 +126,8 @@ func event(version string, size, before int64) Event {
 	return e
 }
 
-// TestWhen: a rule with a condition applies to the events for which it is true.
+// TestWhen checks that a rule with a condition applies only to events for which the condition is
+// true.
 func TestWhen(t *testing.T) {
 	b := ruleSet(t, "rules: [{name: a, when: 'old != null && object.size < old.size', fault: {kind: DropEvent}}, {name: f, when: object.size == 9, fault: {kind: Freeze}}]")
 	watch := request("watch", "claims", "", "")
@@ -154,8 +157,8 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// TestWhenOfWrites: a rule of requests with a condition applies to the writes for which it
-// is true.
+// TestWhenOfWrites checks that a rule with a condition applies only to writes for which the
+// condition is true.
 func TestWhenOfWrites(t *testing.T) {
 	b := ruleSet(t, "rules: [{name: a, when: 'object != null && old != null && object.size < old.size', fault: {kind: Close}}, {name: b, match: {resources: [boats]}, when: object == null, fault: {kind: Close}}]")
 	update, get, other := request("update", "claims", "", "a"), request("get", "claims", "", "a"), request("delete", "boats", "", "a")
@@ -185,7 +188,8 @@ func TestWhenOfWrites(t *testing.T) {
 	}
 }
 
-// TestAsOf: reads are as of the moment that another rule has marked, and current before.
+// TestAsOf checks that a Stale rule with asOf answers reads as of the marked event, and has no
+// effect before an event is marked.
 func TestAsOf(t *testing.T) {
 	b := ruleSet(t, "rules: [{name: moment, count: {from: 2}, when: object.size == 5, fault: {kind: Mark}}, {name: stale, fault: {kind: Stale, asOf: moment}}]")
 	watch, list := request("watch", "claims", "", ""), request("list", "claims", "", "")

@@ -20,13 +20,14 @@ type scenario struct {
 	Rules []Rule `yaml:"rules"`
 }
 
-// body is the request body that selects the watches to cut or freeze, in the API of the proxy.
+// body is the request body with which clients of the proxy's control API select watches to cut or
+// freeze.
 type body struct {
 	Match Match `yaml:"match"`
 }
 
-// Parse decodes and validates a scenario in YAML or JSON. Its error is a MistakesError with a line for each
-// mistake, which begins with the line number.
+// Parse decodes and validates a scenario in YAML or JSON. The returned error is a MistakesError in
+// which every mistake starts with its line number.
 func Parse(text []byte) ([]Rule, error) {
 	var s scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -34,7 +35,7 @@ func Parse(text []byte) ([]Rule, error) {
 	var mistakes MistakesError
 	err := decoder.Decode(&s)
 	if partial := (*yaml.TypeError)(nil); errors.As(err, &partial) && len(s.Rules) > 0 {
-		// The rest of the file was decoded, and may have further mistakes.
+		// The YAML library has decoded the remaining fields, so validate them, too.
 		mistakes, err = readable(err), nil
 	}
 	if errors.Is(err, io.EOF) || err == nil && len(s.Rules) == 0 {
@@ -57,7 +58,7 @@ func Parse(text []byte) ([]Rule, error) {
 		}
 		found := rule.validate()
 		if undecoded(mistakes, lines, i) {
-			found = nil // A field that seems to be missing may be one that could not be decoded.
+			found = nil // The fields that seem to be missing may be the fields that could not be decoded.
 		}
 		if names[rule.Name] {
 			found.add("another rule has that name")
@@ -73,7 +74,8 @@ func Parse(text []byte) ([]Rule, error) {
 	return s.Rules, nil
 }
 
-// undecoded reports whether any mistake is in the i-th rule. lines has the first line of each rule.
+// undecoded reports whether a YAML mistake is in the i-th rule. `lines` holds the first line number
+// of each rule.
 func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	return slices.ContainsFunc(mistakes, func(err error) bool {
 		var line int
@@ -82,7 +84,7 @@ func undecoded(mistakes MistakesError, lines []int, i int) bool {
 	})
 }
 
-// ruleLines returns the first line of each rule in a text that can be decoded.
+// ruleLines returns the first line number of each rule. The given text must be valid YAML.
 func ruleLines(text []byte) ([]int, error) {
 	var s struct {
 		Rules []yaml.Node `yaml:"rules"`
@@ -99,7 +101,7 @@ func ruleLines(text []byte) ([]int, error) {
 
 var unknownField = regexp.MustCompile(`^(line \d+): field (.*) not found in type fault\.(.*)$`)
 
-// readable rewrites the errors of the YAML library in terms of a scenario.
+// readable rephrases the YAML library's errors in terms of rules and their fields.
 func readable(err error) MistakesError {
 	texts := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
 	if typeError := (*yaml.TypeError)(nil); errors.As(err, &typeError) {
@@ -115,7 +117,8 @@ func readable(err error) MistakesError {
 	return mistakes
 }
 
-// ParseMatch decodes the watches that a fault of the given kind hits immediately: match: {...}.
+// ParseMatch decodes a request body of the form match: {...}, which selects watches to cut or
+// freeze. `kind` determines which criteria are valid.
 func ParseMatch(text []byte, kind Kind) (Match, error) {
 	var b body
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

@@ -69,7 +69,7 @@ func TestMistakes(t *testing.T) {
 
 var block = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```")
 
-// TestAllMistakes: all mistakes of a scenario are reported, each with its line.
+// TestAllMistakes checks that Parse reports all mistakes of a scenario, each with its line number.
 func TestAllMistakes(t *testing.T) {
 	_, err := Parse([]byte(`rules:
 - name: a
@@ -87,13 +87,14 @@ func TestAllMistakes(t *testing.T) {
 	})
 }
 
-// TestAllUnknownFields: so are all fields that are unknown.
+// TestAllUnknownFields checks that Parse reports all unknown fields.
 func TestAllUnknownFields(t *testing.T) {
 	_, err := Parse([]byte("rules:\n- nam: a\n  fault:\n    kind: Error\n    status: 500\n"))
 	checkMistakes(t, err, []string{`line 2: a rule has no field "nam"`, `line 5: a fault has no field "status"`})
 }
 
-// TestUnknownFieldsAndMistakes: an unknown field hides no mistake of another rule.
+// TestUnknownFieldsAndMistakes checks that an unknown field in one rule does not hide the mistakes
+// of another rule.
 func TestUnknownFieldsAndMistakes(t *testing.T) {
 	_, err := Parse([]byte("rules:\n- nam: a\n  fault: {kind: Error}\n- fault: {kind: close}\n"))
 	checkMistakes(t, err, []string{`line 2: a rule has no field "nam"`, `line 4: rule "rule-2": fault.kind "close"`})
@@ -115,7 +116,8 @@ func checkMistakes(t *testing.T, err error, want []string) {
 	}
 }
 
-// TestPage: what the manual shows can be used.
+// TestPage checks that the manual's scenarios can be parsed, and that the manual names every kind
+// of fault.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "fault-proxy-rules.md"))
 	if err != nil {
@@ -137,8 +139,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// FuzzParse: any text is read as rules, or has mistakes of one line each; and rules are
-// the same after the API has shown them.
+// FuzzParse checks that any input is either decoded into rules, or rejected with mistakes of one
+// line each, and that rules survive a round trip through JSON.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"rules: [{fault: {kind: Close}}]",
@@ -173,7 +175,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// shownAs is how the API shows rules: an empty list is the same as none.
+// shownAs encodes rules in the same way as the control API, so that nil and empty lists are equal.
 func shownAs(rules []Rule) string {
 	text, _ := json.Marshal(rules)
 	return string(text)

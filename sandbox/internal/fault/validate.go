@@ -14,10 +14,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// MistakesError has all mistakes of a scenario, a line each.
+// MistakesError lists all mistakes in a scenario, one line each.
 type MistakesError []error
 
-// Error returns a single mistake as is, and several mistakes on separate lines after their number.
+// Error formats a single mistake unchanged. Several mistakes are preceded by their number, and
+// listed one per line.
 func (m MistakesError) Error() string {
 	if len(m) == 1 {
 		return m[0].Error()
@@ -40,7 +41,7 @@ func (m *MistakesError) noneEmpty(field string, patterns []string) {
 	}
 }
 
-// validate returns all mistakes of a rule.
+// validate returns all mistakes in a rule.
 func (r Rule) validate() MistakesError {
 	var found MistakesError
 	if problems := validation.IsDNS1123Subdomain(r.Name); len(problems) > 0 {

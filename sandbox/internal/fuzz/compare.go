@@ -16,25 +16,24 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Difference is a deviation from the expected state.
+// Difference is a deviation of a field or an object from the expected state.
 type Difference = state.Difference
 
 func lines(differences []Difference) []string { return state.Lines(differences) }
 
-// Mask hides differences that do not count: differences that occur without an edit, and the
+// Mask hides differences that do not matter: differences that also occur without an edit, and
 // objects and fields that the user excludes.
 type Mask struct {
 	*state.Mask
-	// own are the exclusions of the user: a resource, or a resource and a path.
+	// own lists the user's exclusions, each a resource, or a resource and a path.
 	own []string
 }
 
-// NewMask returns a mask that excludes resources, such as jobs.batch, and fields of a resource,
-// such as 'deployments.apps metadata.annotations'.
+// NewMask returns a mask that excludes the given resources, such as jobs.batch, and fields, such as
+// 'deployments.apps metadata.annotations'.
 func NewMask(own []string) *Mask { return &Mask{state.NewMask(), own} }
 
-// isOwn reports whether the user excludes an object, or a field of the object if path is not
-// empty.
+// isOwn reports whether the user excludes the given object or, if `path` is not empty, its field.
 func (m *Mask) isOwn(object, path string) bool {
 	for _, own := range m.own {
 		resource, field, some := strings.Cut(own, " ")
@@ -49,8 +48,8 @@ func (m *Mask) isOwn(object, path string) bool {
 	return false
 }
 
-// Compare returns the differences of the actual state from the desired state. by is the content
-// of the edited object as users wrote it, to recognize fields that the operator wrote back in
+// Compare returns the differences between the desired and the actual state. `by` is the edited
+// object as written by users, which helps to recognize fields that the operator has written back in
 // another form.
 func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	judged := func(s state.State) state.State {
@@ -67,20 +66,20 @@ func (m *Mask) Compare(want, got state.State, by ...written) []Difference {
 	})
 }
 
-// written is the content of the edited object as users wrote it. When an operator updates that
-// object, for example to add a finalizer, its Go types drop unknown fields, add fields without
-// omitempty, and write quantities and durations in canonical form.
+// written is the edited object's content as written by users. When an operator updates the object,
+// for example to add a finalizer, its Go types drop unknown fields, add fields without omitempty,
+// and convert quantities and durations to canonical form.
 type written struct {
 	object string
 	fields state.Fields
-	// isNew is set if the actual object was just created, so that the operator wrote back the
-	// actual object, and not the desired object.
+	// isNew is set if the actual object was just created. The operator has then written back the
+	// actual object, and not the desired one.
 	isNew bool
 }
 
-// isBack reports whether a field differs only because the operator wrote the object back on a single
-// side, while the other side has the form that users wrote. Operators write an object back
-// after it was created.
+// isBack reports whether a field differs only because the operator has written back one of the two
+// objects, while the other is still in the form written by users. Operators typically write an
+// object back after its creation.
 func (w written) isBack(object, path, want, got string) bool {
 	if object != w.object || w.fields == nil || state.Within("metadata", path) || state.Within("status", path) {
 		return false
@@ -99,12 +98,12 @@ func (w written) isBack(object, path, want, got string) bool {
 	return want == own && sameAmount(got, own) || got == own && sameAmount(want, own)
 }
 
-// isZero reports whether a value is the zero value of a type.
+// isZero reports whether a value is the zero value of any Go type.
 func isZero(value string) bool {
 	return slices.Contains([]string{"", "0", "false", "{}", "<nil>"}, value)
 }
 
-// sameAmount reports whether two texts are equal as quantities or as durations.
+// sameAmount reports whether two strings are equal when parsed as quantities or as durations.
 func sameAmount(a, b string) bool {
 	if x, err := resource.ParseQuantity(a); err == nil {
 		y, err := resource.ParseQuantity(b)
@@ -115,26 +114,27 @@ func sameAmount(a, b string) bool {
 	return err == nil && err2 == nil && x == y
 }
 
-// ignored reports whether a field counts changes: reverting an edit does not revert the count.
+// ignored reports whether a field counts changes. Reverting an edit does not revert the count.
 func ignored(path string) bool {
 	return strings.HasSuffix(path, ".observedGeneration") || strings.HasPrefix(path, "metadata.annotations.deployment.kubernetes.io/") ||
 		path == "status.collisionCount"
 }
 
-// noted reports whether an annotation that was added or removed is a time, such as the time of
-// a restart: reverting an edit does not remove the time.
+// noted reports whether an added or removed annotation holds a time, such as the time of a restart.
+// Reverting an edit does not remove the annotation.
 func noted(path, want, got string) bool {
 	return strings.Contains(path, "annotations.") && (want == "" || got == "") && state.IsTime(want+got)
 }
 
-// keptOnPurpose reports whether objects of a resource outlive the objects that use them,
-// because of the data that they hold.
+// keptOnPurpose reports whether an object is a PersistentVolumeClaim or a PersistentVolume, which
+// outlive their users to preserve data.
 func keptOnPurpose(object string) bool {
 	resource := state.ResourceOf(object)
 	return resource == "persistentvolumeclaims" || resource == "persistentvolumes"
 }
 
-// grown reports whether the storage of a claim is larger than desired: claims cannot shrink.
+// grown reports whether a PersistentVolumeClaim has more storage than desired: it cannot shrink
+// after an edit is reverted.
 func grown(object, path, want, got string) bool {
 	if !keptOnPurpose(object) || !strings.HasSuffix(path, ".storage") {
 		return false
@@ -144,8 +144,8 @@ func grown(object, path, want, got string) bool {
 	return err1 == nil && err2 == nil && g.Cmp(w) > 0
 }
 
-// leftOut reports whether an object only records the history of other objects, and is not part
-// of a state.
+// leftOut reports whether an object only records the history of other objects, and is therefore
+// excluded from states.
 func leftOut(resource string, o *unstructured.Unstructured) bool {
 	switch resource {
 	case "controllerrevisions.apps":
@@ -158,8 +158,8 @@ func leftOut(resource string, o *unstructured.Unstructured) bool {
 	return false
 }
 
-// changing returns the differences in fields that change with each repetition, such as
-// counters. again is the state after the edit was made and reverted a second time.
+// changing returns the differences in fields that change with each repetition of an edit, such as
+// counters. `again` is the state after the edit was made and reverted a second time.
 func changing(differences []Difference, again state.State) []Difference {
 	var all []Difference
 	for _, d := range differences {

@@ -60,8 +60,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// What the types of an operator drop, add or write in another way when they write the object back is not
-// left behind by an edit; a value is.
+// TestWrittenBack checks that fields are ignored if they differ only because the operator's types
+// write them back in another form. Changed values are reported.
 func TestWrittenBack(t *testing.T) {
 	const shop = "shops.example.com default/a"
 	users := state.Fields{"spec.size": "3", "spec.unknown": "x", "spec.memory": "1024Mi", "spec.timeout": "60s"}
@@ -96,7 +96,8 @@ func TestWrittenBack(t *testing.T) {
 	}
 }
 
-// What the API server refuses is the headline, and what is missing because of it comes after.
+// TestBecause checks that the operator's rejected write becomes the first line of a problem, unless
+// the problem is certain.
 func TestBecause(t *testing.T) {
 	p := &Problem{Oracle: NotUndone, Lines: []string{claim + ": it is missing"}}
 	refused := []string{"create statefulsets.apps default/web: 422"}
@@ -112,7 +113,8 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// A counter has another value each time; what an edit has left behind has the same.
+// TestChanging checks that counters, whose values differ after each repetition, are distinguished
+// from leftovers of an edit.
 func TestChanging(t *testing.T) {
 	differences := []Difference{
 		{Object: web, Path: "status.restarts", Want: "1", Got: "2"},
@@ -127,7 +129,7 @@ func TestChanging(t *testing.T) {
 	}
 }
 
-// What does not count from now on is said, once.
+// TestExcuse checks that each masked field is printed once.
 func TestExcuse(t *testing.T) {
 	var said bytes.Buffer
 	b := &baseline{mask: NewMask(nil), progress: &said}
@@ -163,8 +165,8 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// In a cluster that is not quiet, an object that keeps changing is no sign of what is missing: the
-// headline is that it goes on.
+// TestStandingProblems checks that differences in objects that keep changing are not reported as
+// separate problems.
 func TestStandingProblems(t *testing.T) {
 	moves, stays := Difference{Object: "things a", Path: "status.beats"}, Difference{Object: "configmaps a", Path: "data.message"}
 	still := func(all []Difference) []Difference {

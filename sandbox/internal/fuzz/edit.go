@@ -18,16 +18,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// editor makes edits, and checks that a rejected edit changes nothing.
+// editor applies edits, and checks that a rejected edit changes nothing.
 type editor struct {
 	object *editedObject
-	// act records an action in the timeline, and failures returns the failures of the operator.
+	// act records an action in the timeline. failures returns the operator's failures.
 	act      func(format string, args ...any)
 	failures func() []string
 }
 
-// edit makes an edit, after a dry run. underWay is set if earlier edits of a sequence precede
-// it: then a rejected edit is not examined further.
+// edit performs an edit after a dry run. `underWay` is set if previous edits of a sequence have
+// already been applied; a rejection is then not examined further.
 func (e *editor) edit(ctx context.Context, edit edits.Edit, content map[string]any, underWay bool) (outcome, *Problem, error) {
 	was, would, err := e.object.put(ctx, content, true)
 	switch {
@@ -50,8 +50,8 @@ func (e *editor) edit(ctx context.Context, edit edits.Edit, content map[string]a
 	return accepted, nil, nil
 }
 
-// refuses makes an edit that was rejected in a dry run, and checks that the object does not
-// change.
+// refuses sends an edit that was rejected in a dry run. It checks that the edit is rejected again
+// and does not change the object.
 func (e *editor) refuses(ctx context.Context, edit edits.Edit, content map[string]any, was *unstructured.Unstructured) (outcome, *Problem, error) {
 	_, _, err := e.object.put(ctx, content, false)
 	switch {
@@ -73,16 +73,17 @@ func (e *editor) refuses(ctx context.Context, edit edits.Edit, content map[strin
 	return denied, nil, nil
 }
 
-// restorer reverts edits, and checks that the cluster returns to the state of the sample.
+// restorer reverts edits, and checks that the cluster returns to the sample's state.
 type restorer struct {
 	base   *baseline
 	object *editedObject
 	act    func(format string, args ...any)
-	// reach waits until the cluster is quiet and the goal is reached, and returns the state.
+	// reach waits until the cluster is quiet and has reached the goal, and returns the state.
 	reach func(context.Context, goal) (state.State, *Problem, error)
 }
 
-// back restores the sample, and returns a problem if its state is not reached.
+// back restores the sample, and returns a problem if the cluster does not return to the sample's
+// state. `meant` is set if users may want the edit.
 func (r *restorer) back(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	state, problem, err := r.restore(ctx)
 	if err != nil || problem == nil || problem.Oracle != judge.OtherState {
@@ -105,8 +106,8 @@ func (r *restorer) back(ctx context.Context, content map[string]any, meant bool)
 	return &Problem{Oracle: oracle, When: "after the sample was restored", Lines: lines(differences), differences: differences}, nil
 }
 
-// restore reverts the object to the sample. If the API server rejects that, as for immutable
-// fields, the object is deleted and created again.
+// restore reverts the object to the sample. If the API server rejects this, for example because a
+// field is immutable, restore deletes and recreates the object.
 func (r *restorer) restore(ctx context.Context) (state.State, *Problem, error) {
 	r.act("the sample is restored")
 	_, _, err := r.object.put(ctx, r.object.sample, false)
@@ -121,7 +122,7 @@ func (r *restorer) restore(ctx context.Context) (state.State, *Problem, error) {
 	return r.reach(ctx, goal{state: r.base.state, written: r.object.written(r.object.sample, false)})
 }
 
-// again makes an edit a second time and reverts it, and returns the resulting state.
+// again applies and reverts an edit once more, and returns the resulting state.
 func (r *restorer) again(ctx context.Context, content map[string]any) (state.State, error) {
 	r.act("the same again")
 	if _, _, err := r.object.put(ctx, content, false); err != nil {
@@ -138,7 +139,7 @@ func (r *restorer) again(ctx context.Context, content map[string]any) (state.Sta
 	return state, err
 }
 
-// replace deletes the object and creates another with that content.
+// replace deletes the object and recreates it with the given content.
 func (r *restorer) replace(ctx context.Context, content map[string]any) (*Problem, error) {
 	if err := r.object.remove(ctx); err != nil {
 		return nil, err

@@ -18,10 +18,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// noAct records no action.
+// noAct ignores an action.
 func noAct(string, ...any) {}
 
-// expect compares the problem of a test case with its oracle, empty for none, and a part of its lines.
+// expect checks that a problem has the given oracle, and that its lines contain `says`. An empty
+// oracle means that no problem is expected.
 func (p *Problem) expect(t *testing.T, name string, oracle judge.Oracle, says string) {
 	t.Helper()
 	switch {
@@ -38,7 +39,7 @@ func TestEditor(t *testing.T) {
 		size     int64
 		answer   answer
 		underWay bool
-		// changes is the size that the object has after it was refused, 0: the size before.
+		// changes is the size that the object changes to despite the rejection; 0 means no change.
 		changes  int64
 		failures []string
 		want     outcome
@@ -76,7 +77,7 @@ func TestEditor(t *testing.T) {
 			return tc.failures
 		}}
 		if tc.changes != 0 {
-			// The object changes with the write that is refused.
+			// The write changes the object although it is rejected.
 			refuse := tc.answer
 			object, client = apps(t, func(o *unstructured.Unstructured, dryRun bool) error {
 				if !dryRun {
@@ -100,13 +101,13 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// stated is the state of a cluster with one value.
+// stated returns the state of a cluster whose only object is a ConfigMap with the given value.
 func stated(value string) state.State {
 	return state.State{"configmaps default/a": {{"data.size": value}}}
 }
 
-// reaches is a function that returns these states in turn, the last one forever, with the problem that
-// follows from the goal.
+// reaches returns a fake for restorer.reach. It returns the given states in turn, repeating the
+// last state, along with the goal's first unmet condition. `goals` collects its arguments.
 func reaches(b *baseline, states ...string) (reach func(context.Context, goal) (state.State, *Problem, error), goals *[]goal) {
 	goals = &[]goal{}
 	return func(_ context.Context, g goal) (state.State, *Problem, error) {
@@ -125,7 +126,7 @@ func TestRestorer(t *testing.T) {
 		oracle judge.Oracle
 		says   string
 		masked int
-		// size is that of the object at the end.
+		// size is the object's expected size at the end.
 		size int64
 	}{
 		{name: "the state is reached", states: []string{"1"}, size: 1},

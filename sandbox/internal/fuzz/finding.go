@@ -23,8 +23,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Finding is an edit, an edit with a fault, or a sequence of edits, with the problem that
-// follows. Saved as a file, it can be replayed.
+// Finding is a problem, together with the edit, the edit with a fault, or the sequence of edits
+// that caused it. It can be saved to a file and replayed.
 type Finding struct {
 	results.Evidence `json:",inline"`
 
@@ -32,19 +32,19 @@ type Finding struct {
 	Nodes   int      `json:"nodes"`
 	Others  string   `json:"others,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"`
-	// Busy is set if the edit was also played while the operator was busy with a new object.
+	// Busy is set if the trial also applied the edit while the operator was busy with a new object.
 	Busy bool `json:"busy,omitempty"`
-	// Object is the sample.
+	// Object is the sample before the edits.
 	Object object       `json:"object"`
 	Edits  []edits.Edit `json:"edits"`
-	// Fault is injected while the operator reacts to the edit; nil if the problem occurs without a
-	// fault.
+	// Fault is injected while the operator reacts to the edit. It is nil if the problem also occurs
+	// without a fault.
 	Fault   *faults.Fault `json:"fault,omitempty"`
 	Outcome outcome       `json:"outcome"`
 	Problem Problem       `json:"problem"`
 }
 
-// object is decoded so that integers remain int64.
+// object is a decoded JSON object whose integers are int64 instead of float64.
 type object map[string]any
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -58,7 +58,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 	workload := f.Testbeds.Workload
 	install := workload.Install
 	if f.Others != "" {
-		install = install[:len(install)-1] // The last file was generated from Others.
+		install = install[:len(install)-1] // The last file contains the generated manifest Others.
 	}
 	problem = problem.because(judge.Invalid(w.record.requests(), w.record.locks()))
 	return &Finding{
@@ -71,7 +71,7 @@ func (f *Fuzzer) newFinding(t trial, came outcome, problem *Problem, w *world) *
 // Case implements [results.Finding].
 func (f *Finding) Case() string { return f.trial().id() }
 
-// trial returns the trial of the finding.
+// trial returns the finding's edits and fault as a trial.
 func (f *Finding) trial() trial { return trial{edits: f.Edits, fault: f.Fault} }
 
 // Confirmed implements [results.Finding].
@@ -80,10 +80,10 @@ func (f *Finding) Confirmed() bool { return f.Repeated > 0 || f.Like != "" || f.
 // Title implements [results.Finding].
 func (f *Finding) Title() string { return f.Problem.summary() }
 
-// Where implements [results.Finding]: it describes the edits.
+// Where implements [results.Finding] and describes the edits.
 func (f *Finding) Where() string { return f.trial().name() }
 
-// What returns the kind of trial in the finding, such as "sequence of edits".
+// What returns the name of the kind of trial, such as "sequence of edits".
 func (f *Finding) What() string {
 	switch {
 	case f.Fault != nil:
@@ -97,11 +97,11 @@ func (f *Finding) What() string {
 // Details implements [results.Finding].
 func (f *Finding) Details() []string { return f.Problem.Lines }
 
-// oracles are all oracles, most useful to readers first.
+// oracles lists all oracles in descending order of usefulness to readers.
 var oracles = []judge.Oracle{judge.Failed, judge.Broken, Changed, NotHealed, NotUndone, OtherThanFresh, judge.OtherState, judge.NotReached, judge.NotAtRest}
 
-// Rank implements [results.Finding]: by oracle, then fewest edits first, then edits without a
-// fault first.
+// Rank implements [results.Finding]. Findings are sorted by oracle, then by the number of edits;
+// findings without a fault come first.
 func (f *Finding) Rank() []int {
 	faults := 0
 	if f.Fault != nil {
@@ -126,8 +126,9 @@ func (f *Finding) Kind() string {
 	return text
 }
 
-// secondTime returns the finding after a second run, which led to the finding other. It returns
-// other if that is certain, or shows the same problem without a fault.
+// secondTime records whether a second run, whose finding is `other`, has reproduced the finding
+// `f`. It returns `other` instead of `f` if `other` is certain, or shows the same problem without a
+// fault.
 func (f *Finding) secondTime(other *Finding) *Finding {
 	bare := func(f *Finding) string {
 		without := *f
@@ -148,7 +149,7 @@ func (f *Finding) secondTime(other *Finding) *Finding {
 	return found
 }
 
-// IsFinding reports whether a file is a finding of fuzz, and not of explore.
+// IsFinding reports whether a file contains a finding of fuzz rather than of explore.
 func IsFinding(file string) bool {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {

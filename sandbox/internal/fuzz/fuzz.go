@@ -15,35 +15,35 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Fuzzer plays edits of a sample.
+// Fuzzer tests an operator with edits of a sample, the custom resource provided by the user.
 type Fuzzer struct {
-	// Testbeds has the operator and the sandboxes.
+	// Testbeds creates the sandboxes in which the operator runs.
 	Testbeds *testbed.Maker
-	// Of are the names of the input files.
+	// Of lists the names of the input files.
 	Of     []string
 	Limits testbed.Limits
-	// Sample is the object to edit, and Others a manifest of the objects that the sample needs.
+	// Sample is the object to edit. Others is a manifest of objects that the sample needs.
 	Sample map[string]any
 	Others string
-	// Ignore are resources and fields that are not compared: see NewMask.
+	// Ignore lists resources and fields that are excluded from comparison, see NewMask.
 	Ignore []string
-	// Busy plays each edit that shows no problem again, while the operator is busy with a new
-	// object.
+	// Busy enables an additional check: each edit without a problem is repeated while the operator
+	// is busy with a new object.
 	Busy bool
 
 	target *target
 	base   *baseline
 }
 
-// Plan chooses the edits to play.
+// Plan selects the edits to test and limits the run.
 type Plan struct {
 	results.Plan
-	// Faults plays each edit that shows no problem again, with faults.
+	// Faults enables additional trials: each edit without a problem is repeated with faults.
 	Faults bool
 }
 
-// Run learns the state of the sample, and plays edits of the sample until all are played or
-// p.For is over.
+// Run learns the cluster state with the sample, then tests edits of the sample until all are done
+// or the time limit p.For is reached.
 func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], error) {
 	in := f.Testbeds.Inputs(f.Of, []any{f.Sample, f.Others, f.Testbeds.Workload}, []any{f.Limits, f.Ignore, f.Busy})
 	book, over, end, err := Tool.Begin(ctx, f.Testbeds.Dir, in, p.Plan)
@@ -76,13 +76,13 @@ func (f *Fuzzer) Run(ctx context.Context, p Plan) (*results.Result[*Finding], er
 	q.fill(all)
 	by := w.record.scope(f.base.mask.Mask, f.Ignore)
 	err = errors.Join(book.Judge(by), q.run(w))
-	by.Masked = f.base.mask.All() // Fields were masked since.
+	by.Masked = f.base.mask.All() // Masks may have been added during the run.
 	err = errors.Join(err, book.Judge(by))
 	book.Left, book.Took = len(q.edits), book.Elapsed()
 	return book.Result, err
 }
 
-// chosen returns the trials of single edits of this shard that p.Only selects.
+// chosen returns a trial for each of this shard's edits that match p.Only.
 func chosen(all []edits.Edit, p Plan) []trial {
 	var trials []trial
 	for _, e := range all {
@@ -93,7 +93,7 @@ func chosen(all []edits.Edit, p Plan) []trial {
 	return trials
 }
 
-// Replay plays a finding again. It returns the finding of the new run, or nil if there is no
+// Replay repeats a finding's trial. It returns the new run's finding, or nil if the run has no
 // problem.
 func (f *Fuzzer) Replay(ctx context.Context, found *Finding, progress io.Writer) (*Finding, error) {
 	w, err := f.learn(ctx, progress)

@@ -113,7 +113,8 @@ func TestFindingIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// What the user ignores is written as the output advises, and its changes are not unrest.
+// TestIgnoredFields checks that the --ignore flag recommended to users excludes a field from both
+// comparison and activity.
 func TestIgnoredFields(t *testing.T) {
 	advised := strings.Trim(strings.TrimPrefix(ignoreFlag("shops.example.com", "status.count"), "--ignore "), "'")
 	f := &Fuzzer{Ignore: []string{"jobs.batch", advised}}
@@ -125,7 +126,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// An edit is in one part, and in the same one when there is another edit before it.
+// TestShards checks that each edit belongs to exactly one shard, regardless of the other edits.
 func TestShards(t *testing.T) {
 	const shards = 3
 	var all []edits.Edit
@@ -157,7 +158,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// What was found with an earlier operator is played first, and once.
+// TestEarlierFindingsComeFirst checks that trials with findings from earlier versions of the inputs
+// come first, and run only once.
 func TestEarlierFindingsComeFirst(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.n", What: "one"}, edits.Edit{Field: "spec.n", What: "two"}
 	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{}, Again: []*Finding{{Edits: []edits.Edit{two}}, {Edits: []edits.Edit{one, two}}}}, over: t.Context()}
@@ -171,7 +173,7 @@ func TestEarlierFindingsComeFirst(t *testing.T) {
 	}
 }
 
-// What a file of a finding has is never reason for a panic.
+// FuzzParseFinding checks that the parser does not panic on any finding file.
 func FuzzParseFinding(f *testing.F) {
 	f.Add([]byte("command: [a]\nobject: {a: b}\nedits: [{path: 'spec.a[0]', value: [1]}]"))
 	f.Add([]byte("edits: [{remove: true}]\nobject: []"))
@@ -187,7 +189,7 @@ func FuzzParseFinding(f *testing.F) {
 	})
 }
 
-// Sequences are of edits that were survived one by one and do not touch the same.
+// TestSequences checks that sequences combine edits without a problem whose paths do not overlap.
 func TestSequences(t *testing.T) {
 	q := &queue{book: &results.Book[*Finding]{Result: &results.Result[*Finding]{}}}
 	at := func(what string, path ...any) edits.Edit {
@@ -211,7 +213,8 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// What was played is not played again, and findings are known.
+// TestQueueGoesOn checks that a continued run skips judged edits, and compares a new finding with
+// the findings of earlier runs.
 func TestQueueGoesOn(t *testing.T) {
 	one, two := edits.Edit{Field: "spec.a", What: "x"}, edits.Edit{Field: "spec.b", What: "y"}
 	three := edits.Edit{Field: "spec.c", What: "z"}
@@ -243,8 +246,8 @@ func TestQueueGoesOn(t *testing.T) {
 	}
 }
 
-// What is found with an edit and a fault is found again if the same comes a second time, with the
-// fault or without.
+// TestSecondTime checks that a finding with a fault is confirmed if a second run shows the same
+// problem, whether with or without the fault.
 func TestSecondTime(t *testing.T) {
 	at := func(fault *faults.Fault, oracle judge.Oracle, line string) *Finding {
 		return &Finding{Edits: []edits.Edit{{Field: "spec.a", What: "x"}}, Fault: fault, Problem: Problem{Oracle: oracle, Lines: []string{line}}}
@@ -271,7 +274,8 @@ func TestSecondTime(t *testing.T) {
 	}
 }
 
-// An edit that was survived is played again for its faults, unless these were played.
+// TestQueueGoesOnWithFaults checks that a continued run repeats an edit without a problem to plan
+// its trials with faults, unless all of these trials are done.
 func TestQueueGoesOnWithFaults(t *testing.T) {
 	one := func(field string) trial { return trial{edits: []edits.Edit{{Field: field, What: "x"}}} }
 	played := func(field string, came outcome, then ...string) results.Played {

@@ -28,8 +28,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// ReadSample reads the file of --object. The last object in the file is the sample, which is
-// edited; others is a manifest of the objects before, which the sample may need, or empty.
+// ReadSample reads the file named by --object. The last object in the file is the sample to edit.
+// `others` is a manifest of the preceding objects, which the sample may need, or "".
 func ReadSample(file string) (sample map[string]any, others string, err error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -61,7 +61,7 @@ func parseSample(text []byte) (sample map[string]any, others string, err error) 
 			return nil, "", fmt.Errorf("it is not YAML: %w", err)
 		}
 		if object == nil {
-			continue // The document has only comments.
+			continue // A YAML document that contains only comments is no object.
 		}
 		fields, is := object.(map[string]any)
 		if !is || textOf(fields, "kind") == "" || textOf(fields, "apiVersion") == "" {
@@ -85,14 +85,14 @@ func textOf(fields map[string]any, name string) string {
 	return text
 }
 
-// target is the kind of the edited object.
+// target describes the edited object's kind.
 type target struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
 	schema     *edits.Schema
 }
 
-// object returns the edited object with a content, without status, and in its namespace.
+// object returns an object with the given content and the sample's namespace, but no status.
 func (t *target) object(content map[string]any) *unstructured.Unstructured {
 	o := (&unstructured.Unstructured{Object: content}).DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "status")
@@ -104,8 +104,8 @@ func (t *target) object(content map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// written returns the content as users wrote it, for comparisons; isNew is set if the object
-// was just created.
+// written returns the given content, as written by users, in a form for comparisons. `isNew` is set
+// if the object was just created.
 func (t *target) written(content map[string]any, isNew bool) written {
 	o := t.object(content)
 	return written{
@@ -116,7 +116,7 @@ func (t *target) written(content map[string]any, isNew bool) written {
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// find returns the kind of the sample, from its CustomResourceDefinition in the cluster.
+// find returns the sample's kind, as described by a CustomResourceDefinition in the cluster.
 func find(ctx context.Context, client dynamic.Interface, sample map[string]any) (*target, error) {
 	list, err := client.Resource(definitions).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -133,7 +133,7 @@ func find(ctx context.Context, client dynamic.Interface, sample map[string]any) 
 	return choose(crds, (&unstructured.Unstructured{Object: sample}).GroupVersionKind())
 }
 
-// choose returns the target for a kind from the CustomResourceDefinitions in a cluster.
+// choose returns the target for a kind described by one of the CustomResourceDefinitions.
 func choose(crds []apiextensionsv1.CustomResourceDefinition, kind schema.GroupVersionKind) (*target, error) {
 	var known []string
 	for _, crd := range crds {
@@ -163,7 +163,7 @@ func choose(crds []apiextensionsv1.CustomResourceDefinition, kind schema.GroupVe
 	return nil, fmt.Errorf("--object: no CustomResourceDefinition that --install installs is that of %s of %s: %s", kind.Kind, kind.GroupVersion(), have)
 }
 
-// describes reports whether a schema has a property that users may set.
+// describes reports whether a schema contains properties that users may set.
 func describes(s *edits.Schema) bool {
 	if s == nil {
 		return false
@@ -176,5 +176,6 @@ func describes(s *edits.Schema) bool {
 	return false
 }
 
-// common are the fields that are not edited: the fields of all objects, and the status.
+// common lists the top-level fields that are never edited: the fields that all objects have, and
+// the status.
 var common = []string{"apiVersion", "kind", "metadata", "status"}

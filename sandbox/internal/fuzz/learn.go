@@ -24,35 +24,36 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// baseline is the behavior of the operator without an edit.
+// baseline describes the operator's behavior without an edit.
 type baseline struct {
-	// before and state are the cluster's objects without and with the sample.
+	// before and state are the cluster states without and with the sample.
 	before, state state.State
 	mask          *Mask
-	// quiet is the time without a change after which the cluster counts as quiet, and took the time
-	// from creating the sample until then.
+	// quiet is the time without changes after which the cluster is considered quiet. took is the
+	// time that this takes after the creation of the sample.
 	quiet, took time.Duration
-	// busy is the number of requests a second that counts as a hot loop.
+	// busy is the number of requests per second above which the operator is in a hot loop.
 	busy float64
 	// observed is set if the operator writes status.observedGeneration.
 	observed bool
-	// fresh is set if the sample can be deleted and created again.
+	// fresh is set if the sample can be deleted and recreated.
 	fresh bool
-	// watched are the resources that the operator watches from its start on.
+	// watched lists the resources that the operator watches right after its start.
 	watched []string
 	// idle is set if the operator wrote nothing in response to the sample.
 	idle bool
-	// reports is the report of the operator in the status of the sample.
+	// reports summarizes the status that the operator writes for the sample (see the function
+	// reports).
 	reports string
-	// habits are changes that recur in an otherwise quiet cluster.
+	// habits is the set of recurring changes in an otherwise quiet cluster.
 	habits map[observe.Habit]bool
-	// managers are the field managers of all objects.
+	// managers is the set of all objects' field managers.
 	managers map[string]bool
-	// progress receives a line for each difference that is masked.
+	// progress receives a line for each masked difference.
 	progress io.Writer
 }
 
-// describe describes the baseline in a line.
+// describe summarizes the baseline in a line.
 func (b *baseline) describe() string {
 	text := fmt.Sprintf("the sample comes to %d more objects in %s, and all is at rest when nothing happens for %s",
 		len(b.state)-len(b.before)-1, b.took.Round(100*time.Millisecond), b.quiet.Round(100*time.Millisecond))
@@ -65,7 +66,7 @@ func (b *baseline) describe() string {
 	return text
 }
 
-// Reasons, for users, why a difference does not count.
+// Reasons for masking a difference, as shown to users.
 const (
 	differsUnedited = "differs between two times that the sample was made"
 	leftBehind      = "is left behind by the sample that was deleted"
@@ -74,15 +75,15 @@ const (
 	anotherEachTime = "has another value each time that an edit is made and taken back"
 )
 
-// excuse masks differences from now on, in all sandboxes, and prints them.
+// excuse prints differences and masks them from now on in all sandboxes.
 func (b *baseline) excuse(differences []Difference, why string) {
 	for _, masked := range b.mask.Learn(differences, why) {
 		fmt.Fprintf(b.progress, "not judged from now on, as it %s: %s\n", why, masked)
 	}
 }
 
-// ignoredFields returns the fields that the user excludes. Changes of these fields do not count
-// as activity.
+// ignoredFields returns the fields that the user excludes, so that changes of these fields do not
+// count as activity.
 func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	var all []workload.Unjudged
 	for _, own := range f.Ignore {
@@ -93,11 +94,11 @@ func (f *Fuzzer) ignoredFields() []workload.Unjudged {
 	return all
 }
 
-// ignoreFlag returns the flag by which users exclude a field.
+// ignoreFlag returns the command-line flag that excludes a field.
 func ignoreFlag(resource, path string) string { return fmt.Sprintf("--ignore '%s %s'", resource, path) }
 
-// prepare prepares the sandboxes, in which the manifests and the objects that the sample needs
-// are installed, and finds the kind of the sample.
+// prepare creates the initial cluster state with the manifests and the objects that the sample
+// needs, and determines the sample's kind.
 func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	w := *f.Testbeds.Workload
 	w.Unjudged = slices.Concat(w.Unjudged, f.ignoredFields())
@@ -120,8 +121,8 @@ func (f *Fuzzer) prepare(ctx context.Context, progress io.Writer) error {
 	return f.Testbeds.Prepare(ctx, progress)
 }
 
-// learn learns the baseline: it creates the sample twice, and masks the differences between the
-// resulting states. It returns the world, in which the sample exists.
+// learn determines the baseline. It creates the sample twice, and masks the differences between the
+// two resulting states. The returned world contains the sample.
 func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err error) {
 	if err := f.prepare(ctx, progress); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 		return nil, err
 	}
 	watched := w.waiter.watched()
-	w.waiter.gap = 0 // The time until a process has started is not a pause in its work.
+	w.waiter.gap = 0 // The operator's startup time is not a pause between two changes.
 	if f.base.state, err = l.create(ctx); err != nil {
 		return nil, err
 	}
@@ -169,15 +170,15 @@ func (f *Fuzzer) learn(ctx context.Context, progress io.Writer) (_ *world, err e
 	return w, err
 }
 
-// learner learns the states of a world without an edit; settle limits the time until the cluster
+// learner determines cluster states without an edit. settle is the maximum time until the cluster
 // is quiet.
 type learner struct {
 	world  *world
 	settle time.Duration
 }
 
-// next waits until the cluster is quiet after an action, and returns the state. A problem is
-// returned as an error.
+// next waits until the cluster is quiet after an action, and returns the state. It returns any
+// problem as an error, in which `when` describes the action.
 func (l *learner) next(ctx context.Context, when string) (state.State, error) {
 	w := l.world
 	state, problem, err := w.waiter.wait(ctx, goal{learns: true}, l.settle)
@@ -214,12 +215,13 @@ func (l *learner) create(ctx context.Context) (state.State, error) {
 	return state, err
 }
 
-// mostLearning is the maximum factor by which the quiet time of learning may exceed Limits.Quiet.
+// mostLearning is the maximum quiet time of learning, as a multiple of Limits.Quiet.
 const mostLearning = 4
 
-// createAgain deletes the sample and creates it again, and with a quiet time twice as long if that comes to
-// other objects: the machine may be so busy that a state was taken to be at rest before the operator was done.
-// Leftovers of the first sample, and differences between the last two states, are masked.
+// createAgain deletes and recreates the sample. If this results in different objects, it doubles
+// the quiet time and tries again, because a busy machine may have stalled the operator for longer
+// than the quiet time. It masks leftovers of the first sample, and differences between the last two
+// states.
 func (l *learner) createAgain(ctx context.Context) error {
 	w := l.world
 	for longest := mostLearning * w.waiter.quiet; ; w.waiter.quiet *= 2 {
@@ -239,8 +241,8 @@ func (l *learner) createAgain(ctx context.Context) error {
 	}
 }
 
-// recreate deletes the sample, creates it again, and returns the state; nil if it cannot be deleted, and the
-// world was made again.
+// recreate deletes and recreates the sample, and returns the state. If the sample cannot be
+// deleted, it renews the world and returns nil.
 func (l *learner) recreate(ctx context.Context) (state.State, error) {
 	w := l.world
 	if err := w.object.remove(ctx); err != nil {

@@ -21,15 +21,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// editedObject is the object that is edited, in a cluster. The client of the recorder has the
-// rights of an administrator, and bypasses the proxy.
+// editedObject is the object to edit in a sandbox. Requests use the recorder's client, which has
+// administrator rights and bypasses the fault proxy.
 type editedObject struct {
 	*target
 	sample   map[string]any
 	recorder *observe.Recorder
 }
 
-// client returns a client for the kind of the object.
+// client returns a client for the object's kind and namespace.
 func (e *editedObject) client() dynamic.ResourceInterface {
 	all := e.recorder.Client.Resource(e.resource)
 	if !e.namespaced {
@@ -38,23 +38,22 @@ func (e *editedObject) client() dynamic.ResourceInterface {
 	return all.Namespace(e.object(e.sample).GetNamespace())
 }
 
-// name returns the name of the object.
 func (e *editedObject) name() string { return e.object(e.sample).GetName() }
 
-// find returns the last seen version of the object, or nil if it does not exist.
+// find returns the last recorded version of the object, or nil if the object does not exist.
 func (e *editedObject) find() *unstructured.Unstructured {
 	o := e.object(e.sample)
 	return e.recorder.Find(workload.Target{Resource: e.resource.GroupResource().String(), Namespace: o.GetNamespace(), Name: o.GetName()})
 }
 
-// create creates the object.
+// create creates the object with the given content.
 func (e *editedObject) create(ctx context.Context, content map[string]any) error {
 	_, err := e.client().Create(ctx, e.object(content), metav1.CreateOptions{})
 	return err
 }
 
-// put replaces the content of the object, and returns the versions before and after. A dry run
-// changes nothing. Conflicts are retried.
+// put replaces the object's content, and returns the versions before and after the update. A dry
+// run changes nothing. Conflicts are retried.
 func (e *editedObject) put(ctx context.Context, content map[string]any, dryRun bool) (before, after *unstructured.Unstructured, err error) {
 	options := metav1.UpdateOptions{}
 	if dryRun {
@@ -71,7 +70,7 @@ func (e *editedObject) put(ctx context.Context, content map[string]any, dryRun b
 	}
 }
 
-// remove deletes the object, without waiting until the object is gone.
+// remove deletes the object, but does not wait for its removal.
 func (e *editedObject) remove(ctx context.Context) error {
 	err := e.client().Delete(ctx, e.name(), metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	if apierrors.IsNotFound(err) {
@@ -80,7 +79,7 @@ func (e *editedObject) remove(ctx context.Context) error {
 	return err
 }
 
-// release removes the finalizers of the object, in place of an operator that does not run.
+// release removes the object's finalizers on behalf of the operator, which must not be running.
 func (e *editedObject) release(ctx context.Context) error {
 	_, err := e.client().Patch(ctx, e.name(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
@@ -89,7 +88,8 @@ func (e *editedObject) release(ctx context.Context) error {
 	return err
 }
 
-// with returns an object with other content, except for the common fields.
+// with returns a copy of an object in which everything except for the common fields is replaced by
+// `content`.
 func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	maps.DeleteFunc(o.Object, func(field string, _ any) bool { return !slices.Contains(common, field) })
@@ -101,7 +101,7 @@ func with(o *unstructured.Unstructured, content map[string]any) *unstructured.Un
 	return o
 }
 
-// sameContent reports whether two objects are equal except for the common fields.
+// sameContent reports whether two objects are equal, ignoring the common fields.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	content := func(o *unstructured.Unstructured) map[string]any {
 		fields := maps.Clone(o.Object)
@@ -111,8 +111,8 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
-// refused reports whether an error says that the API server rejects the content of the object.
-// Conflicts, overload and missing objects are other errors.
+// refused reports whether an error means that the API server rejects the object's content. It
+// returns false for conflicts, overload and missing objects.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

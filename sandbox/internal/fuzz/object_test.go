@@ -20,7 +20,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// app is a custom resource with a value of spec.size.
+// app returns a custom resource with the given spec.size.
 func app(size int64) map[string]any {
 	return map[string]any{
 		"apiVersion": "example.com/v1", "kind": "App", "metadata": map[string]any{"name": "a"},
@@ -28,18 +28,19 @@ func app(size int64) map[string]any {
 	}
 }
 
-// sizeOf is spec.size of an object.
+// sizeOf returns an object's spec.size.
 func sizeOf(o *unstructured.Unstructured) int64 {
 	size, _, _ := unstructured.NestedInt64(o.Object, "spec", "size")
 	return size
 }
 
-// answer is the answer of an API server to an update: nil stores the object.
+// answer simulates an API server's response to an update. A nil error means that the object is
+// stored.
 type answer func(o *unstructured.Unstructured, dryRun bool) error
 
 var errInvalid = apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "App"}, "a", nil)
 
-// apps is the edited object of a cluster, in which its sample exists and has the size 1.
+// apps returns an editedObject in a fake cluster in which the sample exists with size 1.
 func apps(t *testing.T, update answer) (*editedObject, *fake.FakeDynamicClient) {
 	t.Helper()
 	e := &editedObject{target: &target{resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "apps"}, namespaced: true}, sample: app(1)}
@@ -58,7 +59,7 @@ func apps(t *testing.T, update answer) (*editedObject, *fake.FakeDynamicClient) 
 	return e, client
 }
 
-// show makes an object the last seen version of the edited object.
+// show records a version of the edited object, as if the recorder had received it.
 func (e *editedObject) show(content map[string]any) {
 	o := e.object(content)
 	if status, is := content["status"]; is {
@@ -128,7 +129,7 @@ func TestEditedObject(t *testing.T) {
 	if e.show(app(2)); e.find() == nil {
 		t.Error("the object is not found")
 	}
-	for range 2 { // The second time it does not exist.
+	for range 2 { // The object no longer exists in the second iteration.
 		if err := errors.Join(e.remove(t.Context()), e.release(t.Context())); err != nil {
 			t.Error(err)
 		}
@@ -141,8 +142,8 @@ func TestEditedObject(t *testing.T) {
 	}
 }
 
-// The API server rejects a content with any status of the client's fault, except for those that have
-// another cause.
+// TestRefused checks that refused returns true for 4xx status codes, except for codes unrelated to
+// the content.
 func TestRefused(t *testing.T) {
 	of := func(code int32) error { return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}} }
 	for err, want := range map[error]bool{

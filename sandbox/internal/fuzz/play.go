@@ -17,30 +17,30 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Oracles in addition to the oracles of explore.
+// Oracles of fuzz, in addition to the oracles in package judge.
 const (
-	// NotUndone: an edit that users may want was reverted, and the state differs from the state
-	// before the edit.
+	// NotUndone means that reverting an edit that users may want does not restore the previous
+	// state.
 	NotUndone judge.Oracle = "not undone"
-	// NotHealed: the same after an edit that is a mistake.
+	// NotHealed is like NotUndone, but for an edit that users would only make by mistake.
 	NotHealed judge.Oracle = "does not heal"
-	// OtherThanFresh: the state after an edit differs from the state with a new object of the same
-	// content.
+	// OtherThanFresh means that the state after an edit differs from the state after creating a new
+	// object with the same content.
 	OtherThanFresh judge.Oracle = "other than a new one"
-	// Changed: the API server rejected an edit, and yet the object changed.
+	// Changed means that the object has changed although the API server rejected the edit.
 	Changed judge.Oracle = "refused, and yet changed"
 )
 
-// Problem is a mistake of the operator that a trial shows.
+// Problem is an operator's mistake, revealed by a trial.
 type Problem struct {
 	Oracle judge.Oracle `json:"oracle"`
-	// When describes the actions before the problem.
+	// When describes the actions that preceded the problem.
 	When  string   `json:"when,omitempty"`
 	Lines []string `json:"lines"`
 
 	differences []Difference
-	// behind is the key of the object whose present generation the operator has not observed; empty
-	// for other problems.
+	// behind is the key of the object whose current generation the operator has not observed. It is
+	// empty for other problems.
 	behind string
 }
 
@@ -49,8 +49,8 @@ func (p *Problem) certain() bool {
 	return p.Oracle == judge.Failed || p.Oracle == judge.Broken || p.Oracle == Changed
 }
 
-// because returns the problem with the writes that the API server rejects as its first line, as
-// they probably are the cause.
+// because returns the problem with the first rejected write of the operator as an additional first
+// line, because this write probably is the cause.
 func (p *Problem) because(refused []string) *Problem {
 	if len(refused) == 0 || p.certain() || p.Oracle == judge.NotAtRest {
 		return p
@@ -60,23 +60,23 @@ func (p *Problem) because(refused []string) *Problem {
 	return &with
 }
 
-// summary returns the problem in a line.
+// summary describes the problem in a line.
 func (p *Problem) summary() string { return judge.Summary(p.Oracle, p.Lines) }
 
-// outcome is the result of edits that have no problem.
+// outcome is the API server's response to an edit, or the result of a trial with a fault.
 type outcome string
 
 // Outcomes of edits.
 const (
-	// accepted: the object was changed.
+	// accepted means that the API server applied the edit.
 	accepted outcome = "accepted"
-	// denied: the API server rejected the edit.
+	// denied means that the API server rejected the edit.
 	denied outcome = "refused"
-	// same: the API server stored the object unchanged.
+	// same means that the API server stored the object unchanged.
 	same outcome = "no change"
 )
 
-// player plays edits that users make one after another, and finds problems.
+// player applies an edit, or several successive edits, and detects problems.
 type player struct {
 	base     *baseline
 	object   *editedObject
@@ -84,21 +84,21 @@ type player struct {
 	restorer *restorer
 	act      func(format string, args ...any)
 	reach    func(context.Context, goal) (state.State, *Problem, error)
-	// busy makes the player edit new objects, too.
+	// busy enables the whileBusy check, which edits a new object.
 	busy bool
-	// begun waits until the operator reacts. Reactions returns the faults that can be injected into
-	// the writes of the reaction, and broken the problem of the built-in invariants.
+	// begun waits until the operator reacts. reactions returns the faults that can be injected into
+	// the writes of this reaction. broken returns the problem of violated invariants, or nil.
 	begun     func(context.Context) error
 	reactions func() faults.Faults
 	broken    func() (*Problem, error)
-	// edited is the state after the edits that were played last, and faults are the faults that can
-	// be injected into the writes of the operator in response to these edits.
+	// edited is the state after the last edits. faults lists the faults that can be injected into
+	// the operator's writes in response to these edits.
 	edited state.State
 	faults faults.Faults
 }
 
-// play plays edits in turn on the sample in a quiet cluster, reverts them, and checks the
-// states. The sandbox is unchanged if there is no problem and no error.
+// play applies edits successively to the sample in a quiet cluster, reverts them, and checks
+// the resulting states. If it returns neither a problem nor an error, the sandbox is unchanged.
 func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem, error) {
 	content := p.object.sample
 	came := same
@@ -145,7 +145,7 @@ func (p *player) play(ctx context.Context, all []edits.Edit) (outcome, *Problem,
 	return came, problem, err
 }
 
-// when returns the problem with a description of the preceding actions.
+// when sets the description of the preceding actions, and returns the problem.
 func (p *Problem) when(text string) *Problem {
 	if p != nil {
 		p.When = text
@@ -153,18 +153,18 @@ func (p *Problem) when(text string) *Problem {
 	return p
 }
 
-// meant reports whether users may want all edits.
+// meant reports whether all edits have classes that users may want.
 func meant(all []edits.Edit) bool {
 	return !slices.ContainsFunc(all, func(e edits.Edit) bool { return !e.Class.Meant() })
 }
 
-// fresh creates a new object with the edited content, and compares its state with the state
-// after the edit. Then it restores the sample.
+// fresh creates a new object with the edited content, and compares its state with the state after
+// the edit. Finally, it restores the sample.
 func (p *player) fresh(ctx context.Context, content map[string]any, want state.State) (*Problem, error) {
 	p.act("the object is deleted, and made again as edited")
 	problem, err := p.restorer.replace(ctx, content)
 	if refused(err) {
-		// The content is only allowed in an update.
+		// The API server allows the content only in updates.
 		if err := p.object.create(ctx, p.object.sample); err != nil {
 			return nil, err
 		}
@@ -177,9 +177,9 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 	_, problem, err = p.reach(ctx, goal{state: want, written: p.object.written(content, true)})
 	if problem != nil && problem.Oracle == judge.OtherState {
 		if fresh := p.object.find(); fresh != nil && reports(fresh) != p.base.reports {
-			problem = nil // The operator rejects the new object, and reports that.
+			problem = nil // The operator rejects the new object, and reports this in its status.
 		} else {
-			// The edited object is the wrong side of the comparison.
+			// Swap the two sides, because the edited object is wrong.
 			problem.Oracle, problem.Lines = OtherThanFresh, reversed(problem.differences)
 		}
 	}
@@ -193,9 +193,9 @@ func (p *player) fresh(ctx context.Context, content map[string]any, want state.S
 	return problem.when("after a new object with the edit became the sample"), err
 }
 
-// whileBusy creates the sample again, makes an edit as soon as the operator has begun to react,
-// and reverts the edit at once. The operator must reach the state of the sample. meant is set
-// if users may want the edit.
+// whileBusy recreates the sample, applies an edit as soon as the operator reacts, and reverts the
+// edit immediately. The operator must reach the sample's state. `meant` is set if users may want
+// the edit.
 func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bool) (*Problem, error) {
 	p.act("the object is deleted, and the sample made again")
 	if problem, err := p.restorer.replace(ctx, p.object.sample); err != nil || problem != nil {
@@ -217,7 +217,7 @@ func (p *player) whileBusy(ctx context.Context, content map[string]any, meant bo
 	return problem.when("after a new object was edited and the sample restored, both at once"), err
 }
 
-// reversed describes differences with both sides swapped.
+// reversed formats differences with both sides swapped.
 func reversed(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
@@ -231,8 +231,8 @@ func reversed(differences []Difference) []string {
 	return all
 }
 
-// reports returns the report of the operator in the status of an object: the conditions, and
-// the phase or state.
+// reports summarizes the status that the operator has written for an object: its conditions, and
+// its phase or state.
 func reports(o *unstructured.Unstructured) string {
 	if o == nil {
 		return ""

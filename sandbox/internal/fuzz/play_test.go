@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// size is an edit of spec.size.
+// size returns an edit of spec.size.
 func size(n int64, class edits.Class) edits.Edit {
 	return edits.Edit{Field: "spec.size", What: "another", Path: edits.Path{"spec", "size"}, Value: n, Class: class}
 }
@@ -29,7 +29,7 @@ func TestPlayer(t *testing.T) {
 		states []string
 		fresh  bool
 		busy   bool
-		// shown is the status of the object after it was made again with the edit.
+		// shown is the status of the new object with the edited content.
 		shown  any
 		broken *Problem
 		want   outcome

@@ -8,23 +8,23 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 )
 
-// process is the process of the operator, with its failures since the last start.
+// process is the operator's process, including a record of its failures since the last start.
 type process struct {
 	operator *operator.Processes
-	// breaks is set if the present fault breaks connections, so that the operator may exit, and
-	// excused is the number of exits that faults explain.
+	// breaks is set if the current fault breaks connections, so that the operator may exit. excused
+	// is the number of exits explained by faults.
 	breaks  bool
 	excused int
 }
 
-// start stops the operator if it runs, and starts a new process.
+// start kills a running operator, and starts a new process.
 func (p *process) start() error {
 	p.operator.Close()
 	p.operator.Operator, p.excused = p.operator.Another(), 0
 	return p.operator.Start()
 }
 
-// mark ends the present fault, which explains the exits so far.
+// mark ends the current fault. If the fault breaks connections, all exits so far are excused.
 func (p *process) mark() {
 	if p.breaks {
 		p.excused = len(p.operator.Ends())
@@ -32,12 +32,12 @@ func (p *process) mark() {
 	p.breaks = false
 }
 
-// failures returns a line for each failure of the operator since the last start: panics, lines
-// that match --fail-on-log, and unexpected exits. It returns nil while a stack trace is still being
-// written.
+// failures returns a line for each failure of the operator since the last start: panics, output
+// lines that match --fail-on-log, and unexpected exits. It returns nil while the operator is still
+// writing a stack trace.
 func (p *process) failures() []string {
 	if p.operator.Output.Tracing() {
-		return nil // The origin of the panic is in the next lines.
+		return nil // The next lines will reveal the origin of the panic.
 	}
 	lines, ends := p.operator.Output.Failures(), p.operator.AllLastWords()
 	if p.breaks {

@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/operator"
 )
 
-// ended is a process that has ended by itself, and is not started again.
+// ended returns a process that has exited and is not restarted.
 func ended(t *testing.T) *process {
 	t.Helper()
 	p := &process{operator: &operator.Processes{Operator: &operator.Operator{Command: []string{"sh", "-c", "exit 3"}, Output: &operator.Output{}}}}
@@ -33,7 +33,8 @@ func ended(t *testing.T) *process {
 	return p
 }
 
-// An exit is a failure, unless a fault breaks the connections meanwhile.
+// TestExcusedExits checks that an exit is a failure unless it occurs during a fault that breaks
+// connections.
 func TestExcusedExits(t *testing.T) {
 	p := ended(t)
 	if got := p.failures(); len(got) == 0 || !strings.HasPrefix(got[0], judge.EndedByItself+"exit status 3") {

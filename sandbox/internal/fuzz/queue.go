@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// queue plays trials, several side by side: each worker (lane) has a sandbox.
+// queue runs trials in parallel lanes (workers), each with its own sandbox.
 type queue struct {
 	fuzzer *Fuzzer
 	plan   Plan
@@ -24,17 +24,17 @@ type queue struct {
 	over   context.Context
 
 	mu sync.Mutex
-	// again are trials that had findings with an earlier version of the program or of the files.
-	// They are played first.
+	// again lists trials that had findings with an earlier version of the inputs. These trials come
+	// first.
 	again []trial
-	// edits are the remaining edits of single properties, and sequences are sequences of edits that
-	// had no problem alone.
+	// edits lists the remaining trials with a single edit. sequences lists trials that combine
+	// several edits, none of which has a problem individually.
 	edits, sequences []trial
-	// survived are the last edits without a problem, from which the next sequence is made.
+	// survived collects edits without a problem for the next sequence of edits.
 	survived []edits.Edit
-	// variety chooses the faults for edits that had no problem without a fault.
+	// variety selects the faults for edits that have no problem without a fault.
 	variety *faults.Variety
-	// faults is the number of trials with a fault that were played here.
+	// faults counts this process's trials with a fault.
 	faults int
 	err    error
 }
@@ -56,7 +56,7 @@ func (q *queue) fill(all []trial) {
 	}
 }
 
-// disturbed reports whether an edit that was played needs no more trials with faults.
+// disturbed reports whether all trials with faults are done for the given edit.
 func (q *queue) disturbed(id string) bool {
 	for _, p := range q.book.Played {
 		if p.ID == id && p.Outcome == string(accepted) && p.Error == "" && !p.Found {
@@ -66,12 +66,13 @@ func (q *queue) disturbed(id string) bool {
 	return true
 }
 
-// played reports whether a trial was played and judged.
+// played reports whether the trial with the given ID has been run and judged.
 func (q *queue) played(id string) bool {
 	return slices.ContainsFunc(q.book.Played, func(p results.Played) bool { return p.ID == id && p.Done() })
 }
 
-// take returns the next trial, sequences first; false if there is none or no time.
+// take removes and returns the next trial: trials with earlier findings come first, then sequences,
+// then single edits. It returns false if no trial is left or the time is up.
 func (q *queue) take() (trial, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,11 +86,11 @@ func (q *queue) take() (trial, bool) {
 	return trial{}, false
 }
 
-// inSequence is the number of edits without a problem that are played before each sequence.
+// inSequence is the number of edits without a problem that are collected for each sequence.
 const inSequence = 4
 
-// survive records an edit without a problem. From every inSequence such edits, it makes a
-// sequence of edits that do not touch the same property.
+// survive records an edit without a problem. From every inSequence such edits, it builds a sequence
+// of up to three edits whose paths do not overlap.
 func (q *queue) survive(e edits.Edit) {
 	q.survived = append(q.survived, e)
 	if len(q.survived) < inSequence {
@@ -131,16 +132,16 @@ func (q *queue) run(first *world) error {
 		})
 	}
 	lanes.Wait()
-	// After an interrupt, the report has the trials that were played.
+	// An interrupt is not an error: the report covers the trials that were run before it.
 	return q.err
 }
 
-// lane is a worker, which plays trials in its sandbox.
+// lane is a worker that runs trials in its own sandbox.
 type lane struct {
 	*queue
 	name  string
 	world *world
-	// used is set if the last trial may have left the sandbox in another state.
+	// used is set if the last trial may have changed the sandbox's state.
 	used bool
 }
 
@@ -151,8 +152,8 @@ func (l *lane) end() {
 	}
 }
 
-// ready starts a sandbox if there is none. A used sandbox is renewed, or replaced if that
-// fails.
+// ready makes sure that the lane has a clean sandbox. It starts a missing sandbox. It renews a
+// used sandbox or, if that fails, replaces it.
 func (l *lane) ready(ctx context.Context) error {
 	if l.world != nil && l.used && l.world.renew(ctx) != nil {
 		l.end()
@@ -166,8 +167,8 @@ func (l *lane) ready(ctx context.Context) error {
 	return err
 }
 
-// play plays a trial, a second time if that is needed to confirm a finding, and records the
-// result. It returns the follow-up trials: an edit without a problem is played with faults.
+// play runs a trial and records the result. It repeats the trial if a finding needs confirmation.
+// For an edit without a problem, it returns follow-up trials with faults.
 func (l *lane) play(ctx context.Context, t trial) []trial {
 	begun := time.Now()
 	played := results.Played{ID: t.id(), Name: t.name()}
@@ -176,7 +177,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	if err == nil {
 		var came outcome
 		var problem *Problem
-		if t.fault != nil && t.want == nil { // The trial was found by an earlier process of this command.
+		if t.fault != nil && t.want == nil { // The finding stems from an earlier process, so the state without the fault is unknown.
 			_, came, problem, err = l.world.repeat(ctx, t)
 		} else {
 			came, problem, err = l.world.try(ctx, t)
@@ -194,7 +195,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	}
 	if err != nil || found != nil {
 		if crash := l.crash(); crash != nil {
-			// A crash of the sandbox is not a problem of the operator.
+			// A sandbox crash is not the operator's problem, and it explains any other result.
 			found, played.Found, err = nil, false, crash
 		}
 		l.used = true
@@ -206,7 +207,7 @@ func (l *lane) play(ctx context.Context, t trial) []trial {
 	return l.note(played, found, t)
 }
 
-// giveBack returns an edit to the queue whose trial was cut off by the deadline.
+// giveBack requeues a single edit whose trial was interrupted by the deadline.
 func (q *queue) giveBack(t trial) {
 	if len(t.edits) == 1 && t.fault == nil {
 		q.mu.Lock()
@@ -215,7 +216,8 @@ func (q *queue) giveBack(t trial) {
 	}
 }
 
-// crash returns the crash of a component of the sandbox, and stops the sandbox, or returns nil.
+// crash returns the error of a crashed sandbox component and stops the sandbox. It returns nil if
+// no component has crashed.
 func (l *lane) crash() error {
 	if l.world == nil {
 		return nil
@@ -227,10 +229,9 @@ func (l *lane) crash() error {
 	return err
 }
 
-// confirm plays a finding again in a renewed sandbox, with the longer quiet time of the
-// baseline. Certain findings, and findings of a kind that is already confirmed, are not played
-// again. If a finding with a fault also occurs without the fault, the finding without is
-// returned.
+// confirm repeats a finding's trial in a renewed sandbox, with the longer quiet time of baseline
+// runs. It skips findings that are certain, or similar to a confirmed finding. If a finding with a
+// fault also occurs without the fault, it returns the finding without the fault.
 func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, error) {
 	if found.Problem.certain() {
 		return found, nil
@@ -262,10 +263,10 @@ func (l *lane) confirm(ctx context.Context, found *Finding, t trial) (*Finding, 
 	return found, err
 }
 
-// mostFaults is the maximum number of faults that are played with an edit.
+// mostFaults is the maximum number of faults to inject per edit.
 const mostFaults = 4
 
-// disturb returns trials of an edit with faults that were not played yet.
+// disturb returns trials that combine an edit with faults, except for trials that are already done.
 func (l *lane) disturb(t trial) []trial {
 	var all []trial
 	for _, fault := range l.variety.Choose(l.world.player.faults, mostFaults) {
@@ -277,7 +278,7 @@ func (l *lane) disturb(t trial) []trial {
 	return all
 }
 
-// note records and prints the result of a trial. It returns the follow-up trials.
+// note records and prints a trial's result, and returns the follow-up trials.
 func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,7 +305,8 @@ func (l *lane) note(played results.Played, found *Finding, t trial) []trial {
 	return then
 }
 
-// left estimates the number of remaining trials, with trials with faults included.
+// left estimates the number of remaining trials, including trials with faults that are not planned
+// yet.
 func (q *queue) left() int {
 	left := len(q.again) + len(q.edits) + len(q.sequences)
 	if without := len(q.book.Played) - q.faults; without > 0 {

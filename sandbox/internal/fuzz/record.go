@@ -16,18 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// record is the record of a testbed since the last mark: versions of objects, requests of the
-// operator, and actions of fuzz.
+// record provides everything recorded in a testbed since the last call of mark: object versions,
+// the operator's requests, and fuzz's own actions.
 type record struct {
 	settler *settle.Settler
 	notes   *observe.Notes
-	// from is the index of the first request after the mark, and began the time of the mark.
+	// from is the index of the first request after the last mark. began is the time of that mark.
 	from  int
 	began time.Time
 }
 
-// mark sets the beginning of the period of the record to now. Earlier versions and notes are
-// forgotten; the present objects are kept.
+// mark begins a new recording period. It discards earlier versions and notes, but keeps the current
+// objects.
 func (r *record) mark() {
 	r.began, r.from = time.Now(), r.settler.Log.Len()
 	r.settler.Act()
@@ -36,7 +36,7 @@ func (r *record) mark() {
 	r.settler.Habits.Mark()
 }
 
-// act records an action of fuzz in the timeline. The quiet time is counted again from then on.
+// act records an action of fuzz in the timeline. Each action restarts the quiet time.
 func (r *record) act(format string, args ...any) {
 	r.notes.Add(format, args...)
 	r.settler.Act()
@@ -51,19 +51,19 @@ func (r *record) versions() []observe.Version {
 	return versions
 }
 
-// activity is the recent activity of the operator.
+// activity summarizes the recent activity in the cluster.
 type activity struct {
-	// quiet is the time since the last change that is not a habit. A write without effect is not a
-	// change.
+	// quiet is the time since the last change other than a habit (recurring change). Writes without
+	// effect are not changes.
 	quiet time.Duration
-	// requests is the number of recent requests of the operator, other than watches and leader
-	// election, and last are the last five of these requests, a line each.
+	// requests counts the operator's recent requests, except for watches and leader election. last
+	// lists the last five of these requests, one line each.
 	requests int
 	last     []string
 }
 
-// activity summarizes the activity since the mark; requests are counted if they ended within
-// the last while.
+// activity summarizes the activity since the last mark. It counts the requests that ended within
+// the last `while`.
 func (r *record) activity(while time.Duration) activity {
 	now := time.Now()
 	a := activityOf(r.requests(), r.locks(), now.Add(-while))
@@ -71,7 +71,7 @@ func (r *record) activity(while time.Duration) activity {
 	return a
 }
 
-// activityOf summarizes the requests that ended after a time.
+// activityOf summarizes the requests that ended after `since`.
 func activityOf(requests []observe.Request, locks map[string]bool, since time.Time) activity {
 	var a activity
 	for _, r := range requests {
@@ -91,26 +91,26 @@ func (r *record) state() state.State {
 	return observe.Names{}.State(objects, r.locks())
 }
 
-// standing returns the differences that persist, and leaves out differences in objects that
-// change all the time.
+// standing returns the differences in objects that are no longer changing.
 func (r *record) standing(all []state.Difference) []state.Difference {
 	return observe.Standing(all, observe.Names{}, r.versions(), time.Now().Add(-observe.RestlessFor))
 }
 
-// reactions returns the faults that can be injected into the writes since the mark.
+// reactions returns the faults that can be injected into the writes since the last mark.
 func (r *record) reactions() faults.Faults {
 	return faults.PlanReactions(r.requests(), r.versions(), r.locks())
 }
 
-// strangers returns an error if a client other than the known field managers has written to
-// objects since the mark, or has changed the rules of the proxy.
+// strangers returns an error if a client other than the known field managers has written to objects
+// since the last mark, or has added a proxy rule.
 func (r *record) strangers(rules []fault.RuleStatus, known map[string]bool) error {
-	// An object that the operator has written still counts as the operator's if another client
-	// writes to it later.
+	// A write of another client is not detected if the operator, too, has ever written the same
+	// object.
 	return judge.Strangers(rules, &observe.Record{Requests: r.settler.Log.Since(0), Versions: r.versions()}, known)
 }
 
-// managers returns the field managers of all objects, including objects deleted since the mark.
+// managers returns the set of field managers of all objects, including objects deleted since the
+// last mark.
 func (r *record) managers() map[string]bool {
 	all := map[string]bool{}
 	for _, manager := range (&observe.Record{Versions: r.versions()}).Managers() {
@@ -119,7 +119,7 @@ func (r *record) managers() map[string]bool {
 	return all
 }
 
-// broken returns the problem of the built-in invariants that were broken since the mark, or nil.
+// broken returns a problem if built-in invariants were violated since the last mark, or nil.
 func (r *record) broken() (*Problem, error) {
 	versions, err := r.settler.Recorder.All()
 	var lines []string
@@ -132,15 +132,15 @@ func (r *record) broken() (*Problem, error) {
 	return &Problem{Oracle: judge.Broken, Lines: lines}, err
 }
 
-// timeline returns the writes, deletions and notes since the mark.
+// timeline returns the writes, deletions and notes since the last mark.
 func (r *record) timeline() []results.Moment {
 	versions := slices.DeleteFunc(r.versions(), func(v observe.Version) bool { return v.Time.Before(r.began) })
 	o := &judge.Outcome{Record: observe.Record{Began: r.began, Notes: r.notes.All, Requests: r.requests(), Versions: versions}}
 	return judge.Timeline(o, r.locks())
 }
 
-// scope returns the census of the objects and fields that edits are judged by; ignored are the
-// exclusions of the user.
+// scope returns the objects and fields by which edits are judged. `ignored` lists the user's
+// exclusions.
 func (r *record) scope(mask *state.Mask, ignored []string) *results.Scope {
 	recorder := r.settler.Recorder
 	c := observe.NewCensus(observe.Names{}, r.locks())

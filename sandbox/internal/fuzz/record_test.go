@@ -21,7 +21,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Only requests that do something, and that ended of late, are activity.
+// TestActivityOf checks that only reads and writes that ended recently count as activity.
 func TestActivityOf(t *testing.T) {
 	now := time.Now()
 	of := func(verb, resource string, ago time.Duration, seconds float64) observe.Request {
@@ -56,7 +56,7 @@ func TestActivityOf(t *testing.T) {
 	}
 }
 
-// recorded is a record of the present objects.
+// recorded returns a record with the given current objects.
 func recorded(present ...observe.Version) *record {
 	recorder := &observe.Recorder{Current: map[types.UID]*observe.Version{}}
 	for i := range present {
@@ -69,13 +69,14 @@ func recorded(present ...observe.Version) *record {
 	return &record{settler: s, notes: &observe.Notes{}, began: time.Now().Add(-time.Minute)}
 }
 
-// wrote adds a write of the operator to a record.
+// wrote adds one of the operator's requests to the record.
 func (r *record) wrote(verb, resource string, status int) {
 	_, _ = fmt.Fprintf(r.settler.Log, `{"time":%q,"verb":%q,"resource":%q,"namespace":"default","name":"a","status":%d,"upstream":%d}`,
 		time.Now().Format(time.RFC3339Nano), verb, resource, status, status)
 }
 
-// A mark forgets the requests, versions and actions before it, and not the present objects.
+// TestMark checks that a mark discards earlier requests, versions and actions, but keeps the
+// current objects.
 func TestMark(t *testing.T) {
 	r := recorded(objects.Version(t, "configmaps", "metadata: {name: a, namespace: default, uid: a, managedFields: [{manager: operator}]}\ndata: {size: '1'}"))
 	gone := objects.Version(t, "configmaps", "metadata: {name: b, namespace: default, uid: b, managedFields: [{manager: curl}]}")
@@ -110,7 +111,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// The history of Deployments is no part of the state, and the census says so.
+// TestScopeOfRecord checks that objects that only record history are excluded from the state, and
+// reported as excluded.
 func TestScopeOfRecord(t *testing.T) {
 	r := recorded(
 		objects.Version(t, "configmaps", "metadata: {name: a, namespace: default, uid: a}\ndata: {size: '1'}"),
@@ -130,7 +132,7 @@ func TestScopeOfRecord(t *testing.T) {
 	}
 }
 
-// A write of another client, or a rule of another client in the proxy, spoils the verdict.
+// TestStrangersOfRecord checks that other clients' writes and proxy rules are detected.
 func TestStrangersOfRecord(t *testing.T) {
 	r := recorded(objects.Version(t, "configmaps", "metadata: {name: a, namespace: default, uid: a, managedFields: [{manager: curl}]}"))
 	known := map[string]bool{"operator": true}
@@ -150,7 +152,8 @@ func TestStrangersOfRecord(t *testing.T) {
 	}
 }
 
-// An invariant that was broken since the mark is a problem.
+// TestBrokenInvariants checks that an invariant is reported only if it was violated since the last
+// mark.
 func TestBrokenInvariants(t *testing.T) {
 	owner := "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}]"
 	var present []observe.Version

@@ -12,7 +12,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Tool reports the results of fuzz.
+// Tool stores fuzz's results and reports them.
 var Tool = &results.Tool[*Finding]{
 	Name: "fuzz", Cases: "edits", Subject: "object or operator", Parse: parseFinding, Outcomes: outcomes,
 	Effects: []results.Effect{
@@ -30,7 +30,7 @@ var Tool = &results.Tool[*Finding]{
 {{end}}</pre>`),
 }
 
-// outcomes describes the played edits in a part of a sentence.
+// outcomes returns a phrase that summarizes the results of all edits.
 func outcomes(r *results.Result[*Finding]) string {
 	text := fmt.Sprintf("Played %d in %s: %d accepted, %d refused, %d without a change", len(r.Played), r.Took.Round(time.Second),
 		r.Came(string(accepted)), r.Came(string(denied)), r.Came(string(same)))
@@ -59,7 +59,7 @@ func (f *Finding) Describe(w io.Writer) {
 	results.Lines(w, f.Problem.Lines)
 }
 
-// Made describes the edits, a line each, and the fault.
+// Made returns a line for each edit, and a line for the fault, if any.
 func (f *Finding) Made() []string {
 	var lines []string
 	for _, e := range f.Edits {

@@ -15,70 +15,71 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// goal is the expected state, in which the cluster must become quiet.
+// goal describes the state that the quiet cluster must have.
 type goal struct {
-	// state is the desired state of all objects; nil: any.
+	// state is the desired state of all objects; nil accepts any state.
 	state state.State
-	// written is the content of the edited object as users wrote it; the operator may write it in
+	// written is the edited object's content as written by users. The operator may write it back in
 	// another form.
 	written written
 	// gone is set if the edited object must not exist.
 	gone bool
-	// learns is set right after a start of the operator and while learning the baseline: the
-	// operator must open a watch, and a problem is an error in the input of the user.
+	// learns is set right after the operator's start, and while the baseline is learned. The
+	// operator must then open a watch, but need not have observed the current generation, or watch
+	// all resources in the baseline.
 	learns bool
 }
 
 const (
-	// look is the interval of polling.
+	// look is the polling interval.
 	look = 50 * time.Millisecond
-	// busy is the number of requests a second that counts as a hot loop if it continues: client-go
-	// allows 5 by default. If the operator sends many requests with the unedited sample, twice that
-	// number is the limit.
+	// busy is the number of requests per second above which a continuous stream of requests counts
+	// as a hot loop; client-go allows 5 by default. If the operator sends many requests even with
+	// the unedited sample, the limit is twice that rate.
 	busy = 4
-	// mostBusy is the limit while learning the baseline, in requests a second.
+	// mostBusy replaces busy while the baseline is learned.
 	mostBusy = 20
-	// most is the maximum number of objects beyond the number with the sample. More only keep the
-	// machine busy, and say nothing about the operator.
+	// most is the maximum number of additional objects compared to the cluster with the sample.
+	// More objects only keep the machine busy, and prove nothing about the operator.
 	most = 300
 )
 
-// tooManyError is the error of an edit that creates too many objects to be judged; its value is
-// the number of objects.
+// tooManyError is returned if an edit creates too many objects to be judged. Its value is the
+// number of objects.
 type tooManyError int
 
 func (n tooManyError) Error() string {
 	return fmt.Sprintf("there are %d objects, which is too many to judge the edit on one machine", int(n))
 }
 
-// waiter waits until the cluster is quiet and in the expected state.
+// waiter waits until the cluster is quiet and has reached a goal.
 type waiter struct {
 	base   *baseline
 	record *record
 	object *editedObject
-	// failures returns the failures of the operator, and watched the resources that it watches.
+	// failures returns the operator's failures. watched returns the resources that the operator
+	// watches.
 	failures func() []string
 	watched  func() []string
-	// patience is the additional time of a reaction, beyond the time in the baseline.
+	// patience is the time by which a reaction may exceed its duration in the baseline.
 	patience time.Duration
-	// quiet is the time without a change after which the cluster counts as quiet, gap the longest
-	// pause between two changes so far.
+	// quiet is the time without changes after which the cluster is considered quiet. gap is the
+	// longest pause between two changes so far.
 	quiet, gap time.Duration
-	// objects is the number of objects with the sample; 0: not known yet.
+	// objects is the number of objects in the cluster with the sample, or 0 if it is not known yet.
 	objects int
 }
 
-// limit returns the time that the operator has to react to an edit.
+// limit returns the maximum duration of the operator's reaction to an edit.
 func (w *waiter) limit() time.Duration { return w.base.took + w.patience }
 
-// reach waits for the goal, for as long as the operator has to react to an edit.
+// reach waits for the goal, but no longer than the maximum duration of a reaction.
 func (w *waiter) reach(ctx context.Context, g goal) (state.State, *Problem, error) {
 	return w.wait(ctx, g, w.limit())
 }
 
-// wait waits until the cluster is quiet and the goal is reached, and returns the state. If
-// that takes longer than the limit, it returns a problem. Failures of the operator are returned
-// at once.
+// wait waits until the cluster is quiet and has reached the goal, and returns the state. It returns
+// a problem if this exceeds the limit. If the operator fails, it returns this problem immediately.
 func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.State, *Problem, error) {
 	over := time.After(limit)
 	var before time.Duration
@@ -108,7 +109,8 @@ func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.S
 		case <-time.After(look):
 		case <-over:
 			if !quiet {
-				// A condition about an object that keeps changing may be only a consequence of that.
+				// Ignore differences in objects that keep changing, because they may be only a
+				// consequence of the changes.
 				now = w.sight()
 				if problem = w.base.unmet(g, &now).standing(w.record.standing); problem == nil {
 					problem = restless(&a, calm, w.quiet, w.record.settler.Advice())
@@ -121,8 +123,8 @@ func (w *waiter) wait(ctx context.Context, g goal, limit time.Duration) (state.S
 	}
 }
 
-// restless returns the problem of a cluster that does not become quiet; calm is set if the operator
-// does not send many requests.
+// restless returns the problem of a cluster that does not become quiet. `calm` is set if the
+// operator sends few requests, so that changing objects are the reason.
 func restless(a *activity, calm bool, quiet time.Duration, advice []string) *Problem {
 	headline := "objects go on changing; the last requests of the operator are"
 	if !calm {
@@ -131,8 +133,8 @@ func restless(a *activity, calm bool, quiet time.Duration, advice []string) *Pro
 	return &Problem{Oracle: judge.NotAtRest, Lines: slices.Concat([]string{headline}, a.last, advice)}
 }
 
-// begun waits until the operator reacts to the last action, or for the quiet time, if there is
-// nothing to react to.
+// begun waits until the operator reacts to the last action. If there is no reaction, it returns
+// after the quiet time.
 func (w *waiter) begun(ctx context.Context) error {
 	since := time.Now()
 	for time.Since(since) < w.quiet && w.record.activity(time.Since(since)).requests == 0 {
@@ -145,8 +147,8 @@ func (w *waiter) begun(ctx context.Context) error {
 	return nil
 }
 
-// standing returns the problem without differences in objects that keep changing, which still
-// leaves out; nil if nothing is left.
+// standing removes differences in objects that keep changing from the problem, and returns nil if
+// no difference remains. `still` selects the differences in other objects.
 func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 	switch {
 	case p == nil:
@@ -163,22 +165,22 @@ func (p *Problem) standing(still func([]Difference) []Difference) *Problem {
 	return p
 }
 
-// sight is the state of a cluster at one time, as a goal is compared with it.
+// sight is a snapshot of the cluster's state, for comparison with a goal.
 type sight struct {
 	state state.State
-	// object is the edited object, nil if it does not exist, and key its key in the state.
+	// object is the edited object, or nil if it does not exist. key is its key in the state.
 	object *unstructured.Unstructured
 	key    string
-	// watched are the resources that the operator watches.
+	// watched lists the resources that the operator watches at that time.
 	watched []string
 }
 
-// sight looks at the cluster.
+// sight returns the current state of the cluster.
 func (w *waiter) sight() sight {
 	return sight{w.record.state(), w.object.find(), w.object.written(w.object.sample, false).object, w.watched()}
 }
 
-// unmet returns the first unmet condition of the goal in a cluster, or nil.
+// unmet returns a problem for the goal's first condition that the cluster does not meet, or nil.
 func (b *baseline) unmet(g goal, s *sight) *Problem {
 	notReached := func(format string, args ...any) *Problem {
 		return &Problem{Oracle: judge.NotReached, Lines: []string{fmt.Sprintf(format, args...)}}
@@ -205,7 +207,7 @@ func (b *baseline) unmet(g goal, s *sight) *Problem {
 	return nil
 }
 
-// observed returns the status.observedGeneration of an object, 0 if there is none.
+// observed returns an object's status.observedGeneration, or 0.
 func observed(o *unstructured.Unstructured) int64 {
 	generation, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	return generation

@@ -75,7 +75,8 @@ func TestRestlessProblems(t *testing.T) {
 	}
 }
 
-// waits is a waiter in a cluster with a number of ConfigMaps, which changed last a time ago.
+// waits returns a waiter for a cluster with the given number of ConfigMaps. `ago` is the time since
+// the last change.
 func waits(t *testing.T, maps int, ago time.Duration) *waiter {
 	t.Helper()
 	object, _ := apps(t, nil)
@@ -100,7 +101,7 @@ func TestWaiter(t *testing.T) {
 	if err != nil || problem != nil || len(now) != 1 {
 		t.Errorf("a quiet cluster: %v, %+v, %v", now, problem, err)
 	}
-	// The limit is over at once from here on.
+	// With a limit of 0, each of the following waits ends immediately.
 	now, problem, err = w.wait(t.Context(), goal{state: stated("7")}, 0)
 	if err != nil || len(now) != 1 {
 		t.Errorf("another state: %v, %v", now, err)
@@ -142,7 +143,7 @@ func TestWaiter(t *testing.T) {
 	if err := w.begun(over); !errors.Is(err, context.Canceled) {
 		t.Errorf("without a reaction, after an interrupt: %v", err)
 	}
-	_, _ = w.record.settler.Log.Write(line) // It ends later than begun is called.
+	_, _ = w.record.settler.Log.Write(line) // The request ends only after begun has been called.
 	if err := w.begun(t.Context()); err != nil {
 		t.Error(err)
 	}

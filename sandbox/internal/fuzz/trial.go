@@ -17,16 +17,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// trial is a sequence of edits, or an edit with a fault.
+// trial is a single edit, a sequence of edits, or an edit with a fault.
 type trial struct {
 	edits []edits.Edit
-	// fault is injected while the operator reacts to the edit; nil: none.
+	// fault is injected while the operator reacts to the edit; nil means no fault.
 	fault *faults.Fault
-	// want is the state after the edit without the fault.
+	// want is the expected state, which the edit resulted in without the fault.
 	want state.State
 }
 
-// name returns a description that identifies the trial.
+// name returns a unique description of the trial.
 func (t trial) name() string {
 	text := join(t.edits, "; at once ")
 	if t.fault != nil {
@@ -35,7 +35,7 @@ func (t trial) name() string {
 	return text
 }
 
-// join returns the names of edits with a text between them.
+// join returns the names of edits, joined by the given separator.
 func join(all []edits.Edit, between string) string {
 	names := make([]string, 0, len(all))
 	for _, e := range all {
@@ -44,7 +44,7 @@ func join(all []edits.Edit, between string) string {
 	return strings.Join(names, between)
 }
 
-// id returns a short hash of the name.
+// id returns a short hash of the trial's name.
 func (t trial) id() string {
 	sum := sha256.Sum256([]byte(t.name()))
 	return fmt.Sprintf("%x", sum[:4])
@@ -52,13 +52,13 @@ func (t trial) id() string {
 
 // Outcomes of edits with a fault.
 const (
-	// disturbed: the fault was injected.
+	// disturbed means that the fault was injected.
 	disturbed outcome = "with a fault"
-	// notReached: the operator did not send the request that the fault hits.
+	// notReached means that the operator never sent the request that the fault hits.
 	notReached outcome = results.NotReached
 )
 
-// try plays a trial. A trial with a fault must have the state t.want, to compare with.
+// try runs a trial. For a trial with a fault, t.want must be set.
 func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Problem, err error) {
 	w.mark()
 	if t.fault == nil {
@@ -66,7 +66,7 @@ func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Proble
 	} else {
 		came, problem, err = w.disturb(ctx, t)
 	}
-	// If another client has written to the sandbox, the run says nothing about the operator.
+	// A trial proves nothing about the operator if another client has interfered.
 	if err == nil {
 		if err = w.record.strangers(w.disturber.injector.Rules.List(), w.base.managers); err != nil {
 			problem = nil
@@ -75,8 +75,8 @@ func (w *world) try(ctx context.Context, t trial) (came outcome, problem *Proble
 	return came, problem, err
 }
 
-// repeat plays a trial again: first without its fault, and if there is no problem, with it. It
-// returns the trial that was played last.
+// repeat runs a trial again. For a trial with a fault, it first omits the fault, and then adds it
+// if there is no problem. It returns the last trial that it ran.
 func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, error) {
 	without := trial{edits: t.edits}
 	came, problem, err := w.try(ctx, without)
@@ -91,9 +91,9 @@ func (w *world) repeat(ctx context.Context, t trial) (trial, outcome, *Problem, 
 	return t, came, problem, err
 }
 
-// disturb makes an edit and injects a fault while the operator reacts. The operator must reach
-// the same state as without the fault, and return to the state of the sample. The sandbox is
-// unchanged if there is no problem and no error.
+// disturb applies an edit and injects a fault while the operator reacts. The operator must reach
+// the same state as without the fault, and must return to the sample's state after the edit is
+// reverted. If disturb returns neither a problem nor an error, the sandbox is unchanged.
 func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error) {
 	e := t.edits[0]
 	content, ok := e.Apply(w.object.sample)
@@ -117,14 +117,14 @@ func (w *world) disturb(ctx context.Context, t trial) (outcome, *Problem, error)
 	case reached:
 		return disturbed, problem, nil
 	case problem != nil && !problem.certain():
-		// The problem is not caused by the fault.
+		// The problem occurred without the fault.
 		return notReached, nil, fmt.Errorf("the fault was not reached, and yet %s", problem.summary())
 	}
 	return notReached, problem, nil
 }
 
-// survive checks that the operator reaches the state t.want after an edit with a fault, and
-// then the state of the sample, after the edit is reverted.
+// survive checks that the operator reaches the state t.want after an edit with a fault. Then it
+// reverts the edit, and checks that the operator returns to the sample's state.
 func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*Problem, error) {
 	_, problem, err := w.waiter.reach(ctx, goal{state: t.want, written: w.object.written(content, false)})
 	if err != nil || problem != nil {
@@ -137,16 +137,15 @@ func (w *world) survive(ctx context.Context, t trial, content map[string]any) (*
 	return w.record.broken()
 }
 
-// disturber injects faults into the reaction of the operator to an edit.
+// disturber injects faults into the operator's reaction to an edit.
 type disturber struct {
 	injector *inject.Injector
 	process  *process
 }
 
-// disturb calls do, and injects a fault into the writes that the operator sends in response. It
-// reports whether the fault was reached. It gives up after limit, when nothing has changed for
-// a multiple of calm, the usual quiet time, or when do returns false because it changed
-// nothing.
+// disturb calls `do`, injects a fault into the operator's writes in response, and reports whether
+// the fault was reached. It returns false after `limit`, if nothing has changed for much longer
+// than the quiet time `calm`, or if `do` returns false because it has changed nothing.
 func (d *disturber) disturb(ctx context.Context, f *faults.Fault, limit, calm time.Duration, do func() (changed bool, err error)) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/testbed"
 )
 
-// world is a testbed in which the operator runs and the sample exists; between trials the
-// cluster is quiet.
+// world is a testbed in which the operator runs and the sample exists. The cluster is quiet between
+// trials.
 type world struct {
 	base      *baseline
 	testbed   *testbed.Testbed
@@ -25,15 +25,15 @@ type world struct {
 	waiter    *waiter
 	player    *player
 	disturber *disturber
-	// mostQuiet is the quiet time of the baseline (--quiet).
+	// mostQuiet is the quiet time while the baseline is learned, set by --quiet.
 	mostQuiet time.Duration
 }
 
-// open makes a world, in which the operator does not run yet. The caller must end its testbed.
+// open creates a world without starting the operator. The caller must end the world's testbed.
 func (f *Fuzzer) open(ctx context.Context, name string) (*world, error) {
 	habits := &observe.Habits{Unjudged: f.Testbeds.Workload.Unjudged, Learns: true}
-	// The log has no habits: an edit may make the API server refuse each write of the operator from
-	// then on, so that refused writes are no sign of activity.
+	// Do not count rejected writes as activity: after an edit, the API server may reject all of the
+	// operator's writes.
 	t, err := f.Testbeds.Open(ctx, testbed.Options{Name: name, Habits: habits, Log: &observe.Log{}})
 	if err != nil {
 		return nil, err
@@ -55,13 +55,13 @@ func (f *Fuzzer) open(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-// mark begins another period: earlier faults, requests and versions do not count any more.
+// mark begins a new recording period, and ends the current fault.
 func (w *world) mark() {
 	w.process.mark()
 	w.record.mark()
 }
 
-// begin makes a world, starts the operator, and creates the sample.
+// begin creates a world, starts the operator, and creates the sample.
 func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	w, err := f.open(ctx, name)
 	if err != nil {
@@ -75,8 +75,8 @@ func (f *Fuzzer) begin(ctx context.Context, name string) (*world, error) {
 	return w, nil
 }
 
-// fill starts the operator and creates the sample. Differences from the state in the baseline
-// are masked from now on, as they occur without an edit.
+// fill starts the operator and creates the sample. It masks any differences from the baseline,
+// because they occur without an edit.
 func (w *world) fill(ctx context.Context) error {
 	w.mark()
 	if err := w.process.start(); err != nil {
@@ -102,7 +102,7 @@ func (w *world) fill(ctx context.Context) error {
 	return nil
 }
 
-// undisturbed returns the error for a problem that occurs without an edit; nil if there is no
+// undisturbed returns an error for a problem that occurs without an edit, or nil if there is no
 // problem.
 func undisturbed(when string, problem *Problem, err error) error {
 	if err != nil || problem == nil {
@@ -111,14 +111,14 @@ func undisturbed(when string, problem *Problem, err error) error {
 	return fmt.Errorf("when %s, though nothing was edited: %s", when, problem.summary())
 }
 
-// renew restarts the operator and creates the sample again in the same sandbox, which is faster
-// than another sandbox. It returns an error if leftovers of an edit remain.
+// renew restarts the operator and recreates the sample in the same sandbox, which is faster than
+// starting another sandbox. It returns an error if the edit has left objects behind.
 func (w *world) renew(ctx context.Context) error {
 	w.process.operator.Close()
 	if err := w.object.remove(ctx); err != nil {
 		return err
 	}
-	// The operator does not run, so that its finalizers must be removed here.
+	// Remove finalizers on behalf of the operator, which is not running.
 	if err := w.object.release(ctx); err != nil {
 		return err
 	}

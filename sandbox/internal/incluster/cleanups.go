@@ -9,13 +9,15 @@ import (
 	"os"
 )
 
-// cleanups has functions that undo changes made for a program, to be called in reverse order.
+// cleanups lists functions that undo the changes made for a program. They are called in reverse
+// order.
 type cleanups struct{ list []func(context.Context) error }
 
-// add adds a cleanup.
+// add adds a function to the end of the list.
 func (c *cleanups) add(cleanup func(context.Context) error) { c.list = append(c.list, cleanup) }
 
-// background runs a function until the cleanup, which cancels the function and waits until it returns.
+// background runs a function in a goroutine. The cleanup cancels the function's context and waits
+// until the function returns.
 func (c *cleanups) background(ctx context.Context, function func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -30,7 +32,7 @@ func (c *cleanups) background(ctx context.Context, function func(context.Context
 	})
 }
 
-// run calls all cleanups, and prints a warning for each that fails.
+// run calls all cleanups, and prints a warning for each failure.
 func (c *cleanups) run() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()

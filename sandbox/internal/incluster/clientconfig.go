@@ -20,33 +20,34 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 )
 
-// withWebhooks lists the resources that configure webhooks.
+// withWebhooks lists the resources whose objects configure webhooks.
 var withWebhooks = []schema.GroupVersionResource{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
-// redirectedAnnotation is the annotation with the original clientConfigs of redirected webhooks, by webhook
-// name.
+// redirectedAnnotation is the annotation that stores the original clientConfigs of redirected
+// webhooks, by webhook name.
 const redirectedAnnotation = kubelet.Prefix + "redirected-webhooks"
 
-// redirected is an entry of the annotation.
+// redirected is an entry of redirectedAnnotation.
 type redirected struct {
-	// Pod is the Pod of the program to which the webhook was redirected.
+	// Pod is the NAMESPACE/NAME of the program's Pod to which the webhook was redirected.
 	Pod string `json:"pod"`
-	// Before is the original clientConfig, and Now the redirected clientConfig.
+	// Before is the original clientConfig; Now is the redirected clientConfig.
 	Before map[string]any `json:"before"`
 	Now    map[string]any `json:"now"`
 }
 
-// conversion stands for the name of the webhook of a CustomResourceDefinition, which has no name.
+// conversion stands for the name of a CustomResourceDefinition's conversion webhook, which has no
+// name of its own.
 const conversion = "conversion"
 
-// webhook is a webhook in an object.
+// webhook refers to a webhook in an object, and to its clientConfig.
 type webhook struct {
 	name string
-	// owner is the part of the object that contains the clientConfig.
+	// owner is the part of the object that has the clientConfig as a field.
 	owner map[string]any
 }
 
@@ -55,7 +56,8 @@ func (w webhook) clientConfig() map[string]any {
 	return config
 }
 
-// webhooksOf returns the webhooks of an object by reference, so that changing a webhook changes the object.
+// webhooksOf returns references to the webhooks in an object, so that changing a webhook changes
+// the object.
 func webhooksOf(object *unstructured.Unstructured) []webhook {
 	if crd, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "conversion", "webhook"); found {
 		if owner, ok := crd.(map[string]any); ok {
@@ -74,7 +76,7 @@ func webhooksOf(object *unstructured.Unstructured) []webhook {
 	return all
 }
 
-// serviceOf returns the Service of a clientConfig, with its port and path.
+// serviceOf returns the Service, port and path in a clientConfig.
 func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port int32, path string, found bool) {
 	named, found, _ := unstructured.NestedMap(clientConfig, "service")
 	if !found {
@@ -90,8 +92,8 @@ func serviceOf(clientConfig map[string]any) (service types.NamespacedName, port 
 	return service, port, path, true
 }
 
-// CalledServices returns the Services that the API server calls for webhooks, each with an object that
-// configures such a webhook, for instance validatingwebhookconfigurations/shop.
+// CalledServices returns the Services that the API server calls for webhooks, each with the name of
+// an object that configures such a webhook, for instance validatingwebhookconfigurations/shop.
 func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.NamespacedName]string, error) {
 	called := map[types.NamespacedName]string{}
 	err := eachWithWebhooks(ctx, client, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
@@ -105,8 +107,8 @@ func CalledServices(ctx context.Context, client dynamic.Interface) (map[types.Na
 	return called, err
 }
 
-// eachWithWebhooks calls a function for each object that configures webhooks. It stops at the first error,
-// and adds the name of the object to it.
+// eachWithWebhooks calls the function "do" for each object that configures webhooks. It stops at
+// the first error, and adds the object's name to the error.
 func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(schema.GroupVersionResource, *unstructured.Unstructured) error) error {
 	for _, resource := range withWebhooks {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
@@ -122,11 +124,12 @@ func eachWithWebhooks(ctx context.Context, client dynamic.Interface, do func(sch
 	return nil
 }
 
-// target returns the address at which a program serves the webhooks of a Service.
+// target is a function that returns the address at which a program serves a Service's webhooks, and
+// reports whether it serves them.
 type target func(service types.NamespacedName, port int32) (address string, serves bool, _ error)
 
-// redirect redirects the webhooks of an object that the program serves to the program, and reports whether
-// there were any.
+// redirect redirects the webhooks in an object to a program, if the program serves them. It reports
+// whether there were any.
 func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves target) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -157,8 +160,9 @@ func redirect(object *unstructured.Unstructured, pod string, ca []byte, serves t
 	return true, setRedirections(object, kept)
 }
 
-// restore reverts the webhooks that were redirected to a Pod, and reports whether there were any. Webhooks
-// that another client has changed since are left alone.
+// restore restores the webhooks in an object that were redirected to a Pod for which the function
+// "of" returns true. It reports whether there were any. It does not touch webhooks that another
+// client has changed in the meantime.
 func restore(object *unstructured.Unstructured, of func(pod string) bool) (bool, error) {
 	kept, err := redirections(object)
 	if err != nil {
@@ -192,7 +196,8 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return nil, fmt.Errorf("the annotation %s cannot be read: %w", redirectedAnnotation, err)
 	}
-	// Convert numbers to the types in the object.
+	// Convert whole numbers to integers, as in the object, so that the clientConfigs can be
+	// compared.
 	for _, r := range kept {
 		wholeNumbers(r.Before)
 		wholeNumbers(r.Now)
@@ -200,7 +205,8 @@ func redirections(object *unstructured.Unstructured) (map[string]redirected, err
 	return kept, nil
 }
 
-// wholeNumbers converts numbers that a JSON decoder has read as floating point to integers.
+// wholeNumbers converts the whole numbers in an object to integers, because a JSON decoder reads
+// them as floating-point numbers.
 func wholeNumbers(object map[string]any) {
 	for key, value := range object {
 		switch v := value.(type) {

@@ -36,7 +36,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// serves is a program at an address that serves the webhooks of the Service webhook.
+// serves returns a target that serves the webhooks of the Service shop/webhook at address.
 func serves(t *testing.T, address string) target {
 	return func(service types.NamespacedName, port int32) (string, bool, error) {
 		if service.Namespace != "shop" || service.Name != "webhook" {
@@ -84,7 +84,8 @@ func TestRedirectAndRestore(t *testing.T) {
 	}
 }
 
-// What another client has changed since stays as it is.
+// TestRestoreKeepsChangesOfOthers checks that restore does not revert changes that another client
+// has made in the meantime.
 func TestRestoreKeepsChangesOfOthers(t *testing.T) {
 	o := object(t, twoWebhooks)
 	if _, err := redirect(o, "shop/operator-1", []byte("foo"), serves(t, "127.0.0.1:1")); err != nil {

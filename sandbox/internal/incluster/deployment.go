@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prefixes of references to Deployments and StatefulSets in the API server.
+// Prefixes in the value of --from that refer to Deployments and StatefulSets in the API server.
 const (
 	deploymentPrefix  = "deployment/"
 	statefulSetPrefix = "statefulset/"
 )
 
-// findDeployment returns the Deployment whose container the program replaces, from the API server or from a
-// file. A StatefulSet in the API server is converted to a Deployment without a UID.
+// findDeployment returns the Deployment whose container the program replaces, from the API server
+// or from a file. It converts a StatefulSet in the API server to a Deployment without a UID.
 func findDeployment(ctx context.Context, client kubernetes.Interface, from string) (*appsv1.Deployment, error) {
 	if full, is := strings.CutPrefix(from, statefulSetPrefix); is {
 		return fromStatefulSet(ctx, client, full)
@@ -71,7 +71,7 @@ func fromStatefulSet(ctx context.Context, client kubernetes.Interface, full stri
 	}, nil
 }
 
-// parseDeployment returns the only Deployment among the objects of a manifest.
+// parseDeployment returns the only Deployment in a manifest.
 func parseDeployment(manifest []byte) (*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)

@@ -1,26 +1,26 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package incluster runs a program of this machine as if it were the container of a pod of the
+// Package incluster runs a program on this machine as if it were the container of a pod in the
 // sandbox.
 //
-// This takes two processes. The outer process, which the user starts, starts the inner process in
-// namespaces of its own, passes signals on to it and ends with its exit code. The inner process
-// makes the Pod and the files that the program expects, starts the program, and undoes these changes
-// when the program has ended, even if the outer process was killed.
+// The package uses two processes. The user starts the outer process, which starts the inner process
+// in its own namespaces, forwards signals to it and exits with its exit code. The inner process
+// creates the Pod and the files that the program expects, starts the program, and undoes these
+// changes when the program has exited, even if the outer process was killed.
 //
-//	namespaces.go   the outer process, and how it starts the inner process
-//	run.go          the inner process, step by step
+//	namespaces.go   the outer process, which starts the inner process
+//	run.go          the steps of the inner process
 //	cleanups.go     undoes the changes that were made for the program
-//	process.go      the program: its start, signals and end
-//	deployment.go   the Deployment whose container the program is
+//	process.go      the program: its start, signals and exit
+//	deployment.go   the Deployment whose container the program replaces
 //	pod.go          the Pod and the ServiceAccount in the API server
-//	environment.go  the environment variables
-//	exec.go         a program that is started again and again, from a single process
-//	network.go      the network of such a program
-//	sweep.go        the process that ends remaining processes of such programs
+//	environment.go  the program's environment variables
+//	exec.go         a program that another process starts repeatedly
+//	network.go      the network namespace of such a program
+//	sweep.go        the process that kills the processes left behind by such programs
 //	mounts.go       directories that only the program and this process see
-//	token.go        the files of the service account, renewed in time
-//	webhooks.go     webhooks reach the program instead of a Service
-//	clientconfig.go the configuration of webhooks in an object
+//	token.go        the ServiceAccount's files, whose token is renewed
+//	webhooks.go     redirects webhooks from a Service to the program
+//	clientconfig.go the webhook configuration in an object
 package incluster

@@ -23,11 +23,12 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// elsewhere lists variables in the user's environment that would direct the program to another API server.
+// elsewhere lists the environment variables of the user that could direct the program to another
+// API server.
 var elsewhere = []string{"KUBECONFIG", "KUBERNETES_MASTER"}
 
-// command returns the command that runs the program in its Pod, with the environment of a container in a
-// cluster, and with the arguments of the container unless the user passed some.
+// command returns the command that runs the program in its Pod, with the environment variables of a
+// container in a cluster. It uses the container's arguments unless the user has passed arguments.
 func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd, error) {
 	host, port, err := splitServer(o.Config.Host)
 	if err != nil {
@@ -41,7 +42,7 @@ func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd
 	}
 	cmd := exec.Command(o.Program[0], args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// If a variable occurs twice, the last value counts.
+	// If a variable occurs more than once, the last value wins.
 	cmd.Env = slices.Concat(
 		slices.DeleteFunc(os.Environ(), leadsElsewhere),
 		[]string{"HOSTNAME=" + pod.Name},
@@ -52,7 +53,7 @@ func (o Options) command(pod *corev1.Pod, declared map[string]string) (*exec.Cmd
 	return cmd, nil
 }
 
-// splitServer returns the host and the port in the URL of the API server.
+// splitServer returns the host and the port in the API server's URL.
 func splitServer(server string) (host, port string, err error) {
 	address, err := url.Parse(server)
 	if err != nil {
@@ -61,13 +62,14 @@ func splitServer(server string) (host, port string, err error) {
 	return net.SplitHostPort(address.Host)
 }
 
-// serviceVariables returns the variables with which a program in a pod finds the API server.
+// serviceVariables returns the environment variables with which a program in a pod finds the API
+// server.
 func serviceVariables(host, port string) []string {
 	return []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port}
 }
 
-// containerArgs returns the arguments of the program in a container. The first word of the container's
-// command is the program itself.
+// containerArgs returns a container's arguments for the program. It omits the first word of the
+// container's command, because this is the program itself.
 func containerArgs(c *corev1.Container) []string {
 	if len(c.Command) == 0 {
 		return c.Args
@@ -88,14 +90,14 @@ func assignments(variables map[string]string) []string {
 	return list
 }
 
-// variables evaluates the environment variables of the containers of a Pod, like a kubelet.
+// variables evaluates the environment variables that a Pod's containers declare, as a kubelet does.
 type variables struct {
 	client kubernetes.Interface
 	pod    *corev1.Pod
 }
 
-// of returns the variables that a container declares: first from whole ConfigMaps and Secrets, then single
-// variables. A variable can refer to earlier variables.
+// of returns the environment variables that a container declares: first all entries of ConfigMaps
+// and Secrets, then the individual variables. A variable can refer to earlier variables.
 func (v variables) of(ctx context.Context, c *corev1.Container) (map[string]string, error) {
 	values := map[string]string{}
 	for _, source := range c.EnvFrom {
@@ -132,8 +134,8 @@ func (v variables) allKeys(ctx context.Context, source corev1.EnvFromSource) (ma
 	return nil, nil
 }
 
-// valueFrom returns the value that a variable refers to, and whether it exists. It is an error if the value
-// is missing and not optional.
+// valueFrom returns the value that a variable refers to, and whether it exists. It returns an error
+// if the value is missing and not optional.
 func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	var data map[string]string
 	var key, kind string
@@ -164,8 +166,8 @@ func (v variables) valueFrom(ctx context.Context, c *corev1.Container, from *cor
 	return value, found, err
 }
 
-// field returns a field of the Pod for the downward API. The library does not support the fields of spec and
-// status.
+// field returns a field of the Pod for the downward API. It handles some fields of spec and status
+// itself, because the library does not support them.
 func field(pod *corev1.Pod, path string) (string, error) {
 	switch path {
 	case "spec.nodeName":
@@ -200,7 +202,8 @@ func (v variables) secret(ctx context.Context, name string, optional *bool) (map
 	return data, nil
 }
 
-// missing returns an error if an object cannot be read, unless it is optional and does not exist.
+// missing returns an error if an object could not be read. A missing optional object is not an
+// error.
 func missing(err error, kind, namespace, name string, optional *bool) error {
 	switch {
 	case apierrors.IsNotFound(err) && isTrue(optional):

@@ -22,13 +22,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-// Files are the files of a ServiceAccount, with which a program in a pod connects to the API server.
+// Files holds the contents of a ServiceAccount's files, with which a program in a pod connects to
+// the API server.
 type Files struct {
 	Token, CA []byte
 	Namespace string
 }
 
-// names returns the files by name.
+// names returns the contents of the files by file name.
 func (f Files) names() map[string][]byte {
 	return map[string][]byte{
 		corev1.ServiceAccountTokenKey:     f.Token,
@@ -37,7 +38,7 @@ func (f Files) names() map[string][]byte {
 	}
 }
 
-// Write creates a directory with the files.
+// Write creates a directory that contains the files.
 func (f Files) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -45,24 +46,26 @@ func (f Files) Write(dir string) error {
 	return writeAll(dir, f.names())
 }
 
-// Pod is the environment for a program that runs as if in a pod.
+// Pod describes the environment of a program that runs as if in a pod.
 type Pod struct {
-	// Files is a directory with the files of the ServiceAccount. CertDir is a directory with the serving
-	// certificate for webhooks, which the program finds in ServingCerts; empty for none.
+	// Files is a directory with the ServiceAccount's files. CertDir is a directory with the serving
+	// certificate for webhooks, which the program finds at the path ServingCerts; it is empty if
+	// there is none.
 	Files, CertDir string
 	ServingCerts   string
 	// Server is the URL of the API server.
 	Server string
-	// HostName is the host name of the program; empty for the host name of the machine.
+	// HostName is the host name that the program sees. If it is empty, the program sees the
+	// machine's host name.
 	HostName string
-	// HostNetwork makes the program use the network of this machine.
+	// HostNetwork makes the program use this machine's network.
 	HostNetwork bool
 }
 
-// Start starts a command as if in a pod, and returns the network of the program, nil if it uses the network
-// of this machine.
+// Start starts a command as if in a pod, and returns the program's network, or nil if the program
+// uses this machine's network.
 //
-// It is an error if this machine does not permit namespaces.
+// It returns an error if this machine does not permit Linux namespaces.
 func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -99,8 +102,8 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	cmd.Env = append(cmd.Environ(), serviceVariables(host, port)...)
 	cmd.SysProcAttr = &attributes
 	err = start(cmd)
-	// Now only the process holds this end: if it exits before it has sent its sockets, reads from the other
-	// end return EOF.
+	// From here on, only the new process holds this end of the socket pair. If the process exits
+	// before it has sent its sockets, a read from the other end returns EOF.
 	_ = passed.Close()
 	if err != nil || p.HostNetwork {
 		return nil, err
@@ -108,11 +111,11 @@ func (p Pod) Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Network, error)
 	return handedFrom(handed)
 }
 
-// own are the namespaces of a program in a pod.
+// own holds the clone flags for the Linux namespaces of a program in a pod.
 const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET
 
-// permitted returns the attributes for namespaces with which this machine lets a program have its own mounts
-// and network.
+// permitted returns the process attributes with which this machine permits a program to have its
+// own mounts and network.
 var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	var err error
 	for _, attributes := range ownNamespaces(own) {
@@ -125,21 +128,22 @@ var permitted = sync.OnceValues(func() (*syscall.SysProcAttr, error) {
 	return nil, notPermitted(err)
 })
 
-// Permitted returns an error if [Pod.Start] is not possible on this machine.
+// Permitted returns an error if this machine does not permit [Pod.Start].
 func Permitted() error {
 	_, err := permitted()
 	return err
 }
 
-// inPod has the instructions for the process that becomes the program.
+// inPod holds the instructions for the process that prepares the environment and then executes the
+// program.
 type inPod struct {
 	Files        string `json:"files"`
 	CertDir      string `json:"certDir,omitempty"`
 	ServingCerts string `json:"servingCerts,omitempty"`
 	HostName     string `json:"hostName,omitempty"`
-	// Network is the file descriptor through which the process sends the sockets of its network, and API the
-	// address of the API server in that network. Both are empty if the process uses the network of this
-	// machine.
+	// Network is the file descriptor through which the process sends the sockets of its network;
+	// API is the API server's address in that network. Both are empty if the process uses this
+	// machine's network.
 	Network string `json:"network,omitempty"`
 	API     string `json:"api,omitempty"`
 	Program string `json:"program"`
@@ -147,9 +151,9 @@ type inPod struct {
 	Starter int `json:"starter"`
 }
 
-// Exec runs in the process that [Pod.Start] starts, and executes the program. The arguments are the
-// instructions and the command line of the program. Without arguments, it only tests whether namespaces are
-// permitted.
+// Exec runs in the process that [Pod.Start] starts, and executes the program. Its arguments are the
+// instructions and the program's command line. Without arguments, it only tests whether Linux
+// namespaces are permitted.
 func Exec(args []string) error {
 	if namespace, err := mountNamespace(); err != nil {
 		return err
@@ -203,8 +207,9 @@ func Exec(args []string) error {
 	return syscall.Exec(do.Program, args[1:], os.Environ())
 }
 
-// endWith makes the kernel kill this process when its parent ends. The parent death signal is set per thread:
-// of the setting made when this process was started, only the thread that executes the program would keep it.
+// endWith makes the kernel kill this process when its parent exits. Each thread has its own parent
+// death signal, and the program inherits the signal of the thread that executes it. The signal that
+// was set when this process was started may belong to another thread.
 func endWith(starter int) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -216,10 +221,12 @@ func endWith(starter int) error {
 	return nil
 }
 
-// longestHostName is the maximum length of a host name; a kubelet cuts longer names.
+// longestHostName is the maximum length of a host name. A kubelet truncates longer names.
 const longestHostName = 63
 
-// network sets up the network of the program.
+// network brings up the loopback interface of the program's network namespace, and sends the
+// sockets of its [Network] to the parent process. If "try" is set, it only tests whether this is
+// permitted.
 func (do *inPod) network(try bool) error {
 	if !try && do.Network == "" {
 		return nil
@@ -249,7 +256,7 @@ func readFiles(dir string) (f Files, err error) {
 	return f, err
 }
 
-// readAll reads the files of a directory.
+// readAll reads the files in a directory into a map by file name.
 func readAll(dir string, into map[string][]byte) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -263,7 +270,7 @@ func readAll(dir string, into map[string][]byte) error {
 	return nil
 }
 
-// writeAll writes files into a directory that exists.
+// writeAll writes files, which are keyed by file name, to an existing directory.
 func writeAll(dir string, files map[string][]byte) error {
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {

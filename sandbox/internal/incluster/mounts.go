@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serviceAccountDir is the directory with the files of the ServiceAccount in every container.
+// serviceAccountDir is the directory with the ServiceAccount's files in every container.
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// mount creates directories that only the program sees. They are in memory, and disappear with the last
-// process in the namespace.
+// mount creates directories that only the program sees. They are stored in memory, and disappear
+// when the last process in the mount namespace exits.
 func mount(dirs ...string) error {
-	// Mounts made outside later appear here, but not the other way round.
+	// With slave propagation, later mounts on the host appear in this namespace, but mounts in this
+	// namespace do not appear on the host.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return notPermitted(err)
 	}
@@ -29,7 +30,8 @@ func mount(dirs ...string) error {
 	if err != nil {
 		return err
 	}
-	// Hide ~/.kube, as libraries look for a kubeconfig before they try the in-cluster configuration.
+	// Hide ~/.kube, because libraries look for a kubeconfig there before they try the in-cluster
+	// configuration.
 	if home, err := os.UserHomeDir(); err == nil {
 		kube := filepath.Join(home, ".kube")
 		if _, err := os.Stat(kube); err == nil {
@@ -41,13 +43,14 @@ func mount(dirs ...string) error {
 			return fmt.Errorf("mount %s for the program: %w", dir, err)
 		}
 	}
-	// The working directory may be below a directory that was covered.
+	// Change to the working directory again, because a parent directory may have been covered by a
+	// mount.
 	return os.Chdir(wd)
 }
 
-// MakePrivate creates an empty directory that exists only for this process and its children. No directory is
-// created outside: if the path does not exist there, the nearest existing directory is covered by a new
-// directory with the same entries.
+// MakePrivate creates an empty directory that only this process and its children see. It creates no
+// directory on the host: if the path does not exist there, it covers the nearest existing parent
+// with a new directory that has the same entries.
 func MakePrivate(dir string) error {
 	existing, rest, err := split(dir)
 	if err != nil {
@@ -62,7 +65,7 @@ func MakePrivate(dir string) error {
 	return os.MkdirAll(filepath.Join(existing, rest), 0o755)
 }
 
-// split returns the existing part of a path, without symbolic links, and the rest.
+// split returns the part of a path that exists, without symbolic links, and the remaining part.
 func split(path string) (existing, rest string, _ error) {
 	if !filepath.IsAbs(path) {
 		return "", "", errors.New("want an absolute path")
@@ -78,8 +81,8 @@ func split(path string) (existing, rest string, _ error) {
 	}
 }
 
-// cover mounts a new directory over an existing one. The entries of the old directory remain accessible and
-// writable.
+// cover mounts a new directory over an existing directory. The old directory's entries remain
+// accessible and writable under their names.
 func cover(dir string) error {
 	if dir == "/" {
 		return errors.New("a directory of that name directly below / must exist")
@@ -105,14 +108,14 @@ func cover(dir string) error {
 		// The file descriptor still refers to the covered directory.
 		source := fmt.Sprintf("/proc/self/fd/%d/%s", old.Fd(), entry.Name())
 		err := show(source, filepath.Join(dir, entry.Name()), entry)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The entry may have been removed in the meantime.
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The entry may have been removed after ReadDir.
 			return err
 		}
 	}
 	return nil
 }
 
-// show makes an entry of a covered directory visible under its old name.
+// show makes an entry of a covered directory visible at its old path.
 func show(source, target string, entry fs.DirEntry) error {
 	var err error
 	switch {
@@ -136,7 +139,7 @@ func show(source, target string, entry fs.DirEntry) error {
 	return nil
 }
 
-// dropCapabilities drops the capabilities that mounting required, before the program starts.
+// dropCapabilities drops the capabilities that were needed for mounting, before the program starts.
 func dropCapabilities() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	if errno != 0 {

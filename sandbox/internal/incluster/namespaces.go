@@ -15,15 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideVariable is set in the environment of the inner process. Its value identifies the mount namespace of
-// the outer process.
+// insideVariable is an environment variable that is set in the inner process. Its value identifies
+// the outer process's mount namespace.
 const insideVariable = "SANDBOX_RUN_OUTSIDE"
 
-// starterFD is the read end of a pipe. Only the outer process holds the other end, so the pipe is closed when
-// that process ends in any way.
+// starterFD is the read end of a pipe. Only the outer process holds the write end, so the pipe is
+// closed when the outer process exits for any reason.
 const starterFD = 3
 
-// Inside returns, in the inner process, a file that reaches EOF when the outer process ends.
+// Inside reports whether this is the inner process. It then returns a file that reaches EOF when
+// the outer process exits.
 func Inside() (starter *os.File, inside bool, _ error) {
 	outside := os.Getenv(insideVariable)
 	if outside == "" {
@@ -34,17 +35,18 @@ func Inside() (starter *os.File, inside bool, _ error) {
 		return nil, false, err
 	}
 	if namespace == outside || !strings.HasPrefix(outside, "mnt:[") {
-		// Without own namespaces, mounts made here could appear in all processes of the machine.
+		// This process has no mount namespace of its own, so its mounts could appear in all
+		// processes of the machine.
 		return nil, false, fmt.Errorf("%s is set, and not by 'sandbox run': unset it", insideVariable)
 	}
-	// The program must inherit neither.
+	// Hide the pipe and the variable from the program.
 	syscall.CloseOnExec(starterFD)
 	return os.NewFile(starterFD, "starter"), true, os.Unsetenv(insideVariable)
 }
 
 func mountNamespace() (string, error) { return os.Readlink("/proc/self/ns/mnt") }
 
-// Enter runs this command again in its own namespaces and returns its exit code.
+// Enter runs this command again in new Linux namespaces and returns its exit code.
 func Enter() (int, error) {
 	outside, err := mountNamespace()
 	if err != nil {
@@ -81,8 +83,9 @@ func Enter() (int, error) {
 	return exitCode(inside.ProcessState), nil
 }
 
-// ownNamespaces returns the attributes to try for creating namespaces: first with the present rights, then in
-// a user namespace, which grants the rights and keeps the user's ID.
+// ownNamespaces returns the process attributes with which to try to create namespaces: first with
+// the current privileges, then in a user namespace, which grants the privileges and keeps the
+// user's ID.
 func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{
 		{Cloneflags: own},
@@ -90,18 +93,18 @@ func ownNamespaces(own uintptr) []*syscall.SysProcAttr {
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-			// A program that is not started by root has only its ambient capabilities.
+			// A program that is not started by root keeps only its ambient capabilities.
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN},
 		},
 	}
 }
 
-// startInNamespaces starts this command in new namespaces for mounts and the host name.
+// startInNamespaces starts this command again in new mount and UTS namespaces.
 func startInNamespaces(environment []string, starter *os.File) (*exec.Cmd, error) {
 	var err error
 	for _, attributes := range ownNamespaces(syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS) {
-		// The outer process forwards signals. A signal to its process group, as from a shell, must not reach
-		// the program a second time.
+		// The outer process forwards signals. Use another process group, so that a signal from a
+		// shell to the entire process group does not reach the program twice.
 		attributes.Setpgid = true
 		cmd := &exec.Cmd{
 			Path: "/proc/self/exe", Args: os.Args, Env: environment,
@@ -125,7 +128,7 @@ func notPermitted(err error) error {
 	return fmt.Errorf("this machine does not permit a mount namespace (%w): run it as root, or allow user namespaces%s", err, forbidding())
 }
 
-// forbidding returns the kernel setting that forbids namespaces, "" if there is none.
+// forbidding returns the kernel setting that forbids namespaces, or "" if there is none.
 func forbidding() string {
 	for _, setting := range []struct{ name, forbids string }{
 		{"user/max_mnt_namespaces", "0"},

@@ -18,27 +18,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is the network namespace of a program. It has only a loopback interface, on which all ports are
-// free. The program sends the sockets that connect the namespace with this process.
+// Network is a program's network namespace. It has only a loopback interface, on which all ports
+// are free. The program's process has sent the sockets that connect the namespace with this
+// process.
 type Network struct {
-	// api is the listener for the program's connections to the API server.
+	// api listens for the program's connections to the API server.
 	api net.Listener
 
 	mu sync.Mutex
-	// door is a listener in the namespace, and seed a socket there: together they create sockets for
-	// connections to the program. -1 means closed.
+	// door is a listener and seed is a socket in the namespace. They are used together to create
+	// sockets for connections to the program. -1 means closed.
 	door, seed int
 }
 
-// sockets is the number of sockets that a program sends: the listener for the API server, the door and the
-// seed.
+// sockets is the number of sockets that a program's process sends: the API server's listener, door
+// and seed.
 const sockets = 3
 
-// handing is the time limit for a new process to send its sockets, even on a busy machine. If the process
-// ends before, the wait ends, too.
+// handing is the maximum time for a new process to send its sockets. It is long because the machine
+// may be busy; if the process exits first, the wait ends immediately.
 const handing = 5 * time.Minute
 
-// handedFrom receives the network that a process sends through the other end of the given socket.
+// handedFrom receives the network that a process sends through the other end of a socket pair.
 func handedFrom(handed *os.File) (*Network, error) {
 	connection, err := net.FileConn(handed)
 	if err != nil {
@@ -108,9 +109,9 @@ func (n *Network) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// socket returns a new unconnected socket in the namespace. This requires no process in the namespace and no
-// right to enter it: an accepted connection belongs to the namespace of its listener, and after a disconnect
-// its socket can be connected again.
+// socket returns a new unconnected socket in the namespace, without a process in the namespace and
+// without the privilege to enter it. An accepted connection belongs to the namespace of its
+// listener, and its socket can be connected again after a disconnect.
 func (n *Network) socket() (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +139,7 @@ func (n *Network) socket() (int, error) {
 // disconnect disconnects a socket so that it can be connected again.
 func disconnect(fd int) error {
 	none := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	// The package unix has no type for this address.
+	// Package unix has no type for an AF_UNSPEC address.
 	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), unsafe.Sizeof(none))
 	if errno != 0 {
 		return errno
@@ -146,7 +147,7 @@ func disconnect(fd int) error {
 	return nil
 }
 
-// Close closes all sockets between the namespace and this process, except existing connections.
+// Close closes all sockets between the namespace and this process, but keeps existing connections.
 func (n *Network) Close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,8 +161,9 @@ func (n *Network) Close() {
 	n.seed, n.door = -1, -1
 }
 
-// handOver creates the sockets of a [Network] in the network namespace of this process, and sends them
-// through the socket fd, which it then closes. address is the address of the API server for the program.
+// handOver creates the sockets of a [Network] in this process's network namespace, and sends them
+// through the socket fd, which it then closes. The given address is the API server's address for
+// the program.
 func handOver(fd int, address string) error {
 	defer unix.Close(fd)
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
@@ -211,8 +213,9 @@ func SetUpLoopback() error {
 	return nil
 }
 
-// pass adds a socket to a command, through which its process sends its network. It returns the number of the
-// file descriptor in the process, the file here to close after the start, and the other end.
+// pass adds a socket to a command, through which the new process sends its network. It returns the
+// file descriptor's number in that process, the file to close after the start, and the other end of
+// the socket pair.
 func pass(cmd *exec.Cmd) (number string, passed, handed *os.File, _ error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handed returns a network whose sockets this process has made and handed over to itself.
+// handed returns a network that this process has created and sent to itself.
 func handed(t *testing.T) *Network {
 	t.Helper()
 	cmd := &exec.Cmd{}
@@ -43,7 +43,7 @@ func handed(t *testing.T) *Network {
 	return n
 }
 
-// said returns what is read from a connection.
+// said returns the text that the peer sends on a connection.
 func said(t *testing.T, c net.Conn, err error) string {
 	t.Helper()
 	if err != nil {
@@ -57,7 +57,7 @@ func said(t *testing.T, c net.Conn, err error) string {
 	return string(text)
 }
 
-// say answers each connection of a listener.
+// say accepts a listener's connections and sends text on each of them.
 func say(text string, l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -83,8 +83,8 @@ func TestNetworkOut(t *testing.T) {
 	}
 }
 
-// A program that does not listen yet is not reached, and when it does it is: however many
-// connections there were before, and however many there are at once.
+// TestNetworkIn checks that Dial fails until the program listens, and then succeeds regardless of
+// the number of earlier and concurrent connections.
 func TestNetworkIn(t *testing.T) {
 	const many = 200
 	n := handed(t)
@@ -152,7 +152,7 @@ func TestDialIsGivenUp(t *testing.T) {
 	n := handed(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// Either is possible: it may be refused before it is given up.
+	// The connection may be refused before the canceled context is noticed, so accept any error.
 	if c, err := n.Dial(ctx, 1); err == nil {
 		c.Close()
 		t.Error("it was reached")

@@ -41,12 +41,12 @@ func DefaultCertDir() string {
 	return filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 }
 
-// podTimeout is the time limit for the Pod to become ready.
+// podTimeout is the maximum time for the Pod to become ready.
 const podTimeout = 30 * time.Second
 
-// MakePod creates a Pod for a program of this process, and returns it when it is ready, with the environment
-// that its container declares. The Pod lives as long as this process. An error in the environment is returned
-// as a warning.
+// MakePod creates a Pod for a program that this process runs. It returns the Pod once it is ready,
+// with the environment variables that its container declares. The Pod exists as long as this
+// process. An error in the environment variables is returned as a warning.
 func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []string, warning, err error) {
 	client, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -55,7 +55,7 @@ func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []str
 	if pod, err = newPod(ctx, client, o); err != nil {
 		return nil, nil, nil, err
 	}
-	// The Pod needs no cleanup: the kubelet removes it after this process has ended.
+	// The Pod needs no cleanup, because the kubelet removes it after this process has exited.
 	if pod, err = (podStarter{client: client, cleanups: &cleanups{}}).start(ctx, pod); err != nil {
 		return nil, nil, nil, err
 	}
@@ -63,7 +63,7 @@ func MakePod(ctx context.Context, o Options) (pod *corev1.Pod, environment []str
 	return pod, append(assignments(declared), "HOSTNAME="+pod.Name), warning, nil
 }
 
-// container returns the container that the program replaces: the default container of kubectl.
+// container returns the container that the program replaces, which is kubectl's default container.
 func container(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == pod.Annotations[podcmd.DefaultContainerAnnotationName] {
@@ -73,7 +73,7 @@ func container(pod *corev1.Pod) *corev1.Container {
 	return &pod.Spec.Containers[0]
 }
 
-// newPod returns the Pod of the program, which does not exist in the API server yet.
+// newPod returns the program's Pod, which has not yet been created in the API server.
 func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	if o.From == "" {
@@ -99,7 +99,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, o Options) (*corev
 	return pod, nil
 }
 
-// podOfDeployment returns a Pod from the template of a Deployment.
+// podOfDeployment returns a Pod from a Deployment's template.
 func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	template := deployment.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{Spec: template.Spec}
@@ -109,8 +109,8 @@ func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	return pod
 }
 
-// standalonePod returns a Pod for a program without a Deployment. Without the name of an account, it gets a
-// new ServiceAccount.
+// standalonePod returns a Pod for a program without a Deployment. If the account has no name, the
+// Pod will get a new ServiceAccount.
 func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
 	name := podNameOf(program)
 	pod := &corev1.Pod{}
@@ -119,7 +119,7 @@ func standalonePod(program string, account types.NamespacedName) *corev1.Pod {
 	pod.Spec.Containers = []corev1.Container{{
 		Name: "program", Image: name,
 		Env: []corev1.EnvVar{fieldVariable("POD_NAME", "metadata.name"), fieldVariable("POD_NAMESPACE", "metadata.namespace")},
-		// All Pod Security levels admit such a Pod.
+		// Pods with this security context are admitted at every Pod Security level.
 		SecurityContext: &corev1.SecurityContext{
 			RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -133,8 +133,9 @@ func fieldVariable(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }
 
-// asRunning makes the simulated kubelet report the Pod as ready at once and for as long as it exists: the
-// program runs, whatever the template says about simulated containers.
+// asRunning makes the simulated kubelet report the Pod as ready immediately and for as long as it
+// exists, because the program is actually running. It overrides the template's annotations that
+// control simulated containers.
 func asRunning(pod *corev1.Pod) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
@@ -142,7 +143,7 @@ func asRunning(pod *corev1.Pod) {
 	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, kubelet.Prefix) })
 	maps.Copy(pod.Annotations, kubelet.WithoutDelays())
 	pod.Spec.InitContainers, pod.Spec.ReadinessGates, pod.Spec.SchedulingGates = nil, nil, nil
-	// Tolerate all taints, so that no taint evicts the Pod.
+	// Tolerate all taints, so that the Pod is not evicted.
 	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
@@ -154,8 +155,9 @@ func podNameOf(program string) string {
 	return cmp.Or(strings.Trim(name[:min(len(name), 50)], "-"), "program")
 }
 
-// replicaSet returns an owner reference to the current ReplicaSet of a Deployment, if it exists, so that the
-// program finds its Deployment. It is not a controller reference, as the Pod would count as a replica then.
+// replicaSet returns an owner reference to a Deployment's current ReplicaSet, if it exists, so that
+// the program can find its Deployment. The reference is not a controller reference, because the Pod
+// would then count as a replica.
 func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]metav1.OwnerReference, error) {
 	if deployment.UID == "" {
 		return nil, nil
@@ -170,7 +172,8 @@ func replicaSet(client kubernetes.Interface, deployment *appsv1.Deployment) ([]m
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: current.Name, UID: current.UID}}, nil
 }
 
-// readyNode returns a node for the Pod, without the scheduler: the program runs even if the nodes are full.
+// readyNode returns a node for the Pod. It does not use the scheduler, because the program runs
+// even if the nodes are full.
 func readyNode(nodes []corev1.Node) (string, error) {
 	for i := range nodes {
 		if node.Schedulable(&nodes[i]) {
@@ -180,20 +183,21 @@ func readyNode(nodes []corev1.Node) (string, error) {
 	return "", fmt.Errorf("the sandbox has no ready node for the program: add one with 'sandbox nodes add'")
 }
 
-// podStarter creates the Pod of a program.
+// podStarter creates a program's Pod.
 type podStarter struct {
 	client   kubernetes.Interface
 	cleanups *cleanups
 }
 
-// start creates the Pod, with a new ServiceAccount if it names none, and returns it when it is ready.
+// start creates the Pod and returns it once it is ready. If the Pod names no ServiceAccount, start
+// creates an account.
 func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	account, err := s.ensureServiceAccount(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	// The kubelet finds out by this name that the program has ended, and removes the Pod if this process
-	// cannot.
+	// The program holds a lock on this name while it runs. The kubelet removes the Pod after the
+	// lock is released, in case this process cannot do so.
 	name := "program-" + string(uuid.NewUUID())
 	if _, err := namelock.Take(name); err != nil {
 		return nil, fmt.Errorf("name the program: %w", err)
@@ -205,7 +209,7 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	}
 	key := types.NamespacedName{Namespace: created.Namespace, Name: created.Name}
 	s.cleanups.add(func(ctx context.Context) error {
-		// The program has ended, so delete without a grace period.
+		// Delete the Pod without a grace period, because the program has already exited.
 		err := s.client.CoreV1().Pods(key.Namespace).Delete(ctx, key.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &created.UID},
 		})
@@ -215,7 +219,8 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		return nil
 	})
 	if account != nil {
-		// With the owner reference, the account is deleted with the Pod, even if this process is killed.
+		// With this owner reference, the ServiceAccount is deleted with the Pod, even if this
+		// process is killed.
 		account.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: created.Name, UID: created.UID}}
 		if _, err := s.client.CoreV1().ServiceAccounts(key.Namespace).Update(ctx, account, metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("the ServiceAccount %s: %w", account.Name, err)
@@ -224,7 +229,7 @@ func (s podStarter) start(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 	return s.awaitReady(ctx, key)
 }
 
-// awaitReady returns the Pod when it is ready.
+// awaitReady returns the Pod once it is ready.
 func (s podStarter) awaitReady(ctx context.Context, key types.NamespacedName) (pod *corev1.Pod, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, podTimeout,
 		fmt.Errorf("the Pod %s was not ready after %s: see 'sandbox status'", key, podTimeout))
@@ -242,8 +247,9 @@ func (s podStarter) awaitReady(ctx context.Context, key types.NamespacedName) (p
 	return pod, err
 }
 
-// ensureServiceAccount makes sure that the ServiceAccount of the Pod exists. A named account must exist
-// already; otherwise it creates and returns a new account without rights.
+// ensureServiceAccount makes sure that the Pod's ServiceAccount exists. If the Pod names a
+// ServiceAccount, it must already exist. Otherwise, ensureServiceAccount creates and returns a new
+// account without permissions.
 func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
 	accounts := s.client.CoreV1().ServiceAccounts(pod.Namespace)
 	if name := pod.Spec.ServiceAccountName; name != "" {
@@ -267,8 +273,8 @@ func (s podStarter) ensureServiceAccount(ctx context.Context, pod *corev1.Pod) (
 	return account, nil
 }
 
-// watchDeletion returns a channel that receives the grace period when the Pod is deleted, for example by a
-// user or an eviction. The token of a deleted Pod becomes invalid.
+// watchDeletion returns a channel that receives the grace period when the Pod is deleted, for
+// example by a user or an eviction. The token of a deleted Pod is no longer valid.
 func watchDeletion(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *cleanups) <-chan time.Duration {
 	deleted := make(chan time.Duration, 1)
 	selector := fields.OneTermEqualSelector("metadata.name", pod.Name)

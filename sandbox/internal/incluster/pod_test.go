@@ -21,8 +21,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/kubelet"
 )
 
-// Cleanups undo changes in the opposite order, all of them though one fails, and wait for
-// functions in the background.
+// TestCleanups checks that all cleanups run in reverse order even if one of them fails, and that
+// they wait for background functions.
 func TestCleanups(t *testing.T) {
 	var order []string
 	var c cleanups
@@ -42,7 +42,8 @@ func TestCleanups(t *testing.T) {
 	}
 }
 
-// A program has the environment that a kubelet would give the container.
+// TestVariables checks that a program gets the same environment variables that a kubelet would give
+// to the container.
 func TestVariables(t *testing.T) {
 	v := variables{
 		client: fake.NewSimpleClientset(
@@ -103,8 +104,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// The Pod of a program is that of its Deployment, or of no Deployment, and the simulated kubelet
-// reports it ready at once.
+// TestPodOfProgram checks that a program's Pod is based on its Deployment if there is one, and that
+// the simulated kubelet reports the Pod as ready immediately.
 func TestPodOfProgram(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "operator"}}
 	deployment.Spec.Template.Labels = map[string]string{"app": "operator"}
@@ -143,8 +144,9 @@ func TestPodOfProgram(t *testing.T) {
 	}
 }
 
-// The arguments of the container count, unless the user gives some, and variables of the user do not
-// lead the program to another API server.
+// TestCommandOfProgram checks that the container's arguments are used unless the user passes
+// arguments, and that the user's environment variables do not direct the program to another API
+// server.
 func TestCommandOfProgram(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/prod")
 	o := Options{Program: []string{"./op"}, Environment: []string{"HTTPS_PROXY=here"}, Config: &rest.Config{Host: "https://127.0.0.1:6443"}}

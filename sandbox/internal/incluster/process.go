@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client/child"
 )
 
-// passedOn are the signals that are forwarded to the program.
+// passedOn lists the signals that are forwarded to the program.
 var passedOn = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
@@ -36,10 +36,11 @@ func LookPath(program string) (string, error) {
 	return path, nil
 }
 
-// supervise starts the program, forwards signals and returns its exit code. It kills the program when the
-// outer process has ended, and terminates it like a kubelet when its Pod is deleted.
+// supervise starts the program, forwards signals and returns the program's exit code. It kills the
+// program when the outer process has exited. When the program's Pod is deleted, it terminates the
+// program as a kubelet would.
 func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan struct{}, podDeleted <-chan time.Duration) (int, error) {
-	// Orphaned child processes of the program become children of this process.
+	// Adopt the program's orphaned child processes.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -72,7 +73,7 @@ func supervise(cmd *exec.Cmd, signals <-chan os.Signal, starterEnded <-chan stru
 	}
 }
 
-// endLeftBehind kills the remaining child processes of the program, as happens at the end of a container.
+// endLeftBehind kills the program's remaining child processes, as happens when a container exits.
 func endLeftBehind() {
 	for limit := time.Now().Add(leftBehind); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()
@@ -89,16 +90,16 @@ func endLeftBehind() {
 		if !found {
 			return
 		}
-		// Children of the killed processes are next.
+		// This process adopts the killed processes' children, and kills them next.
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// leftBehind is the time limit for that.
+// leftBehind is the maximum time for killing the program's remaining child processes.
 const leftBehind = 5 * time.Second
 
-// exitCode returns the exit code in the convention of shells: 128 plus the signal if a signal ended the
-// program.
+// exitCode returns the program's exit code by the convention of shells: 128 plus the signal number
+// if a signal terminated the program.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -19,40 +19,41 @@ import (
 
 // Options configure the program and the identity it runs under.
 type Options struct {
-	// Config is the administrator's connection to the API server.
+	// Config is the client configuration with which the administrator connects to the API server.
 	Config *rest.Config
-	// Program is the program and its arguments.
+	// Program is the path of the program, followed by its arguments.
 	Program []string
-	// From names the Deployment whose container the program replaces; empty for none.
+	// From names the Deployment whose container the program replaces. It is empty if there is none.
 	From string
-	// ServiceAccount is the account of the program. Defaults to the account of the Deployment, or to a new
-	// account without rights.
+	// ServiceAccount is the program's ServiceAccount. It defaults to the Deployment's
+	// ServiceAccount or, without a Deployment, to a new ServiceAccount without permissions.
 	ServiceAccount types.NamespacedName
-	// Services are additional Services whose webhooks the program serves. Services that select its Pod are
-	// always served.
+	// Services lists additional Services whose webhooks the program serves. The program always
+	// serves the webhooks of Services that select its Pod.
 	Services []types.NamespacedName
 	// CertDir is the directory in which the program expects its serving certificate.
 	CertDir string
-	// WebhookPort is the port on which the program serves webhooks; 0 for the target port of the Service.
+	// WebhookPort is the port on which the program serves webhooks. If it is 0, the Service's
+	// target port is used.
 	WebhookPort int32
-	// Environment has variables in addition to those of the container.
+	// Environment lists environment variables in addition to the container's.
 	Environment []string
 }
 
-// cleanupTimeout is the time limit for the cleanups of a program.
+// cleanupTimeout is the maximum total time of the cleanups after a program has exited.
 const cleanupTimeout = 30 * time.Second
 
-// run is a program in the cluster.
+// run is the state of a program that runs as if in a pod.
 type run struct {
 	Options
 	client   kubernetes.Interface
 	cleanups cleanups
 }
 
-// Run runs the program in the namespaces of this process until it ends, and returns its exit code. It kills
-// the program when the starter ends.
+// Run runs the program in this process's namespaces until it exits, and returns its exit code. It
+// kills the program when the file "starter" reaches EOF, because the outer process has then exited.
 func Run(ctx context.Context, o Options, starter *os.File) (code int, err error) {
-	// From here on, no signal ends this process before its cleanups.
+	// Catch signals from here on, so that no signal terminates this process before its cleanups.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
@@ -73,8 +74,8 @@ func Run(ctx context.Context, o Options, starter *os.File) (code int, err error)
 	return supervise(cmd, signals, starterEnded, podDeleted)
 }
 
-// prepare creates the Pod, the files and the webhooks of the program, and returns the command that runs it.
-// The channel receives the grace period when the Pod is deleted.
+// prepare sets up the program's Pod, files and webhooks, and returns the command that runs the
+// program. The channel receives the grace period when the Pod is deleted.
 func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, error) {
 	wanted, err := newPod(ctx, r.client, r.Options)
 	if err != nil {
@@ -95,7 +96,8 @@ func (r *run) prepare(ctx context.Context) (*exec.Cmd, <-chan time.Duration, err
 	if err != nil {
 		return nil, nil, err
 	}
-	// Programs use the host name as their identity in leader elections. A kubelet cuts long names, too.
+	// Programs use the host name as their identity in leader elections. Like a kubelet, truncate
+	// long names.
 	if err := unix.Sethostname([]byte(pod.Name[:min(len(pod.Name), longestHostName)])); err != nil {
 		return nil, nil, fmt.Errorf("set the host name: %w", err)
 	}

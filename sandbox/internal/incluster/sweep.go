@@ -19,15 +19,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-// StartSweeper starts a process that kills the remaining processes of programs when the returned function is
-// called, or when this process has ended in any way. It recognizes these processes by a KUBECONFIG in the
-// given directory, which they inherit from the program.
+// StartSweeper starts a process, the sweeper, that kills the processes that programs leave behind.
+// It does so when the returned function is called, or when this process has exited for any reason.
+// It recognizes the processes by a KUBECONFIG in the given directory, which they inherit from the
+// program.
 //
-// The parent death signal reaches a program, but not its child processes.
+// The sweeper is needed because the parent death signal reaches only the program itself, not its
+// child processes.
 func StartSweeper(dir string) (end func(), _ error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{component.Sweeper, dir}, Env: []string{"GOMAXPROCS=1"},
-		// Signals to the process group of this process, as from a terminal, must not reach the sweeper.
+		// Use another process group, so that signals to this process's group, as from a terminal,
+		// do not reach the sweeper.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	starter, err := cmd.StdinPipe()
@@ -43,8 +46,8 @@ func StartSweeper(dir string) (end func(), _ error) {
 	}, nil
 }
 
-// Sweep runs in the process that [StartSweeper] starts: it waits until its input ends, and then kills
-// processes. The arguments are directories.
+// Sweep runs in the process that [StartSweeper] starts. It waits until its standard input is
+// closed, and then kills all processes whose KUBECONFIG is in the directory args[0].
 func Sweep(args []string) error {
 	if len(args) != 1 || !filepath.IsAbs(args[0]) {
 		return fmt.Errorf("this is an internal command of 'sandbox explore': it takes an absolute path of a directory, and not %q", args)
@@ -53,10 +56,10 @@ func Sweep(args []string) error {
 	return sweep(args[0])
 }
 
-// sweeping is the time limit for killing all processes.
+// sweeping is the maximum time for killing all processes.
 const sweeping = 10 * time.Second
 
-// sweep kills the processes of a directory until there are none left.
+// sweep repeatedly kills the processes whose KUBECONFIG is in dir, until none are left.
 func sweep(dir string) error {
 	for limit := time.Now().Add(sweeping); time.Now().Before(limit); {
 		all, err := procfs.AllProcs()
@@ -77,8 +80,8 @@ func sweep(dir string) error {
 	return fmt.Errorf("programs of %s do not end", dir)
 }
 
-// isOf reports whether the KUBECONFIG of a process is in a directory. The environment of processes that have
-// ended, or of other users, cannot be read.
+// isOf reports whether a process's KUBECONFIG is in the directory. It returns false for terminated
+// processes and for processes of other users, whose environment cannot be read.
 func isOf(process procfs.Proc, dir string) bool {
 	environment, err := process.Environ()
 	return err == nil && slices.ContainsFunc(environment, func(variable string) bool {

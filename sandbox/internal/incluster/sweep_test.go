@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Killed is what has its kubeconfig in the directory, and nothing else.
+// TestSweep checks that only processes whose KUBECONFIG is in the directory are killed.
 func TestSweep(t *testing.T) {
 	start := func(kubeconfig string) <-chan error {
 		t.Helper()

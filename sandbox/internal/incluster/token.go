@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// tokenLifetime is the lifetime of the tokens of Pods in a cluster.
+	// tokenLifetime is the usual lifetime of a Pod's token in a cluster.
 	tokenLifetime = 3607 * time.Second
 	// tokenPeriod is the interval at which a kubelet checks whether a token needs renewal.
 	tokenPeriod = time.Minute
 )
 
-// serviceAccountVolume is the directory with the files of a ServiceAccount. It uses the code of a kubelet:
-// the token manager, which renews tokens when a fifth of their lifetime is left, and the atomic writer, which
-// replaces all files at once.
+// serviceAccountVolume is the directory with a ServiceAccount's files. It uses code of the real
+// kubelet: the token manager, which renews tokens when a fifth of their lifetime is left, and the
+// atomic writer, which replaces all files at the same time.
 type serviceAccountVolume struct {
 	dir      string
 	ca       []byte
@@ -62,7 +62,7 @@ func (v *serviceAccountVolume) write() error {
 	}, nil)
 }
 
-// keep writes the files, and renews the token until the cleanup.
+// keep writes the files, and renews the token until the cleanups run.
 func (v *serviceAccountVolume) keep(ctx context.Context, c *cleanups) error {
 	if err := v.write(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (v *serviceAccountVolume) keep(ctx context.Context, c *cleanups) error {
 	return nil
 }
 
-// renew renews the token periodically until the context ends.
+// renew renews the token periodically until the context is done.
 func (v *serviceAccountVolume) renew(ctx context.Context, period time.Duration) {
 	look := time.NewTicker(period)
 	defer look.Stop()

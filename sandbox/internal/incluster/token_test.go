@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// The file of the token gets another one before it expires.
+// TestTokenIsRenewed checks that the token file is replaced before the token expires.
 func TestTokenIsRenewed(t *testing.T) {
 	const lifetime = 12 * time.Second
 	var granted atomic.Int32
@@ -34,7 +34,7 @@ func TestTokenIsRenewed(t *testing.T) {
 			t.Errorf("the token is bound to %v, want the Pod", ref)
 		}
 		request.Status.Token = fmt.Sprintf("token %d", granted.Add(1))
-		// The first one is nearly over, the second one is not.
+		// The first token expires after a second; later tokens are valid for an hour.
 		left := time.Second
 		if granted.Load() > 1 {
 			left = time.Hour

@@ -33,22 +33,22 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/ports"
 )
 
-// defaultWebhookPort is the default port for webhooks in controller-runtime.
+// defaultWebhookPort is controller-runtime's default port for webhooks.
 const defaultWebhookPort = 9443
 
-// webhooks redirects webhooks from Services to the program.
+// webhooks redirects the webhooks of Services to the program.
 type webhooks struct {
 	client dynamic.Interface
-	// services are the Services whose webhooks the program serves; a value is nil if the Service does not
-	// exist.
+	// services maps the names of the Services whose webhooks the program serves to the Services. A
+	// value is nil if the Service does not exist.
 	services map[types.NamespacedName]*corev1.Service
 	port     int32
 	pod      *corev1.Pod
 	ca       []byte
 }
 
-// findWebhooks returns the webhooks that the program serves, nil if no Service was named and no webhook calls
-// a Service that selects the Pod.
+// findWebhooks returns the webhooks that the program serves. It returns nil if the options name no
+// Service and no webhook calls a Service that selects the Pod.
 func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod *corev1.Pod) (*webhooks, error) {
 	services := map[types.NamespacedName]*corev1.Service{}
 	for _, name := range o.Services {
@@ -80,9 +80,9 @@ func findWebhooks(ctx context.Context, core kubernetes.Interface, o Options, pod
 	return w, nil
 }
 
-// ServeWebhooks creates a certificate for the webhooks of Services that select the Pod of a program, writes
-// it to a new directory, and makes the API server trust it. It returns these Services; if there are none, it
-// creates no directory.
+// ServeWebhooks creates a serving certificate for the webhooks of Services that select a program's
+// Pod, writes it to a new directory, and makes the API server trust it. It returns these Services.
+// If there are none, it creates no directory.
 func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, dir string) (map[types.NamespacedName]bool, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -111,7 +111,7 @@ func ServeWebhooks(ctx context.Context, config *rest.Config, pod *corev1.Pod, di
 	return served, nil
 }
 
-// trust sets the CA in those webhooks of an object that call any of the Services.
+// trust sets the CA in an object's webhooks, if they call any of the Services.
 func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResource, name string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := w.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
@@ -137,7 +137,8 @@ func (w *webhooks) trust(ctx context.Context, resource schema.GroupVersionResour
 // areNamed reports whether any webhook calls any of the Services.
 func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	err := eachWithWebhooks(ctx, w.client, func(_ schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		// The webhook may currently be redirected to another program.
+		// The webhook may currently be redirected to another program, so look at its original
+		// clientConfig.
 		if _, err := restore(object, func(string) bool { return true }); err != nil {
 			return err
 		}
@@ -151,8 +152,8 @@ func (w *webhooks) areNamed(ctx context.Context) (named bool, _ error) {
 	return named, err
 }
 
-// redirectTo creates the serving certificate of the program, and redirects to its Pod all present and future
-// webhooks that call any of its Services, until the cleanup.
+// redirectTo creates the program's serving certificate. Until the cleanups run, it redirects all
+// existing and new webhooks that call any of the Services to the program's Pod.
 func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir string, c *cleanups) error {
 	w.pod = pod
 	var err error
@@ -183,8 +184,8 @@ func (w *webhooks) redirectTo(ctx context.Context, pod *corev1.Pod, certDir stri
 	return nil
 }
 
-// writeServingCert creates a certificate for the Services and writes it to files named like the keys of a TLS
-// Secret. It returns the CA for the API server.
+// writeServingCert creates a certificate for the Services and writes it to files named like the
+// keys of a TLS Secret. It returns the CA certificate for the API server.
 func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Service) ([]byte, error) {
 	authority, err := pki.NewAuthority("tidekeeper-sandbox-webhooks")
 	if err != nil {
@@ -202,7 +203,8 @@ func writeServingCert(dir string, services map[types.NamespacedName]*corev1.Serv
 	return authority.Cert, errors.Join(pair.Write(dir, "tls"), os.WriteFile(filepath.Join(dir, "ca.crt"), authority.Cert, 0o600))
 }
 
-// target returns the address at which the program serves the webhooks of a Service.
+// target returns the address at which the program serves a Service's webhooks, and reports whether
+// it serves them.
 func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, error) {
 	service, ours := w.services[name]
 	if !ours {
@@ -221,13 +223,14 @@ func (w *webhooks) target(name types.NamespacedName, port int32) (string, bool, 
 	return net.JoinHostPort(ports.Loopback, strconv.Itoa(int(number))), true, nil
 }
 
-// podName returns the name of the Pod for annotations.
+// podName returns the Pod's NAMESPACE/NAME, in the form that annotations contain.
 func (w *webhooks) podName() string { return w.pod.Namespace + "/" + w.pod.Name }
 
-// see redirects those webhooks of an object that the program serves.
+// see is called for each new or changed object that configures webhooks. It redirects the webhooks
+// that the program serves to the program.
 func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource, object any) {
 	changed := object.(*unstructured.Unstructured).DeepCopy()
-	// A run that was killed may have left redirected webhooks behind.
+	// An earlier run that was killed may have left webhooks redirected.
 	restored, err := restore(changed, func(pod string) bool { return w.isGone(ctx, pod) })
 	if err != nil {
 		warn(fmt.Errorf("%s %s: %w", resource.Resource, changed.GetName(), err))
@@ -237,20 +240,20 @@ func (w *webhooks) see(ctx context.Context, resource schema.GroupVersionResource
 	if err == nil && (restored || redirected) {
 		_, err = w.client.Resource(resource).Update(ctx, changed, metav1.UpdateOptions{})
 	}
-	// After a conflict, the watch delivers the current object.
+	// After a conflict, the watch will deliver the current object.
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		warn(fmt.Errorf("%s %s: its webhooks do not reach the program: %w", resource.Resource, changed.GetName(), err))
 	}
 }
 
-// isGone reports whether the Pod of another run no longer exists.
+// isGone reports whether another run's Pod no longer exists.
 func (w *webhooks) isGone(ctx context.Context, pod string) bool {
 	namespace, name, _ := strings.Cut(pod, "/")
 	_, err := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }
 
-// restoreAll restores all objects whose webhooks were redirected to the program.
+// restoreAll restores all webhooks that were redirected to the program.
 func (w *webhooks) restoreAll(ctx context.Context) error {
 	var errs []error
 	for _, resource := range withWebhooks {

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// firstPodIP is the first address of a pod. Nothing listens on these addresses.
+// firstPodIP is the IP address of the first pod. Nothing listens on the addresses of simulated
+// pods.
 var firstPodIP = netip.MustParseAddr("10.128.0.1")
 
-// addresses assigns a unique address to each pod.
+// addresses assigns a unique IP address to each pod.
 type addresses struct {
 	mu    sync.Mutex
 	next  netip.Addr
@@ -25,7 +26,7 @@ func newAddresses() *addresses {
 	return &addresses{next: firstPodIP, inUse: map[string]types.UID{}, ofPod: map[types.UID]string{}}
 }
 
-// of returns the address of a pod, and assigns one at the first call.
+// of returns the IP address of a pod. The first call for a pod assigns an address.
 func (a *addresses) of(pod types.UID) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +42,8 @@ func (a *addresses) of(pod types.UID) string {
 	}
 }
 
-// keep reserves the address that a pod already has from an earlier run.
+// keep reserves the IP address that a pod already has in its status, for instance from an earlier
+// run.
 func (a *addresses) keep(pod types.UID, ip string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,7 +52,7 @@ func (a *addresses) keep(pod types.UID, ip string) {
 	}
 }
 
-// release frees the address of a deleted pod.
+// release frees the IP address of a deleted pod.
 func (a *addresses) release(pod types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,18 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Prefix is the prefix of the annotations on pods that control simulated kubelets. The annotation for each
-// delay has the name of its flag without "pod-".
+// Prefix is the prefix of the pod annotations that control simulated kubelets. The annotation for a
+// delay is named after the delay's flag, without "pod-".
 const Prefix = "sandbox.tidekeeper.dev/"
 
-// BehaviorAnnotation on a pod selects the behavior of its containers.
+// BehaviorAnnotation on a pod selects the behavior of its containers, such as CrashLoop.
 const BehaviorAnnotation = Prefix + "behavior"
 
-// ProgramAnnotation on a pod is a name that a program of this machine holds while it runs as the pod. The pod
-// ends together with the program, like with a container.
+// ProgramAnnotation on a pod contains a name on which a program of this machine holds a lock while
+// it runs as the pod. The pod terminates when the program exits, as if the program were its
+// container.
 const ProgramAnnotation = Prefix + "program"
 
-// Behaviors of the containers of a pod.
+// Behaviors of a pod's containers, the values of BehaviorAnnotation.
 const (
 	// Normal containers become ready and stay ready.
 	Normal = "normal"
@@ -33,7 +34,7 @@ const (
 	NeverReady = "never-ready"
 	// CrashLoop containers fail soon after each start.
 	CrashLoop = "crash-loop"
-	// ImagePullBackOff containers never start.
+	// ImagePullBackOff containers never start, because their image cannot be pulled.
 	ImagePullBackOff = "image-pull-backoff"
 	// InitCrashLoop means that the first init container fails soon after each start.
 	InitCrashLoop = "init-crash-loop"
@@ -41,13 +42,13 @@ const (
 
 var behaviors = []string{Normal, Slow, NeverReady, CrashLoop, ImagePullBackOff, InitCrashLoop}
 
-// plan is the behavior of a pod, from defaults and annotations.
+// plan holds a pod's behavior and delays, from the defaults and the pod's annotations.
 type plan struct {
 	behavior string
 	delays   Delays
 }
 
-// planOf parses the annotations of a pod.
+// planOf returns a pod's plan. It returns an error if the pod's annotations are invalid.
 func planOf(pod *corev1.Pod, defaults Delays) (plan, error) {
 	p := plan{behavior: Normal, delays: defaults}
 	if b, ok := pod.Annotations[BehaviorAnnotation]; ok {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// clocks remembers since when each pod has waited for its next step. Times in the API have whole seconds,
-// which is too coarse for short delays; and a pod that other clients change while it waits must not start
-// over.
+// clocks records since when each pod has been waiting for its next step. API timestamps cannot be
+// used instead: their resolution of one second is too coarse for short delays, and a change by
+// another client must not restart the wait.
 type clocks struct {
 	mu    sync.Mutex
 	ofPod map[types.UID]clock
@@ -25,7 +25,8 @@ type clock struct {
 
 func newClocks() *clocks { return &clocks{ofPod: map[types.UID]clock{}} }
 
-// since returns the time at which the pod was first seen to wait for the turn, and whether that is now.
+// since returns the time since which a pod has been waiting for a turn, which identifies a step and
+// its container. It also reports whether this is the first call for this turn.
 func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Time, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +37,7 @@ func (c *clocks) since(pod types.UID, turn string, now time.Time) (since time.Ti
 	return now, true
 }
 
-// forget drops a pod, and returns the last turn that it waited for.
+// forget drops a pod, and returns the last turn for which it waited.
 func (c *clocks) forget(pod types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

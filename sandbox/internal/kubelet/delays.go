@@ -10,28 +10,29 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Delays are the delays of the steps of pods. An annotation can override each delay for a single pod; its
-// name is that of the flag without "pod-".
+// Delays holds the delays of the steps in a pod's life. An annotation named after a delay's flag,
+// without "pod-", overrides the delay for a single pod.
 type Delays struct {
-	// Initialized counts from the time at which the pod is scheduled.
+	// Initialized is the delay after the pod is scheduled.
 	Initialized time.Duration `json:"initialized-after"`
-	// ContainersReady counts from the start of the containers.
+	// ContainersReady is the delay after the containers have started.
 	ContainersReady time.Duration `json:"containers-ready-after"`
-	// Started counts from the time at which the pod has its sandbox and is initialized.
+	// Started is the delay after the pod has its pod sandbox and its init containers have
+	// completed.
 	Started time.Duration `json:"started-after"`
 	// Slow replaces ContainersReady for pods with the behavior Slow.
 	Slow time.Duration `json:"slow-after"`
-	// Ready counts from the time at which all containers are ready.
+	// Ready is the delay after all containers are ready.
 	Ready time.Duration `json:"ready-after"`
-	// Crash counts from the start of the containers of a crash-looping pod.
+	// Crash is the delay after the containers of a crash-looping pod have started.
 	Crash time.Duration `json:"crash-after"`
-	// Completed counts from the start of the containers of a Job's pod.
+	// Completed is the delay after the containers of a Job's pod have started.
 	Completed time.Duration `json:"completed-after"`
-	// Terminated counts from the deletion of the pod.
+	// Terminated is the delay after the pod is deleted.
 	Terminated time.Duration `json:"terminated-after"`
 }
 
-// DefaultDelays returns delays that are short, but long enough to be noticed.
+// DefaultDelays returns delays that are short, but long enough for a test or a user to notice them.
 func DefaultDelays() Delays {
 	return Delays{
 		Initialized:     100 * time.Millisecond,
@@ -43,14 +44,14 @@ func DefaultDelays() Delays {
 	}
 }
 
-// AddFlags registers a flag for each delay; the values of d are the defaults.
+// AddFlags registers a flag for each delay. The current values of d are the defaults.
 func (d *Delays) AddFlags(flags *pflag.FlagSet) {
 	for _, f := range d.fields() {
 		flags.DurationVar(f.value, "pod-"+f.name, *f.value, f.usage)
 	}
 }
 
-// Args returns the command line flags for these delays.
+// Args returns the command line flags that set these delays.
 func (d *Delays) Args() []string {
 	var args []string
 	for _, f := range d.fields() {
@@ -59,7 +60,7 @@ func (d *Delays) Args() []string {
 	return args
 }
 
-// WithoutDelays returns the annotations of a pod without any delays.
+// WithoutDelays returns the pod annotations that set all delays to 0.
 func WithoutDelays() map[string]string {
 	annotations := map[string]string{}
 	for _, f := range new(Delays).fields() {
@@ -87,7 +88,7 @@ func (d *Delays) fields() []delay {
 	}
 }
 
-// Validate returns an error for impossible delays.
+// Validate returns an error if a delay is impossible.
 func (d *Delays) Validate() error {
 	for _, f := range d.fields() {
 		if *f.value < 0 {

@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// event is an event of a kubelet about a container.
+// event is an Event that a kubelet records about a container.
 type event struct {
-	// fieldPath is the path of the container in the pod.
+	// fieldPath is the container's path in the pod, such as spec.containers{app}.
 	fieldPath string
-	// kind is Normal or Warning.
+	// kind is the Event type, Normal or Warning.
 	kind            string
 	reason, message string
 }
 
-// Reasons of a kubelet's events.
+// Reasons in a kubelet's Events.
 const (
 	reasonPulling = "Pulling"
 	reasonPulled  = "Pulled"
@@ -31,18 +31,19 @@ const (
 	reasonKilling = "Killing"
 )
 
-// Reasons for which a container waits, besides its turn and its image.
+// Waiting reasons of a container that is not just waiting for its turn or its image.
 const (
 	crashLoopBackOff = "CrashLoopBackOff"
 	configError      = "CreateContainerConfigError"
 )
 
-// errPull is the error for an image that cannot be pulled. A real kubelet gets such an error from its
-// container runtime.
+// errPull is the error message for an image that cannot be pulled. A real kubelet gets this error
+// from its container runtime.
 const errPull = "the annotation " + BehaviorAnnotation + " says " + ImagePullBackOff
 
-// eventsOf returns the events that a kubelet records for a step, in order, from the status of the pod before
-// and after. waited is the time that the pod waited for the step. It has no side effects.
+// eventsOf returns the Events that a kubelet records for a step of a pod, in order. It compares the
+// pod's status before and after the step; waited is the time for which the pod waited for the step.
+// It has no side effects.
 func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 	j := journal{waited: waited, pulling: pulls(before), present: presentIn(before)}
 	next := pulls(after)
@@ -60,14 +61,16 @@ func eventsOf(before, after *corev1.Pod, waited time.Duration) []event {
 		case beginsToWait(was, is, crashLoopBackOff):
 			j.say(c, corev1.EventTypeWarning, reasonBackOff, "Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, after.Name, after.Namespace, after.UID)
 		case c.sidecar && runs(was) && !runs(is) && after.DeletionTimestamp == nil:
-			// The containers to kill have already ended.
+			// A real kubelet also records a Killing Event for a sidecar that it stops after the
+			// main containers have terminated.
 			j.kill(c)
 		}
 	}
 	return j.events
 }
 
-// killingOf returns the events for a deleted pod, which a kubelet records before it stops the containers.
+// killingOf returns the Killing Events of a deleted pod. A kubelet records them before it stops the
+// containers.
 func killingOf(pod *corev1.Pod) []event {
 	var j journal
 	for _, c := range containersOf(pod) {
@@ -78,12 +81,12 @@ func killingOf(pod *corev1.Pod) []event {
 	return j.events
 }
 
-// journal collects the events of a step.
+// journal collects the Events for a single step of a pod.
 type journal struct {
 	waited time.Duration
-	// pulling is the container whose image has been pulled since an earlier step.
+	// pulling is the container whose image an earlier step began to pull.
 	pulling string
-	// present are the images on the node.
+	// present is the set of images that are already on the node.
 	present map[string]bool
 	events  []event
 }
@@ -96,8 +99,8 @@ func (j *journal) pull(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonPulling, "Pulling image %q", c.Image)
 }
 
-// start adds the events for the start of a container, including the origin of its image. A real kubelet adds
-// the size of a pulled image.
+// start adds the Events for the start of a container, including whether its image was pulled or
+// already present. A real kubelet also reports the size of a pulled image.
 func (j *journal) start(c container) {
 	switch {
 	case j.pulling == c.Name:
@@ -128,14 +131,15 @@ func (j *journal) kill(c container) {
 	j.say(c, corev1.EventTypeNormal, reasonKilling, "Stopping container %s", c.Name)
 }
 
-// container is a container with its type.
+// container is a main container, init container or sidecar of a pod. fieldPath is its path in the
+// pod; sidecar is set for an init container that keeps running.
 type container struct {
 	corev1.Container
 	fieldPath string
 	sidecar   bool
 }
 
-// containersOf returns the containers of a pod in start order.
+// containersOf returns a pod's containers in the order in which they start.
 func containersOf(pod *corev1.Pod) []container {
 	var list []container
 	for _, c := range pod.Spec.InitContainers {
@@ -147,7 +151,8 @@ func containersOf(pod *corev1.Pod) []container {
 	return list
 }
 
-// statusOf returns the status of a container of any type, by its name, which is unique in the pod.
+// statusOf returns the status of the container with the given name, which is unique among a pod's
+// containers of all types.
 func statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, c := range list {
@@ -166,8 +171,9 @@ func beginsToWait(was, is corev1.ContainerStatus, reason string) bool {
 	return waits(is) && !waits(was)
 }
 
-// pulls returns the container whose image is pulled while the pod waits for its containers to start, or "".
-// Images of init containers take no time: these containers start when it is their turn.
+// pulls returns the container whose image is pulled while a pod waits until its main containers
+// start, or "" if there is none. Pulling the images of init containers takes no time, because these
+// containers start as soon as it is their turn.
 func pulls(pod *corev1.Pod) string {
 	if pod.Status.Phase != corev1.PodPending || !isTrue(pod, corev1.PodReadyToStartContainers) || !isTrue(pod, corev1.PodInitialized) ||
 		waitsFor(pod, imagePullBackOff) {
@@ -181,7 +187,8 @@ func pulls(pod *corev1.Pod) string {
 	return pod.Spec.Containers[i].Name
 }
 
-// presentIn returns the images that must be on the node of a pod, because it has run containers with them.
+// presentIn returns the images that must already be on the pod's node, because the pod has run
+// containers with them.
 func presentIn(pod *corev1.Pod) map[string]bool {
 	present := map[string]bool{}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

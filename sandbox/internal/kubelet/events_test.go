@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// said lets a pod live and returns the events of each step that has some, one line each.
+// said takes a pod through up to "most" steps. It returns a line with the Events of each step that
+// has Events.
 func said(t *testing.T, pod *corev1.Pod, most int) []string {
 	t.Helper()
 	var lines []string
@@ -41,7 +42,7 @@ func policy(p corev1.PullPolicy) func(*corev1.Pod) {
 	}
 }
 
-// second adds a container. The status of the pod has the two in the order of their names.
+// second adds a container named "b" to a pod.
 func second(image string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "b", Image: image})
@@ -93,8 +94,9 @@ func TestEventsOfSteps(t *testing.T) {
 	}
 }
 
-// TestEachStartIsReported: whatever a pod does, each start of a container is reported
-// once, after its creation and where its image came from.
+// TestEachStartIsReported checks that under every combination of behaviors, a kubelet reports each
+// start of a container exactly once, after it has reported how it got the image and that it created
+// the container.
 func TestEachStartIsReported(t *testing.T) {
 	changes := map[string]func(*corev1.Pod){
 		"one container": func(*corev1.Pod) {}, "two containers": second("j"), "init containers": inits, "sidecar": sidecars,
@@ -175,7 +177,7 @@ func TestEventMessages(t *testing.T) {
 	}
 }
 
-// TestKilling: of a deleted pod, the containers that run are stopped.
+// TestKilling checks that a Killing Event is recorded for each running container of a deleted pod.
 func TestKilling(t *testing.T) {
 	pod := with(podOf(), sidecars)
 	if got := killingOf(pod); got != nil {
@@ -194,7 +196,8 @@ func TestKilling(t *testing.T) {
 	if steps, _ := play(t, pod, 1); !equal(steps, []step{terminate}) {
 		t.Fatalf("the pod did %v", steps)
 	}
-	// They were reported when the pod was seen to be deleted.
+	// The Killing Events were already recorded when the kubelet noticed the deletion, and must not
+	// be repeated.
 	if got := append(eventsOf(before, pod, 0), killingOf(pod)...); got != nil {
 		t.Errorf("after the end: %v", got)
 	}

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet simulates the kubelets of all nodes of a sandbox in a single process. Pure
-// functions decide the next step of a pod (step.go) and make its status and events (status.go,
-// events.go); the rest watches, waits and writes.
+// Package kubelet simulates the kubelets of all of a sandbox's nodes in a single process. Pure
+// functions determine the next step of a pod (step.go) and compute its status and Events
+// (status.go, events.go). The other files watch, wait and write.
 package kubelet
 
 import (
@@ -28,15 +28,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/node"
 )
 
-// workers is the number of pods written concurrently, enough to keep an API server on a few cores busy.
+// workers is the number of pods that are written concurrently, enough to keep an API server on a
+// few cores busy.
 const workers = 16
 
-// programPeriod is the interval at which a kubelet checks whether a program that runs as a pod has ended.
+// programPeriod is the interval at which a kubelet checks whether a program that runs as a pod has
+// exited.
 const programPeriod = time.Second
 
 const byNode = "node"
 
-// Kubelets are the kubelets of all nodes.
+// Kubelets simulates the kubelets of all simulated nodes.
 type Kubelets struct {
 	client  kubernetes.Interface
 	release string
@@ -53,8 +55,9 @@ type Kubelets struct {
 	events    *recorder
 }
 
-// Run simulates kubelets of a Kubernetes release, such as v1.36.3, until the context ends. Events are
-// recorded with a separate client, which may be slower; if it is nil, no events are recorded.
+// Run simulates kubelets of the given Kubernetes version, such as v1.36.3, until the context is
+// done. It records Events with a separate client, which may be slower. If that client is nil, no
+// Events are recorded.
 func Run(ctx context.Context, client kubernetes.Interface, release string, events typedcorev1.EventsGetter, delays Delays) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields))
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods()
@@ -72,7 +75,7 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 		leases:    newLeases(client),
 		events:    newRecorder(events),
 	}
-	// Stop the recorder after all goroutines that record events.
+	// Stop the recorder after all goroutines that record Events have returned.
 	defer k.events.stop()
 	if err := pods.Informer().AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
@@ -123,8 +126,8 @@ func Run(ctx context.Context, client kubernetes.Interface, release string, event
 	return nil
 }
 
-// withoutManagedFields drops managedFields, which halves the size of the cache. Writes without the field
-// leave it unchanged in the API server.
+// withoutManagedFields drops managedFields from objects, which halves the size of the cache. A
+// write without managedFields leaves them unchanged in the API server.
 func withoutManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -141,7 +144,7 @@ func work[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 		after, err := sync(ctx, key)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// After a conflict, the watch delivers the current object.
+			// After a conflict, the watch will deliver the current object.
 			if !apierrors.IsConflict(err) {
 				klog.ErrorS(err, "Trying again", "object", key)
 			}
@@ -163,7 +166,7 @@ func (k *Kubelets) nodeChanged(old, n *corev1.Node) {
 	}
 	k.leases.keep(n)
 	k.nodeQueue.Add(n.Name)
-	// A kubelet that starts or returns syncs all pods of its node.
+	// Sync all pods of a node whose simulated kubelet starts or is no longer silent.
 	if old != nil && silent(old) == silent(n) {
 		return
 	}
@@ -183,7 +186,7 @@ func (k *Kubelets) podChanged(pod *corev1.Pod) {
 	}
 }
 
-// podGone drops a pod. If the pod was force-deleted, its containers are stopped only now.
+// podGone drops a deleted pod. If the pod was force-deleted, its containers are stopped only now.
 func (k *Kubelets) podGone(pod *corev1.Pod) {
 	k.addresses.release(pod.UID)
 	last := k.clocks.forget(pod.UID)
@@ -198,13 +201,14 @@ func isReal(n *corev1.Node) bool {
 	return marked
 }
 
-// silent reports whether the kubelet of a node does nothing, because of an annotation.
+// silent reports whether a node's kubelet does nothing because NotReadyAnnotation is set on the
+// node.
 func silent(n *corev1.Node) bool {
 	_, told := n.Annotations[node.NotReadyAnnotation]
 	return told
 }
 
-// syncNode writes the status of a node if it differs from the desired status.
+// syncNode writes a node's status if it differs from the desired status.
 func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	n, err := k.nodes.Get(name)
 	if err != nil || isReal(n) {
@@ -221,7 +225,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 	return 0, ignoreNotFound(err)
 }
 
-// syncPod performs the next step of a pod if it is due, else it returns the remaining time.
+// syncPod performs the next step of a pod if it is due. Otherwise, it returns the remaining time.
 func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	obj, exists, err := k.pods.GetByKey(key.String())
 	if err != nil || !exists {
@@ -230,7 +234,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	pod := obj.(*corev1.Pod)
 	n, err := k.nodes.Get(pod.Spec.NodeName)
 	if err != nil || isReal(n) || silent(n) {
-		// No simulated kubelet runs this pod.
+		// Either the pod has not been scheduled yet, or its node's kubelet is real or silent.
 		return 0, ignoreNotFound(err)
 	}
 	program, isProgram := pod.Annotations[ProgramAnnotation]
@@ -260,16 +264,16 @@ func (k *Kubelets) syncPod(ctx context.Context, key types.NamespacedName) (time.
 	return 0, k.report(ctx, n, pod, plan, mistake, s, waited)
 }
 
-// remove deletes the object of a pod that has terminated.
+// remove deletes the Pod object of a terminated pod.
 func (k *Kubelets) remove(ctx context.Context, pod *corev1.Pod) error {
 	return ignoreNotFound(k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)),
-		// A pod of the same name with another UID must stay.
+		// Do not delete a newer pod with the same name.
 		Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	}))
 }
 
-// report writes the status of a pod after a step, and records the events of the step.
+// report writes a pod's status after a step, and records the step's Events.
 func (k *Kubelets) report(ctx context.Context, n *corev1.Node, before *corev1.Pod, plan plan, mistake error, s step, waited time.Duration) error {
 	hostIP := internalIP(n)
 	podIP := hostIP

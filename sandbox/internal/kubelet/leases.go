@@ -19,23 +19,23 @@ import (
 
 const (
 	leaseDuration = 40 * time.Second
-	// renewEvery is the interval at which leases are renewed. The controller manager considers a node dead
-	// after 50 s, which leaves two more attempts. A real kubelet renews every 10 s; with 1,000 nodes, that
-	// would be 100 writes a second on a small machine.
+	// renewEvery is the interval at which leases are renewed. The controller manager considers a
+	// node dead after 50 s, which leaves time for at least two attempts. A real kubelet renews its
+	// lease every 10 s; for 1,000 nodes, this would mean 100 writes per second on a small machine.
 	renewEvery = 20 * time.Second
-	// pace is the interval at which due leases are collected.
+	// pace is the interval at which the leases to renew are collected.
 	pace = 100 * time.Millisecond
 	// tryAgain is the delay before a failed renewal is retried.
 	tryAgain = 5 * time.Second
-	// requestTimeout is the time limit for a request, the same as a kubelet's. It leaves time for another
-	// attempt before the node is considered dead.
+	// requestTimeout is the timeout of a request, the same as a kubelet's. It leaves time for
+	// another attempt before the node is considered dead.
 	requestTimeout = 10 * time.Second
-	// renewers is the number of leases renewed concurrently: enough for 5,000 nodes if each write takes 50
-	// ms.
+	// renewers is the number of leases that are renewed concurrently, enough for 5,000 nodes if
+	// each write takes 50 ms.
 	renewers = 16
 )
 
-// leases renews the leases of all nodes, which show that their kubelets are alive.
+// leases renews the Leases of all simulated nodes, which show that their kubelets are alive.
 type leases struct {
 	client kubernetes.Interface
 
@@ -55,7 +55,7 @@ func newLeases(client kubernetes.Interface) *leases {
 	return &leases{client: client, leases: map[string]*lease{}}
 }
 
-// keep begins to renew the lease of a node.
+// keep starts to renew a node's lease.
 func (l *leases) keep(n *corev1.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,15 +65,15 @@ func (l *leases) keep(n *corev1.Node) {
 	l.leases[n.Name] = &lease{node: n}
 }
 
-// forget stops renewing the lease of a deleted node. The garbage collector deletes the lease.
+// forget stops renewing a deleted node's lease, which the garbage collector deletes.
 func (l *leases) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.leases, node)
 }
 
-// run renews all leases in time. Each tick renews a limited number, so that the leases of nodes that were
-// added together do not stay due at the same time.
+// run renews all leases in time. The number of renewals per interval is limited, so that the leases
+// of nodes that were added together do not always become due at the same time.
 func (l *leases) run(ctx context.Context) {
 	work := make(chan *lease)
 	var workers sync.WaitGroup
@@ -108,7 +108,7 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// due returns the leases to renew now, longest waiting first.
+// due returns the leases to renew now, sorted by their waiting time, longest first.
 func (l *leases) due(now time.Time) []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,8 @@ func (l *leases) renewed(entry *lease, now time.Time, err error) {
 	}
 }
 
-// renew writes the lease without reading it first, unless another client has changed it.
+// renew writes a node's lease without reading it first. Only if the lease already exists or has
+// changed does it read the lease and try again.
 func (l *leases) renew(ctx context.Context, entry *lease) error {
 	now := metav1.NewMicroTime(time.Now())
 	written, err := l.write(ctx, entry, now)
@@ -147,7 +148,8 @@ func (l *leases) renew(ctx context.Context, entry *lease) error {
 		}
 	}
 	if err != nil {
-		// It is unknown whether the write succeeded, so the next attempt reads the lease first.
+		// The write may have succeeded in spite of the error. Forget the lease, so that the next
+		// attempt tries to create it, and reads it if it already exists.
 		entry.known = nil
 		return err
 	}

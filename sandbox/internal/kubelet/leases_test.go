@@ -39,7 +39,7 @@ func TestLeasesAreRenewedInTimeAndSpread(t *testing.T) {
 				renewed[entry.node.Name]++
 				l.renewed(entry, time.Now(), nil)
 			}
-			time.Sleep(pace) // sleep: in the time of the bubble
+			time.Sleep(pace) // sleep: passes in the fake time of synctest
 		}
 		for i := range nodes {
 			if n := renewed[fmt.Sprint(i)]; n < 2 {
@@ -52,8 +52,8 @@ func TestLeasesAreRenewedInTimeAndSpread(t *testing.T) {
 	})
 }
 
-// slowServer is an API server that takes 40 ms for each lease, and never answers
-// for some nodes.
+// slowServer simulates an API server that takes 40 ms for each write of a lease, and never responds
+// to writes for nodes whose names end in 777.
 type slowServer struct {
 	kubernetes.Interface
 	coordination slowCoordination
@@ -80,7 +80,7 @@ func (s slowLeases) Create(ctx context.Context, l *coordinationv1.Lease, _ metav
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	time.Sleep(40 * time.Millisecond) // sleep: in the time of the bubble, what a write takes
+	time.Sleep(40 * time.Millisecond) // sleep: the duration of a write, in the fake time of synctest
 	s.written(l.Name)
 	return l, nil
 }
@@ -89,8 +89,8 @@ func (s slowLeases) Update(ctx context.Context, l *coordinationv1.Lease, _ metav
 	return s.Create(ctx, l, metav1.CreateOptions{})
 }
 
-// TestLeasesOfASlowAPIServer: five thousand nodes live, although each write takes
-// a while and those of some nodes hang.
+// TestLeasesOfASlowAPIServer checks that the leases of 5,000 nodes are renewed in time even if each
+// write takes 40 ms and the writes for some nodes hang.
 func TestLeasesOfASlowAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes, patience = 5000, 50 * time.Second
@@ -110,7 +110,7 @@ func TestLeasesOfASlowAPIServer(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go l.run(ctx)
-		time.Sleep(4 * renewEvery) // sleep: in the time of the bubble
+		time.Sleep(4 * renewEvery) // sleep: passes in the fake time of synctest
 		stop()
 		synctest.Wait()
 		if want := nodes - nodes/1000; len(renewed) != want {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// recorder records the events of all kubelets in the background. Like a kubelet, it aggregates repeated
-// events, and drops excess events about a pod, or all events while the API server cannot keep up. A nil
-// recorder drops everything.
+// recorder records the Events of all simulated kubelets in the background. Like a kubelet, it
+// aggregates repeated Events. It drops excess Events about a pod, and any Events while the API
+// server cannot keep up. A nil recorder drops everything.
 type recorder struct{ broadcaster record.EventBroadcaster }
 
 func newRecorder(client typedcorev1.EventsGetter) *recorder {
@@ -26,12 +26,13 @@ func newRecorder(client typedcorev1.EventsGetter) *recorder {
 	return r
 }
 
-// record records events of a node's kubelet about a pod.
+// record records Events of a node's kubelet about a pod.
 func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	if r == nil || len(events) == 0 {
 		return
 	}
-	// Creating a recorder is cheap, so that it is not kept for each of thousands of nodes.
+	// Create a recorder each time, which is cheap. Keeping a recorder for each of thousands of
+	// nodes would not be.
 	of := r.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: node})
 	for _, e := range events {
 		ref, err := reference.GetPartialReference(scheme.Scheme, pod, e.fieldPath)
@@ -43,7 +44,7 @@ func (r *recorder) record(node string, pod *corev1.Pod, events []event) {
 	}
 }
 
-// stop drops the events that have not been written yet.
+// stop drops the Events that have not been written yet.
 func (r *recorder) stop() {
 	if r != nil {
 		r.broadcaster.Shutdown()

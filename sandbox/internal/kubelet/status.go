@@ -17,7 +17,7 @@ import (
 // imagePullBackOff is the waiting reason of a container whose image cannot be pulled.
 const imagePullBackOff = "ImagePullBackOff"
 
-// apply returns the status of a pod after a step. It has no side effects.
+// apply returns a pod's status after a step. It has no side effects.
 func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce bool, now time.Time) corev1.PodStatus {
 	r := report{PodStatus: *pod.Status.DeepCopy(), pod: pod, now: metav1.NewTime(now)}
 	switch s {
@@ -95,22 +95,22 @@ func apply(pod *corev1.Pod, s step, hostIP, podIP, mistake string, readyAtOnce b
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 			r.finish(corev1.PodSucceeded, 0)
 		} else {
-			// A Job's work was not completed.
+			// A Job's pod fails if it is deleted, because it has not completed its work.
 			r.finish(corev1.PodFailed, 143)
 		}
 	}
 	return r.PodStatus
 }
 
-// report builds a pod status.
+// report builds the new status of a pod after a step.
 type report struct {
 	corev1.PodStatus
 	pod *corev1.Pod
 	now metav1.Time
 }
 
-// condition sets a condition. Like a kubelet, it keeps the last transition time if the status does not
-// change.
+// condition sets a condition of the pod. Like a kubelet, it keeps the last transition time if the
+// condition's status does not change.
 func (r *report) condition(name corev1.PodConditionType, status bool, reason string) {
 	c := corev1.PodCondition{
 		Type: name, Status: corev1.ConditionFalse, Reason: reason, Message: r.message(reason),
@@ -149,7 +149,8 @@ func (r *report) message(reason string) string {
 	return ""
 }
 
-// initialized reports whether an init container is done, so that the pod can continue.
+// initialized reports whether an init container has completed, or has started if it is a sidecar,
+// so that the pod can continue.
 func (r *report) initialized(c corev1.Container) bool {
 	return slices.ContainsFunc(r.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name && s.Ready })
 }
@@ -162,8 +163,8 @@ func names(containers []corev1.Container) string {
 	return "[" + strings.Join(list, " ") + "]"
 }
 
-// containers updates the status of each container. Like a kubelet, it sorts containers by name, but not init
-// containers.
+// containers updates the status of each main container. Like a kubelet, it sorts the statuses of
+// main containers by name; the order of init containers is unchanged.
 func (r *report) containers(update func(*corev1.ContainerStatus)) {
 	r.ContainerStatuses = updated(r.pod.Spec.Containers, r.ContainerStatuses, update)
 	slices.SortFunc(r.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
@@ -173,27 +174,28 @@ func (r *report) initContainers(update func(*corev1.ContainerStatus)) {
 	r.InitContainerStatuses = updated(r.pod.Spec.InitContainers, r.InitContainerStatuses, update)
 }
 
-// initContainer updates the status of an init container.
+// initContainer updates the status of the init container with the given index.
 func (r *report) initContainer(i int, update func(*corev1.ContainerStatus)) {
 	update(&r.InitContainerStatuses[i])
 }
 
-// setUp sets the status after the creation of the pod's sandbox.
+// setUp sets the status of a pod whose pod sandbox has been created.
 func (r *report) setUp(podIP string) {
 	r.address(podIP)
 	r.condition(corev1.PodReadyToStartContainers, true, "")
 	r.nextInitContainer()
 }
 
-// address sets the address of the pod. A pod with host network has the address of its node, if any.
+// address sets the pod's IP address. A pod with host networking has its node's address, if it has
+// an address.
 func (r *report) address(ip string) {
 	if ip != "" {
 		r.PodIP, r.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	}
 }
 
-// nextInitContainer starts the next init container, together with the sidecars before it. If there is none,
-// the pod is initialized.
+// nextInitContainer starts the next init container and the sidecars before it. If there is no such
+// container, the pod is initialized.
 func (r *report) nextInitContainer() {
 	sidecars := map[string]bool{}
 	for _, c := range r.pod.Spec.InitContainers {
@@ -218,7 +220,8 @@ func (r *report) nextInitContainer() {
 	}
 }
 
-// backOff terminates a container with an error and sets it to wait for its restart.
+// backOff terminates a container with an error, and makes it wait for its restart in
+// CrashLoopBackOff.
 func (r *report) backOff(c *corev1.ContainerStatus) {
 	r.end(c, 1)
 	c.LastTerminationState = c.State
@@ -226,7 +229,7 @@ func (r *report) backOff(c *corev1.ContainerStatus) {
 		backoffOf(c.RestartCount), c.Name, r.pod.Name, r.pod.Namespace, r.pod.UID))
 }
 
-// finish terminates all containers and the pod.
+// finish terminates all containers and sets the pod's final phase.
 func (r *report) finish(phase corev1.PodPhase, code int32) {
 	reason := "PodCompleted"
 	if phase == corev1.PodFailed {
@@ -243,7 +246,8 @@ func (r *report) finish(phase corev1.PodPhase, code int32) {
 	r.containers(func(c *corev1.ContainerStatus) { r.end(c, code) })
 }
 
-// updated returns the new status of each container from its old status.
+// updated returns the statuses of the given containers after update has been applied to their old
+// statuses.
 func updated(containers []corev1.Container, old []corev1.ContainerStatus, update func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
 	var list []corev1.ContainerStatus
 	for _, c := range containers {
@@ -259,13 +263,13 @@ func updated(containers []corev1.Container, old []corev1.ContainerStatus, update
 	return list
 }
 
-// wait sets the state of a container to waiting.
+// wait sets a container's state to waiting.
 func wait(c *corev1.ContainerStatus, reason, message string) {
 	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	c.Ready, c.Started = false, new(false)
 }
 
-// start starts a container unless it is running.
+// start starts a container unless it is already running.
 func (r *report) start(c *corev1.ContainerStatus) {
 	if c.State.Running != nil {
 		return
@@ -276,7 +280,7 @@ func (r *report) start(c *corev1.ContainerStatus) {
 	c.Ready, c.Started = false, new(true)
 }
 
-// end terminates a container unless it has already ended.
+// end terminates a container unless it has already terminated.
 func (r *report) end(c *corev1.ContainerStatus, code int32) {
 	c.Ready, c.Started = false, new(false)
 	if c.State.Terminated != nil {

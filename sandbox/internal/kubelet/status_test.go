@@ -54,7 +54,8 @@ func TestReadyPod(t *testing.T) {
 	}
 }
 
-// TestOrderOfAStart: what is reported, step by step, is what a kubelet reports.
+// TestOrderOfAStart checks that a pod's status after each step of its start is the same as with a
+// real kubelet.
 func TestOrderOfAStart(t *testing.T) {
 	type told struct {
 		phase                   corev1.PodPhase
@@ -122,7 +123,8 @@ func states(list []corev1.ContainerStatus) string {
 	return strings.Join(states, "/")
 }
 
-// TestNoAddress: a node without an address has pods without one in its network.
+// TestNoAddress checks that a pod with host networking gets no IP address on a node without an
+// address.
 func TestNoAddress(t *testing.T) {
 	pod := podOf()
 	pod.Spec.HostNetwork = true

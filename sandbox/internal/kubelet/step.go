@@ -12,59 +12,62 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is the next step in the life of a pod.
+// step is the next step in a pod's life.
 type step string
 
-// The steps in the life of a pod. Each comment describes the corresponding event in the life of a real pod.
+// Steps in a pod's life. Each comment describes the event in a real pod's life that the step
+// simulates.
 const (
 	// none means that nothing happens until a client changes the pod.
 	none step = ""
-	// accept: the pod was bound to the node.
+	// accept is the step in which the kubelet accepts a pod that was bound to its node.
 	accept step = "accept"
-	// refuse: the annotations of the pod are invalid.
+	// refuse is the step in which the kubelet rejects a pod with invalid annotations.
 	refuse step = "refuse"
-	// setUp: the pod has got its sandbox and its address.
+	// setUp is the step in which the pod gets its pod sandbox and its IP address.
 	setUp step = "set-up"
-	// initialize: an init container has completed.
+	// initialize is the step in which an init container completes.
 	initialize step = "initialize"
-	// crashInit: an init container has failed and will be restarted.
+	// crashInit is the step in which an init container fails and will be restarted.
 	crashInit step = "crash-init"
-	// restartInit: the back-off of a crashed init container is over.
+	// restartInit is the step in which the back-off of a crashed init container ends.
 	restartInit step = "restart-init"
-	// failInit: an init container has failed and will not be restarted.
+	// failInit is the step in which an init container fails and will not be restarted.
 	failInit step = "fail-init"
-	// start: the images are present, and the containers run.
+	// start is the step in which the images have been pulled and the containers start.
 	start step = "start"
-	// failPull: the image cannot be pulled.
+	// failPull is the step in which an image cannot be pulled.
 	failPull step = "fail-pull"
-	// containersReady: the readiness probes of all containers succeed.
+	// containersReady is the step in which the readiness probes of all containers succeed.
 	containersReady step = "containers-ready"
-	// ready: the readiness gates are true as well.
+	// ready is the step in which the pod becomes ready, because its readiness gates are true as
+	// well.
 	ready step = "ready"
-	// unready: a readiness gate has become false.
+	// unready is the step in which a readiness gate becomes false.
 	unready step = "unready"
-	// crash: the containers have failed and will be restarted.
+	// crash is the step in which containers fail and will be restarted.
 	crash step = "crash"
-	// restart: the back-off of crashed containers is over.
+	// restart is the step in which the back-off of crashed containers ends.
 	restart step = "restart"
-	// fail: the containers have failed and will not be restarted.
+	// fail is the step in which containers fail and will not be restarted.
 	fail step = "fail"
-	// complete: the containers have completed.
+	// complete is the step in which the containers exit successfully.
 	complete step = "complete"
-	// terminate: the containers of a deleted pod have ended.
+	// terminate is the step in which the containers of a deleted pod terminate.
 	terminate step = "terminate"
-	// remove: the deleted pod has terminated, and only its object is left.
+	// remove is the step in which the Pod object of a terminated pod is deleted.
 	remove step = "remove"
 )
 
-// Back-off of crashing containers: a tenth of a real kubelet's, so that a test sees several restarts.
+// Back-off delays of crashing containers. They are a tenth of a real kubelet's, so that a test can
+// observe several restarts.
 const (
 	backoff    = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// next returns the next step of a pod on a live node, and its delay after the previous step. It has no side
-// effects.
+// next returns the next step of a pod whose node has a live kubelet, and the step's delay after the
+// previous step. It has no side effects.
 func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -87,8 +90,8 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 		return containersReady, p.delays.ContainersReady
 	case isTrue(pod, corev1.PodReady) && !gatesOpen(pod):
 		return unready, 0
-	// A pod that completes does so even if its readiness gates stay false: they matter to other clients, and
-	// not to the containers.
+	// A pod completes even if its readiness gates stay false, because readiness gates do not affect
+	// its containers.
 	case completes(pod) && (isTrue(pod, corev1.PodReady) || !gatesOpen(pod)):
 		return complete, p.delays.Completed
 	case !isTrue(pod, corev1.PodReady) && gatesOpen(pod):
@@ -97,8 +100,9 @@ func next(pod *corev1.Pod, p plan, mistake error) (step, time.Duration) {
 	return none, 0
 }
 
-// nextOfPending is next for a pod that was accepted and whose containers do not run yet: first the sandbox is
-// created, then the init containers run one by one, then the images are pulled.
+// nextOfPending returns the next step of a pod that was accepted and whose main containers are not
+// yet running. First, the pod sandbox is created. Then the init containers run in sequence, and the
+// images are pulled.
 func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
 	last, inits := start, initContainers(pod)
 	if p.behavior == ImagePullBackOff {
@@ -111,7 +115,8 @@ func nextOfPending(pod *corev1.Pod, p plan) (step, time.Duration) {
 	case !isTrue(pod, corev1.PodReadyToStartContainers) && p.delays.Started > 0:
 		return setUp, p.delays.Initialized
 	case !isTrue(pod, corev1.PodReadyToStartContainers):
-		// Without a delay, all init containers complete in a single step.
+		// Without init containers and without a start delay, the pod sandbox is created and the
+		// containers start in a single step.
 		return last, p.delays.Initialized
 	case i >= 0 && p.behavior == InitCrashLoop:
 		return nextOfCrashingInit(pod, pod.Status.InitContainerStatuses[i], p)
@@ -133,7 +138,8 @@ func nextOfCrashingInit(pod *corev1.Pod, c corev1.ContainerStatus, p plan) (step
 	return crashInit, p.delays.Crash
 }
 
-// initContainers returns the init containers without sidecars, which do not end before the containers start.
+// initContainers returns a pod's init containers without its sidecars, which are still running when
+// the main containers start.
 func initContainers(pod *corev1.Pod) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), sidecar)
 }
@@ -142,7 +148,7 @@ func sidecar(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// current returns the index of the init container that the pod waits for, -1 if there is none.
+// current returns the index of the init container for which the pod waits, or -1 if there is none.
 func current(pod *corev1.Pod) int {
 	for i, c := range pod.Spec.InitContainers {
 		if !sidecar(c) && i < len(pod.Status.InitContainerStatuses) && !done(pod.Status.InitContainerStatuses[i]) {
@@ -157,7 +163,8 @@ func done(c corev1.ContainerStatus) bool {
 	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 }
 
-// turn identifies the step that a pod waits for. Some steps are repeated for several containers.
+// turn identifies the step for which a pod waits. If a step is repeated for several containers, the
+// turn also identifies the container.
 func turn(pod *corev1.Pod, s step) string {
 	if s == initialize {
 		return fmt.Sprint(s, " ", current(pod))
@@ -178,10 +185,10 @@ func nextOfDeleted(pod *corev1.Pod, p plan) (step, time.Duration) {
 	}
 	switch {
 	case !terminal(pod):
-		// A kubelet kills containers that still run after the grace period.
+		// A kubelet kills containers that are still running after the grace period.
 		return terminate, min(p.delays.Terminated, grace)
 	case grace == 0 && len(pod.Finalizers) > 0:
-		// The pod was already removed; only its finalizers keep the object.
+		// The pod has already terminated, but finalizers keep the object.
 		return none, 0
 	}
 	return remove, 0
@@ -221,8 +228,8 @@ func gatesOpen(pod *corev1.Pod) bool {
 	})
 }
 
-// completes reports whether the containers of a pod end by themselves: in pods of a Job, and in pods with the
-// annotation completed-after.
+// completes reports whether a pod's containers exit by themselves, which is the case in pods of a
+// Job and in pods with the annotation "completed-after".
 func completes(pod *corev1.Pod) bool {
 	_, told := pod.Annotations[Prefix+"completed-after"]
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Job" })

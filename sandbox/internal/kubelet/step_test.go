@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podOf makes a bound pod with annotations, given as behavior or delay names
-// without the prefix.
+// podOf returns a pod that is bound to a node. The annotations alternate between names without the
+// prefix and values.
 func podOf(annotations ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "u", Annotations: map[string]string{}},
@@ -48,7 +48,7 @@ func openGate(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "gate", Status: corev1.ConditionTrue})
 }
 
-// inits has two init containers and a sidecar between them.
+// inits adds two init containers and, between them, a sidecar to a pod.
 func inits(pod *corev1.Pod) {
 	pod.Spec.InitContainers = []corev1.Container{
 		{Name: "first"}, {Name: "sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}, {Name: "second"},
@@ -66,8 +66,7 @@ func deleted(grace int64) func(*corev1.Pod) {
 	}
 }
 
-// play lets a pod live and returns the steps that it took, up to the given
-// number, and the times between them.
+// play takes a pod through up to "most" steps. It returns the steps and the delay before each step.
 func play(t *testing.T, pod *corev1.Pod, most int) ([]step, []time.Duration) {
 	t.Helper()
 	var steps []step

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namelock locks names, each for at most one process of the machine.
+// Package namelock locks names. Only a single process on the machine can hold the lock on a name.
 package namelock
 
 import (
@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock is a name that this process has locked. It is a socket in the abstract namespace, which belongs to
-// a network namespace: it needs no file, and is released when its process ends in any way.
+// Lock is this process's lock on a name. It is implemented as a Unix socket in the abstract
+// namespace, which exists once per network namespace. It needs no file, and is released when the
+// process exits for any reason.
 type Lock struct{ fd int }
 
-// Take locks a name, unless another process has it.
+// Take locks a name. It returns an error if another process has already locked it.
 func Take(name string) (Lock, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

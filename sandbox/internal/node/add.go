@@ -20,14 +20,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// firstIP is the first address of a node. Nothing listens on these addresses.
+// firstIP is the address of the first simulated node. Nothing listens on the addresses of simulated
+// nodes.
 var firstIP = netip.MustParseAddr("172.16.0.1")
 
-// writers is the number of nodes created concurrently, enough to keep an API server on a few cores busy.
+// writers is the number of nodes that are created concurrently, enough to keep an API server on a
+// few cores busy.
 const writers = 16
 
-// Add creates nodes named PREFIX-1, PREFIX-2 and so on, skipping existing names, and returns their names once
-// the scheduler can use them.
+// Add creates nodes named PREFIX-1, PREFIX-2 and so on, and skips existing names. It returns the
+// names of the new nodes once pods can be scheduled on them.
 func Add(ctx context.Context, client kubernetes.Interface, prefix string, count int, template Template) ([]string, error) {
 	names, ips, err := free(ctx, client, prefix, count)
 	if err != nil {
@@ -62,7 +64,7 @@ func Add(ctx context.Context, client kubernetes.Interface, prefix string, count 
 	return names, waitSchedulable(ctx, client, names)
 }
 
-// explain removes the part of an error message that the caller adds itself.
+// explain removes the part of an API error's message that the caller adds itself.
 func explain(err error) error {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]
@@ -71,7 +73,7 @@ func explain(err error) error {
 	return err
 }
 
-// free returns unused names and addresses for nodes.
+// free returns unused names and addresses for the given number of nodes.
 func free(ctx context.Context, client kubernetes.Interface, prefix string, count int) ([]string, []netip.Addr, error) {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -99,12 +101,12 @@ func free(ctx context.Context, client kubernetes.Interface, prefix string, count
 	return names, ips, nil
 }
 
-// waitSchedulable waits until the scheduler can use all these nodes. It watches, because polling a thousand
-// nodes costs more than adding them.
+// waitSchedulable waits until pods can be scheduled on all given nodes. It uses a watch, because
+// polling a thousand nodes would cost more than adding them.
 func waitSchedulable(ctx context.Context, client kubernetes.Interface, names []string) error {
 	missing := sets.New(names...)
 	for {
-		// A watch without a resourceVersion begins with all existing nodes.
+		// A watch without a resourceVersion starts with events for all existing nodes.
 		w, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("watch nodes: %w", err)
@@ -127,8 +129,8 @@ func waitSchedulable(ctx context.Context, client kubernetes.Interface, names []s
 	}
 }
 
-// SetNotReady makes the simulated kubelet of a node report that it is not ready, or ready again, and waits
-// until it has.
+// SetNotReady makes a node's simulated kubelet report that the node is not ready, or that it is
+// ready again, and waits for the report.
 func SetNotReady(ctx context.Context, client kubernetes.Interface, name string, notReady bool, message string) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

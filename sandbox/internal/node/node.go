@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node creates the Node objects of a sandbox and their status, for the command that adds nodes and
-// for the kubelets that report on them.
+// Package node creates the Node objects of simulated nodes and computes their status, for the
+// command that adds nodes and for the simulated kubelets.
 package node
 
 import (
@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NotReadyAnnotation on a Node makes its simulated kubelet report that the node is not ready, with the value
-// of the annotation as the message. Until the annotation is removed, the kubelet leaves the pods of the node
-// alone.
+// NotReadyAnnotation on a Node makes its simulated kubelet report that the node is not ready, with
+// the annotation's value as the message. Until the annotation is removed, the kubelet ignores the
+// node's pods.
 const NotReadyAnnotation = "sandbox.tidekeeper.dev/not-ready"
 
-// RealLabel marks nodes with a real kubelet, which simulated kubelets leave alone.
+// RealLabel marks nodes that have a real kubelet. Simulated kubelets ignore them.
 const RealLabel = "sandbox.tidekeeper.dev/real-node"
 
 // RolePrefix is the prefix of node role labels.
@@ -31,7 +31,7 @@ const (
 	labelArchBeta = "beta.kubernetes.io/arch"
 )
 
-// Template has the properties of new nodes.
+// Template holds the properties of new nodes.
 type Template struct {
 	Labels      map[string]string
 	Taints      []corev1.Taint
@@ -48,7 +48,7 @@ func DefaultAllocatable() corev1.ResourceList {
 	}
 }
 
-// New returns a ready node with a kubelet of a Kubernetes release, such as v1.36.3.
+// New returns a ready node whose kubelet has the given Kubernetes version, such as v1.36.3.
 func (t Template) New(name string, ip netip.Addr, release string, now time.Time) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -79,8 +79,8 @@ func (t Template) New(name string, ip netip.Addr, release string, now time.Time)
 	return n
 }
 
-// Status returns the status that a kubelet of a Kubernetes release reports. It fills in missing fields and
-// keeps the times of unchanged conditions.
+// Status returns the node status that a kubelet of the given Kubernetes version reports. It fills
+// in missing fields, and keeps the timestamps of unchanged conditions.
 func Status(n *corev1.Node, release string, now time.Time) corev1.NodeStatus {
 	s := n.Status.DeepCopy()
 	if len(s.Allocatable) == 0 {
@@ -139,10 +139,10 @@ func Ready(n *corev1.Node) bool {
 	return false
 }
 
-// HeartbeatEvery is the interval at which a kubelet reports the status of its node without changes.
+// HeartbeatEvery is the interval at which a kubelet reports an unchanged node status.
 const HeartbeatEvery = 5 * time.Minute
 
-// Heartbeat returns the time of the last report of a kubelet on the node.
+// Heartbeat returns the time of the kubelet's last report on the node.
 func Heartbeat(n *corev1.Node) time.Time {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -152,8 +152,8 @@ func Heartbeat(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// Schedulable reports whether the node is ready and the controller manager has removed its taints, so that
-// the scheduler can use it.
+// Schedulable reports whether pods can be scheduled on the node: it must be ready, and the
+// controller manager must have removed its initial taints.
 func Schedulable(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
@@ -163,7 +163,7 @@ func Schedulable(n *corev1.Node) bool {
 	return Ready(n)
 }
 
-// Reported reports whether any kubelet has reported on the node.
+// Reported reports whether a kubelet has ever reported the node's status.
 func Reported(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

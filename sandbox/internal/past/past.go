@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package past answers reads of an API server as of an earlier revision, for unmodified clients such as
-// kubectl.
+// Package past serves reads of the API server as of an earlier revision to unmodified clients such
+// as kubectl.
 package past
 
 import (
@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests parses the paths of requests.
+// requests parses request paths.
 var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Handler answers reads of objects as of an etcd revision, such as the resourceVersion of an object or a
-// list, through the API server in the config. Discovery is answered as of now. Other requests, including
-// watches and subresources, are refused.
+// Handler serves reads of objects as of an etcd revision, which can be the resourceVersion of an
+// object or a list. It reads from the API server that config connects to. Discovery requests return
+// the current state. All other requests, including watches and subresources, are rejected.
 func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -43,9 +43,9 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: server.Scheme, Host: server.Host})
-			// The client's credentials are for this handler only.
+			// The client's credentials are only valid for this handler.
 			r.Out.Header.Del("Authorization")
-			// The response must not be compressed, as it is decoded here.
+			// Request an uncompressed response, because it is decoded here.
 			r.Out.Header.Del("Accept-Encoding")
 		},
 		ModifyResponse: func(r *http.Response) error { return modify(r, revision) },
@@ -69,25 +69,27 @@ func Handler(config *rest.Config, revision int64) (http.Handler, error) {
 	}), nil
 }
 
-// ask turns a request for an object or a list into a request for a list as of the revision, and keeps the
-// original request in its context. The API server can return single objects only in their present version.
+// ask converts a request for an object or a list into a list request at the revision, because the
+// API server can return single objects only in their current version. It keeps the original request
+// in the new request's context.
 func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.RequestInfo {
 	query := r.URL.Query()
 	if info.Name != "" && !strings.Contains(query.Get("fieldSelector"), "metadata.name=") {
 		r.URL.Path, r.URL.RawPath = path.Dir(r.URL.Path), ""
 		query.Set("fieldSelector", "metadata.name="+info.Name)
 	} else {
-		// The request is already for a list, possibly with a name.
+		// If the request is already for a list, it may be restricted to a single name. Clear the
+		// name, so that the response is treated as a list.
 		list := *info
 		list.Name, info = "", &list
 	}
-	// Further pages of a list have the revision of the first page.
+	// The continue token already contains the revision of the first page.
 	if query.Get("continue") == "" {
 		query.Set("resourceVersion", strconv.FormatInt(revision, 10))
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
 	r.URL.RawQuery = query.Encode()
-	// This handler decodes JSON only.
+	// Request JSON, because this handler cannot decode any other encoding.
 	accept := r.Header.Get("Accept")
 	if strings.Contains(accept, "as=Table") {
 		r.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
@@ -97,7 +99,7 @@ func ask(r *http.Request, info *request.RequestInfo, revision int64) *request.Re
 	return info
 }
 
-// modify turns the response of the API server into the response to the original request.
+// modify converts the API server's response into the response to the original request.
 func modify(r *http.Response, revision int64) error {
 	info, ok := request.RequestInfoFrom(r.Request.Context())
 	if !ok {
@@ -125,7 +127,8 @@ func modify(r *http.Response, revision int64) error {
 	}
 }
 
-// single returns the only object of a list, or a table with its only row, and whether there is one.
+// single returns the only object of a list, or a Table with its only row. It returns false if the
+// list is empty.
 func single(body []byte) (object any, found bool, _ error) {
 	var list struct {
 		Kind       string           `json:"kind"`
@@ -133,7 +136,7 @@ func single(body []byte) (object any, found bool, _ error) {
 		Items      []map[string]any `json:"items"`
 		Rows       []any            `json:"rows"`
 	}
-	// Keep numbers as they are written.
+	// Do not convert numbers to float64, which would change them.
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&list); err != nil {

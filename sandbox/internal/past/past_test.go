@@ -13,17 +13,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Each read is asked as a list of the revision, and answered as what was asked for.
+// TestHandler checks that each read is sent to the API server as a list request at the revision,
+// and that the response has the form that the original request expects.
 func TestHandler(t *testing.T) {
 	const pods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a","generation":12345678901234567890}}]}`
 	for _, tc := range []struct {
 		name, method, path string
 		header             string
-		// asked is the URI that the API server gets, and answers with this code and body.
+		// asked is the URI that the API server must receive; code and answer are the status code
+		// and the body of its response.
 		asked  string
 		code   int
 		answer string
-		// want is a part of the answer.
+		// wantCode is the expected status code; want must be part of the response to the client.
 		wantCode int
 		want     string
 	}{

@@ -21,8 +21,8 @@ import (
 // name is the name of the cluster, the user and the context in the kubeconfig.
 const name = "sandbox-past"
 
-// Serve serves a [Handler] on a free loopback port until the server is closed, only to clients with the
-// returned kubeconfig.
+// Serve serves [Handler] on a free loopback port until the returned server is closed. Only clients
+// with the returned kubeconfig can connect.
 func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Closer, _ error) {
 	handler, err := Handler(config, revision)
 	if err != nil {
@@ -54,11 +54,11 @@ func Serve(config *rest.Config, revision int64) (kubeconfig []byte, server io.Cl
 		Handler: handler, ReadHeaderTimeout: 30 * time.Second,
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate},
-			// Require a client certificate, as other users of the machine can reach the port.
+			// Require a client certificate, because other local users can connect to the port.
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
 			MinVersion: tls.VersionTLS12,
 		},
-		// Do not log connections that clients close.
+		// Discard the server's log, which would report connections that clients have closed.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	go func() { _ = s.ServeTLS(listener, "", "") }()

@@ -8,17 +8,18 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is the server in a kubeconfig. Cluster, which is also the name of the context, and User are only
-// names.
+// Endpoint describes a server for a kubeconfig. Cluster and User are arbitrary names; Cluster is
+// also used as the name of the context.
 type Endpoint struct {
 	Cluster, User string
-	// URL is where the server is.
+	// URL is the URL of the server.
 	URL string
-	// Namespace is the default namespace; empty for kubectl's default.
+	// Namespace is the default namespace. If it is empty, kubectl uses the namespace "default".
 	Namespace string
 }
 
-// Kubeconfig returns a kubeconfig with this authority and the certificate of a client.
+// Kubeconfig returns a kubeconfig that trusts this CA and authenticates the user with the given
+// client certificate.
 func (a *Authority) Kubeconfig(e Endpoint, client Pair) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{e.Cluster: {Server: e.URL, CertificateAuthorityData: a.Cert}},

@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki issues the certificates of a sandbox. All connections within a sandbox use mutual TLS.
+// Package pki issues the certificates of a sandbox. All network connections within a sandbox use
+// mutual TLS.
 package pki
 
 import (
@@ -25,7 +26,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// validity is the validity of certificates, long enough that no sandbox has to renew them.
+// validity is the validity period of certificates. It is long enough that no sandbox has to renew
+// them.
 const validity = 10 * 365 * 24 * time.Hour
 
 // Pair is a certificate with its private key, both PEM encoded.
@@ -33,14 +35,14 @@ type Pair struct {
 	Cert, Key []byte
 }
 
-// Authority is a certificate authority.
+// Authority is a certificate authority (CA).
 type Authority struct {
 	Pair
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// NewAuthority creates a self-signed authority.
+// NewAuthority creates a CA with a self-signed certificate.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -57,7 +59,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{Pair: pair, cert: crt, key: key}, nil
 }
 
-// Server issues a serving certificate for the given host names and addresses.
+// Server issues a serving certificate for the given host names and IP addresses.
 func (a *Authority) Server(name string, dnsNames []string, ips []net.IP) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
@@ -67,8 +69,8 @@ func (a *Authority) Server(name string, dnsNames []string, ips []net.IP) (Pair, 
 	})
 }
 
-// Client issues a client certificate. Kubernetes uses the common name as the user and the organizations as
-// groups.
+// Client issues a client certificate. Kubernetes uses the certificate's common name as the user
+// name and its organizations as groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -76,8 +78,8 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Peer issues a certificate that is valid for both server and client, for instance for members of an etcd
-// cluster.
+// Peer issues a certificate that is valid both for servers and for clients, for instance for etcd
+// members.
 func (a *Authority) Peer(name string, dnsNames []string, ips []net.IP) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
@@ -115,7 +117,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return encode(crt, key)
 }
 
-// Write stores the pair as NAME.crt and NAME.key in a directory.
+// Write writes the certificate and the key to NAME.crt and NAME.key in the given directory.
 func (p Pair) Write(dir, name string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -126,13 +128,14 @@ func (p Pair) Write(dir, name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".key"), p.Key, 0o600)
 }
 
-// Exists reports whether a pair of that name was written to the directory.
+// Exists reports whether the files that [Pair.Write] writes under the given name exist in the
+// directory.
 func Exists(dir, name string) bool {
 	_, err := os.Stat(filepath.Join(dir, name+".key"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// LoadAuthority reads an authority that was stored with Write.
+// LoadAuthority reads a CA from the files that [Pair.Write] has written.
 func LoadAuthority(dir, name string) (*Authority, error) {
 	certPEM, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 	if err != nil {
@@ -157,8 +160,8 @@ func LoadAuthority(dir, name string) (*Authority, error) {
 	return &Authority{Pair: Pair{Cert: certPEM, Key: keyPEM}, cert: certs[0], key: signer}, nil
 }
 
-// NewSigningKey creates a key pair without a certificate, for signing service
-// account tokens. Cert holds the public key.
+// NewSigningKey creates a key pair without a certificate for signing ServiceAccount tokens. Cert
+// holds the public key.
 func NewSigningKey() (Pair, error) {
 	key, err := newKey()
 	if err != nil {

@@ -56,7 +56,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	if _, err := handshake(t, ca, server, other, alice); err == nil {
 		t.Error("a client that trusts another authority went on")
 	}
-	// A client certificate is not one to serve with.
+	// A client certificate must not be accepted as a serving certificate.
 	if _, err := handshake(t, ca, alice, ca, alice); err == nil {
 		t.Error("a server with a client certificate was trusted")
 	}
@@ -119,7 +119,7 @@ func authority(t *testing.T) *Authority {
 	return ca
 }
 
-// handshake returns what the server sees.
+// handshake connects a client to a server, and returns the server's TLS connection state.
 func handshake(t *testing.T, serverCA *Authority, server Pair, clientRoots *Authority, client Pair) (tls.ConnectionState, error) {
 	t.Helper()
 	certificate := func(p Pair) []tls.Certificate {
@@ -146,7 +146,8 @@ func handshake(t *testing.T, serverCA *Authority, server Pair, clientRoots *Auth
 		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{Certificates: certificate(client), RootCAs: pool(clientRoots)})
 		if err == nil {
 			defer c.Close()
-			// With TLS 1.3 the client learns with its first read that it was refused.
+			// With TLS 1.3, a client learns only at its first read that the server has rejected its
+			// certificate.
 			if _, err = c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
 				err = nil
 			}

@@ -15,21 +15,21 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/namelock"
 )
 
-// Loopback is the only address on which a sandbox listens.
+// Loopback is the only address on which sandboxes listen.
 const Loopback = "127.0.0.1"
 
-// Port is a reserved port. While it is reserved, the kernel gives it only to processes of the same user that
-// request exactly this port with SO_REUSEPORT. It stays reserved before such a process listens on it, and
-// while that process is restarted.
+// Port is a reserved port. The kernel gives it only to processes of the same user that request this
+// port number with SO_REUSEPORT. It is already reserved before such a process listens on it, and
+// stays reserved while the process is restarted.
 type Port struct {
 	fd     int
 	number int
-	// lock keeps the port from other sandboxes of the same user, with which the kernel would let it be
-	// shared.
+	// lock excludes the same user's other sandboxes, to which the kernel would otherwise give the
+	// same port.
 	lock namelock.Lock
 }
 
-// Reserve reserves the preferred port if it is free, else any free port.
+// Reserve reserves the preferred port if it is free, or else any free port.
 func Reserve(preferred int) (*Port, error) {
 	if preferred > 0 && free(preferred) {
 		if p, err := reserve(preferred); err == nil {
@@ -38,7 +38,7 @@ func Reserve(preferred int) (*Port, error) {
 	}
 	var p *Port
 	var err error
-	for range 10 { // Another process may have locked the name of the port without having bound it.
+	for range 10 { // Retry, because another process may have locked the port's name without having bound the port.
 		if p, err = reserve(0); err == nil {
 			break
 		}
@@ -63,8 +63,8 @@ func reserve(number int) (*Port, error) {
 	return p, nil
 }
 
-// bind does not set SO_REUSEADDR on purpose: programs that set it, as most do, could otherwise take the port
-// before its owner listens on it.
+// bind binds the port without listening on it. It does not set SO_REUSEADDR: otherwise, any program
+// that sets it, as most servers do, could take the port before its owner listens on it.
 func (p *Port) bind(number int) error {
 	if err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (p *Port) bind(number int) error {
 	return nil
 }
 
-// free reports whether no process uses the port. It also detects another sandbox of the same user, whose
-// reservation would not prevent a second one.
+// free reports whether no process uses the port. It also detects the reservation of another sandbox
+// of the same user, which does not stop a second process from binding the port.
 func free(number int) bool {
 	l, err := net.Listen("tcp4", net.JoinHostPort(Loopback, strconv.Itoa(number)))
 	if err != nil {
@@ -93,5 +93,5 @@ func free(number int) bool {
 // Number returns the port number.
 func (p *Port) Number() int { return p.number }
 
-// Release gives the port back.
+// Release makes the port available to other processes.
 func (p *Port) Release() error { return errors.Join(unix.Close(p.fd), p.lock.Release()) }

@@ -46,7 +46,7 @@ func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
 		l.Close()
 		t.Error("another process could take the port")
 	}
-	for range 2 { // It stays reserved while its owner is being restarted.
+	for range 2 { // The port stays reserved while its owner restarts.
 		l, err := listen(p.Number(), true)
 		if err != nil {
 			t.Fatalf("its owner cannot listen: %v", err)
@@ -55,8 +55,8 @@ func TestReservedPortIsForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// TestPreferredPortOfTwo: who wants the same port at the same time does not
-// share it.
+// TestPreferredPortOfTwo checks that concurrent callers that prefer the same port get different
+// ports.
 func TestPreferredPortOfTwo(t *testing.T) {
 	first, err := Reserve(0)
 	if err != nil {

@@ -4,7 +4,7 @@
 package programs
 
 import (
-	// Time zones of CronJobs must not depend on the machine.
+	// Embed the time zone database, so that CronJob time zones do not depend on the host's files.
 	_ "time/tzdata"
 
 	"k8s.io/component-base/cli"

@@ -10,7 +10,7 @@ import (
 )
 
 func etcdMain() int {
-	// etcdmain exits the process on failure, and returns after an orderly stop.
+	// etcdmain exits the process on failure, and returns after a graceful shutdown.
 	etcdmain.Main(os.Args)
 	return 0
 }

@@ -6,7 +6,7 @@ package programs
 import (
 	"os"
 
-	// Authentication plugins that a kubeconfig may use.
+	// Link the authentication plugins that a kubeconfig may refer to.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -15,7 +15,8 @@ import (
 )
 
 func kubectlMain() int {
-	// Plugins and .kuberc are handled before flags are parsed, so the verbosity must be set here.
+	// Set the log verbosity here, because kubectl handles plugins and .kuberc before it parses
+	// flags.
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)

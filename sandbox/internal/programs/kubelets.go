@@ -50,7 +50,7 @@ func runKubelets() error {
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.UserAgent = component.Kubelets
-	// No client-side rate limit, as a single process writes for all nodes.
+	// Disable the client-side rate limit, because a single process writes for all nodes.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -62,7 +62,7 @@ func runKubelets() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// The simulated volume provisioner runs in the same process.
+	// The simulated volume provisioner runs in the same process as the kubelets.
 	provided, streamed := make(chan error, 1), make(chan error, 1)
 	go func() { provided <- storage.Run(ctx, client) }()
 	go func() {
@@ -71,15 +71,15 @@ func runKubelets() error {
 	return errors.Join(kubelet.Run(ctx, client, *release, writer, delays), <-provided, <-streamed)
 }
 
-// Rate limit for the events of all nodes together: twice the default of a single real kubelet, which is low
-// for an API server on a few cores.
+// Rate limit for the Events of all nodes together: twice the default of a single real kubelet. It
+// is low enough for an API server on a few cores.
 const (
 	eventQPS   = 100
 	eventBurst = 500
 )
 
-// eventWriter returns a client for events, nil if none are wanted. It has its own rate limit, so that events
-// do not delay status writes.
+// eventWriter returns a client for Events, or nil if none are wanted. It has its own rate limit, so
+// that Events do not delay status updates.
 func eventWriter(config *rest.Config, wanted bool) (typedcorev1.EventsGetter, error) {
 	if !wanted {
 		return nil, nil

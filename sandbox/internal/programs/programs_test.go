@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/component"
 )
 
-// The list of controllers is that of the controller manager that is compiled in.
+// TestControllers checks that component.Controllers equals the compiled-in controller manager's
+// list of controllers.
 func TestControllers(t *testing.T) {
 	t.Parallel()
 	if want := app.KnownControllers(); !slices.Equal(component.Controllers, want) {

@@ -5,7 +5,7 @@ package programs
 
 import (
 	"k8s.io/component-base/cli"
-	// Registers the client-go metrics of all control plane programs.
+	// Register the client-go metrics, as all control plane programs do.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// method returns the HTTP method of a verb, to select the reason of an error: conflicts have different
-// reasons for a create and an update.
+// method returns a verb's HTTP method, which the reason of an error depends on. For example, a
+// conflict has one reason for a create and another for an update.
 func method(verb string) string {
 	if verb == "create" {
 		return http.MethodPost
@@ -25,7 +25,7 @@ func method(verb string) string {
 	return verb
 }
 
-// statusOf returns the Status of a fault's response to a request.
+// statusOf returns the Status that an Error or LoseAnswer fault sends in response to a request.
 func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 	if f.Code == http.StatusGone && f.Reason == "" && f.Message == "" {
 		return expired()
@@ -38,8 +38,8 @@ func statusOf(r fault.Request, f fault.Fault) metav1.Status {
 	return status
 }
 
-// answer writes an error as JSON for every client. An API server does the same for errors before content
-// negotiation.
+// answer writes an error Status as JSON, regardless of the client's Accept header. An API server
+// does the same for errors before content negotiation.
 func answer(w http.ResponseWriter, status metav1.Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
@@ -51,25 +51,25 @@ func answer(w http.ResponseWriter, status metav1.Status) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.RetryAfterSeconds)))
 	}
 	w.WriteHeader(int(status.Code))
-	// An error means that the client is gone.
+	// Write only fails if the client has disconnected.
 	_, _ = w.Write(body)
 }
 
-// expired returns the Status for a watch whose resourceVersion is too old.
+// expired returns the Status that rejects a watch because its resourceVersion is too old.
 func expired() metav1.Status {
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	return status
 }
 
-// noStreamingLists returns the Status of an API server without streaming lists, upon which clients fall back
-// to a list.
+// noStreamingLists returns the Status with which an API server without support for streaming lists
+// rejects such a request. Clients then fall back to a list.
 func noStreamingLists(r fault.Request) metav1.Status {
 	return statusOf(r, fault.Fault{Code: http.StatusUnprocessableEntity,
 		Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"})
 }
 
-// notFound returns the Status for a read of a missing object.
+// notFound returns the Status that rejects a read of a missing object.
 func notFound(r fault.Request) metav1.Status {
 	status := apierrors.NewNotFound(r.GroupResource, r.Name).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

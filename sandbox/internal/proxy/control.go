@@ -22,8 +22,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// listenControl listens on the socket of the proxy's control API. Other users of the machine, and web pages,
-// cannot connect to a Unix socket of this user. It replaces the socket of a killed proxy.
+// listenControl listens on the Unix socket of the proxy's control API, which other users of the
+// machine and web pages cannot connect to. It replaces the socket of a killed proxy.
 func listenControl(path string) (net.Listener, error) {
 	if connection, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path); err == nil {
 		_ = connection.Close()
@@ -34,7 +34,8 @@ func listenControl(path string) (net.Listener, error) {
 	return socket.Listen(context.Background(), path)
 }
 
-// controlAPI is the control API for the rules and the watches of a proxy.
+// controlAPI serves the HTTP API that changes a proxy's rules, and lists, cuts and freezes its
+// watches.
 type controlAPI struct {
 	rules   *fault.RuleSet
 	catalog *catalog
@@ -43,7 +44,8 @@ type controlAPI struct {
 	crashes bool
 }
 
-// handler serves the API. Errors are text with a line for each mistake.
+// handler returns the control API's HTTP handler. It responds to invalid rules with plain text, one
+// mistake per line.
 func (c *controlAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rules", func(w http.ResponseWriter, _ *http.Request) {
@@ -71,7 +73,8 @@ func (c *controlAPI) handler() http.Handler {
 	return mux
 }
 
-// possible refuses rules with the fault Crash unless the proxy can crash its client.
+// possible returns an error for rules with the Crash fault, unless `crashes` is set because the
+// proxy can restart its client.
 func possible(rules []fault.Rule, crashes bool) error {
 	for _, rule := range rules {
 		if rule.Fault.Kind == fault.Crash && !crashes {
@@ -110,7 +113,8 @@ func (c *controlAPI) add(w http.ResponseWriter, rules ...fault.Rule) {
 	reply(w, http.StatusCreated, added)
 }
 
-// rule responds with a rule, once it has fired as often as the query requires.
+// rule responds with a rule, after waiting until the rule has fired as often as the query
+// parameters specify.
 func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	wanted, timeout := 0, 30*time.Second
 	var err error
@@ -149,15 +153,16 @@ func (c *controlAPI) rule(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch is an open watch in the API.
+// watch is the JSON representation of an open watch.
 type watch struct {
 	ID        int64  `json:"id"`
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UserAgent string `json:"userAgent"`
-	// Passed is the number of events sent to the client, and Waiting the number of received events not sent
-	// yet. Frozen is set if a rule holds events back, or would hold back the next event.
+	// Passed counts the events sent to the client. Waiting counts the events received from the API
+	// server but not sent yet. Frozen is set if a rule holds back events, or would hold back the
+	// next event.
 	Passed  int64 `json:"passed"`
 	Waiting int   `json:"waiting"`
 	Frozen  bool  `json:"frozen"`
@@ -170,7 +175,7 @@ func (c *controlAPI) listWatches(w http.ResponseWriter, _ *http.Request) {
 		one := watch{ID: s.exchange.entry.ID, Resource: resource(request), Namespace: request.Namespace, Name: request.Name,
 			UserAgent: request.UserAgent, Passed: s.passed.Load(), Waiting: s.waiting.len(), Frozen: held || c.rules.Holds(request)}
 		if held {
-			one.Waiting++ // Count the event that is currently held back.
+			one.Waiting++ // Count the event that is being held back, which is no longer in the queue.
 		}
 		list = append(list, one)
 	}
@@ -188,7 +193,7 @@ func (c *controlAPI) cut(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// freezeRule is the name of the rule that POST /freeze adds.
+// freezeRule is the name of the rule added by POST /freeze.
 const freezeRule = "freeze"
 
 func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
@@ -197,7 +202,7 @@ func (c *controlAPI) freeze(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// match decodes the selection of watches from the body; an empty body selects all.
+// match decodes the selection of watches in a request body. An empty body selects all watches.
 func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Kind) (fault.Match, bool) {
 	text, ok := body(w, r)
 	if !ok || len(text) == 0 {
@@ -211,7 +216,7 @@ func (c *controlAPI) match(w http.ResponseWriter, r *http.Request, kind fault.Ki
 	return match, true
 }
 
-// largestScenario is the maximum size of a scenario in bytes.
+// largestScenario is the maximum size in bytes of a request body with rules.
 const largestScenario = 1 << 20
 
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {

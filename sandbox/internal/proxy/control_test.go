@@ -24,10 +24,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// controlOf is the file of the socket of a proxy's own API.
+// controlOf maps each *Server to the path of its control socket.
 var controlOf sync.Map
 
-// control asks the proxy's own API.
+// control returns an HTTP client for the proxy's control API.
 func control(t *testing.T, s *Server) *http.Client {
 	t.Helper()
 	file, ok := controlOf.Load(s)
@@ -41,7 +41,7 @@ func control(t *testing.T, s *Server) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// post sends a body to the proxy's own API and decodes its answer.
+// post sends a body to the proxy's control API and decodes the JSON response.
 func post(t *testing.T, s *Server, path, body string, answer any) {
 	t.Helper()
 	response, err := control(t, s).Post("http://proxy"+path, "", strings.NewReader(body))
@@ -58,8 +58,8 @@ func post(t *testing.T, s *Server, path, body string, answer any) {
 	}
 }
 
-// TestFrozenAtOnce: a watch is shown as frozen as soon as a rule will hold its next
-// event, before there is one.
+// TestFrozenAtOnce checks that a watch is reported as frozen as soon as a rule would hold back its
+// next event, even before that event arrives.
 func TestFrozenAtOnce(t *testing.T) {
 	s, config, _ := serve(t, watched(t, "application/json", nil))
 	client, err := rest.HTTPClientFor(config)
@@ -87,7 +87,7 @@ func TestFrozenAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnknownResources: a rule for a resource that the API server does not have is
+// TestUnknownResources checks that a rule for a resource that the API server does not serve is
 // added with a warning.
 func TestUnknownResources(t *testing.T) {
 	answers := map[string]string{
@@ -135,7 +135,7 @@ func TestUnknownResources(t *testing.T) {
 	}
 }
 
-// Without a file for its own API, a proxy listens for its clients and nowhere else.
+// TestNoControl checks that a proxy without a control socket listens on only a single TCP port.
 func TestNoControl(t *testing.T) {
 	before := listening(t)
 	s, err := Start(Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}, Listen: "127.0.0.1:0", Log: io.Discard})
@@ -148,7 +148,7 @@ func TestNoControl(t *testing.T) {
 	}
 }
 
-// listening returns on how many TCP ports of the loopback interface this process listens.
+// listening returns the number of TCP ports on 127.0.0.1 that this process listens on.
 func listening(t *testing.T) int {
 	t.Helper()
 	fs, err := procfs.NewDefaultFS()
@@ -177,8 +177,8 @@ func listening(t *testing.T) int {
 	return count
 }
 
-// Only the user of a proxy steers it: its own API is a file with the mode 0600, and not at an
-// address. One that was left behind is replaced, and none that is in use.
+// TestControlIsPrivate checks that the control API listens on a Unix socket with mode 0600. The
+// socket of a killed proxy is replaced, but neither a socket in use nor any other file is.
 func TestControlIsPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "control")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: file, Net: "unix"})

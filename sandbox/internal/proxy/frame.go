@@ -18,29 +18,29 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// frame is an event of a watch in its encoded form.
+// frame is a watch event together with its encoded form.
 type frame struct {
 	bytes []byte
 	event fault.Event
-	// object is the encoded object of the event.
+	// object is the event's encoded object.
 	object []byte
-	// initialEnd is set for the bookmark that ends the initial list.
+	// initialEnd is set for the bookmark at the end of the initial list.
 	initialEnd bool
 }
 
-// encoding encodes and decodes the events of a stream.
+// encoding encodes and decodes a stream's events.
 type encoding struct {
-	// split splits a stream into events without frames.
+	// split returns a reader of the events in a stream, without their framing.
 	split func(io.ReadCloser) io.ReadCloser
-	// join adds a frame to an event.
+	// join adds framing to an encoded event.
 	join func([]byte) []byte
-	// decode decodes the type of an event, and returns its encoded object.
+	// decode decodes an event's type, and returns its encoded object.
 	decode func([]byte) (kind string, object []byte, err error)
 	// status encodes an ERROR event.
 	status func(metav1.Status) ([]byte, error)
 }
 
-// encodingOf returns the encoding for a content type, nil if it is unknown.
+// encodingOf returns the encoding for a content type, or nil if the content type is unknown.
 func encodingOf(contentType string) *encoding {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -98,11 +98,11 @@ var protobufEncoding = encoding{
 	},
 }
 
-// splitter reads the frames of a stream.
+// splitter reads a watch stream frame by frame.
 type splitter struct {
 	encoding *encoding
 	frames   io.ReadCloser
-	// initial is set until the initial list has ended.
+	// initial is set until a streaming list's initial list has ended.
 	initial bool
 }
 
@@ -114,8 +114,8 @@ func newSplitter(stream io.ReadCloser, encoding *encoding, initial bool) *splitt
 	return s
 }
 
-// next returns the next frame. A frame that cannot be decoded has no type, and is forwarded like any other:
-// the client reports the error.
+// next returns the next frame. The type of a frame that cannot be decoded is empty. Such a frame is
+// forwarded like any other, so that the client reports the error.
 func (s *splitter) next() (frame, error) {
 	if s.encoding == nil {
 		buffer := make([]byte, 4096)
@@ -142,7 +142,7 @@ func (s *splitter) next() (frame, error) {
 	return f, nil
 }
 
-// readFrame reads a frame of any size.
+// readFrame reads a frame, regardless of its size.
 func readFrame(frames io.Reader) ([]byte, error) {
 	buffer := make([]byte, 4096)
 	read := 0

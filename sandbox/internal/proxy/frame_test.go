@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// event is an event of a watch as an API server writes it.
+// event returns a pod's event, encoded by an API server as protobuf or JSON.
 func event(t testing.TB, protobuf bool, kind, name string, annotations map[string]string) []byte {
 	t.Helper()
 	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: annotations}}
@@ -34,7 +34,7 @@ func event(t testing.TB, protobuf bool, kind, name string, annotations map[strin
 	return protobufEncoding.join(written(e.Marshal()))
 }
 
-// frames splits a stream into all of its frames.
+// frames decodes all frames in a stream. `initial` is set for a streaming list.
 func frames(stream []byte, encoding *encoding, initial bool) ([]frame, error) {
 	s := newSplitter(io.NopCloser(bytes.NewReader(stream)), encoding, initial)
 	var all []frame
@@ -78,7 +78,7 @@ func TestFrames(t *testing.T) {
 					t.Errorf("event %d: want %.60v", i, want)
 				}
 			}
-			// A stream that breaks off in the middle of an event is no end.
+			// A stream that is interrupted in the middle of an event must not end with io.EOF.
 			if _, err := frames(stream[:len(stream)-3], encoding, false); err == nil || errors.Is(err, io.EOF) {
 				t.Errorf("a stream that breaks off: %v", err)
 			}
@@ -86,7 +86,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestUnknownEncoding: what is not understood passes through in pieces.
+// TestUnknownEncoding checks that a stream with an unknown encoding passes through unchanged.
 func TestUnknownEncoding(t *testing.T) {
 	stream := bytes.Repeat([]byte("\xd9\xd9\xf7"), 5000)
 	all, err := frames(stream, encodingOf("application/cbor-seq"), false)
@@ -99,8 +99,8 @@ func TestUnknownEncoding(t *testing.T) {
 	}
 }
 
-// FuzzFrames: no stream can make the proxy fall over, and what it understood of
-// one it passes on so that it is understood again.
+// FuzzFrames checks that the decoder does not panic on any stream, and that decoding the returned
+// frames again yields the same frames.
 func FuzzFrames(f *testing.F) {
 	for _, protobuf := range []bool{false, true} {
 		f.Add(protobuf, append(event(f, protobuf, "ADDED", "one", nil), event(f, protobuf, "DELETED", "one", nil)...))

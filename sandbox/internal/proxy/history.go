@@ -16,12 +16,12 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// history has the last object of each name in a watch. It is kept only while a rule needs it, and starts
-// empty.
+// history stores the most recent object of each namespace and name in a watch. It starts empty, and
+// is kept only while a rule with a condition needs it.
 type history struct{ objects map[string]map[string]any }
 
-// change returns the object of an event and its previous version; nil if the event has no object, or if the
-// object cannot be decoded.
+// change returns an event's object and its previous version. It returns nil if the event has no
+// object, or if the object cannot be decoded.
 func (h *history) change(f frame) *fault.Change {
 	switch f.event.Type {
 	case "ADDED", "MODIFIED", "DELETED":
@@ -44,7 +44,8 @@ func (h *history) change(f frame) *fault.Change {
 	return change
 }
 
-// written returns the object in the body of a write, nil for a JSON patch, which has operations instead.
+// written returns the object in a write's body. It returns nil for a JSON patch, whose body is a
+// list of operations.
 func written(contentType string, body []byte) map[string]any {
 	if strings.HasPrefix(contentType, string(types.ApplyYAMLPatchType)) {
 		object, err := yaml.YAMLToJSON(body)
@@ -56,8 +57,8 @@ func written(contentType string, body []byte) map[string]any {
 	return decoded(body)
 }
 
-// decoded decodes an object as JSON would be decoded, nil if that fails. Protobuf is supported for built-in
-// kinds, and for the metadata of other kinds.
+// decoded decodes an object into the form of its JSON. It returns nil if that fails. Protobuf is
+// supported for built-in kinds. Of other kinds, only the metadata exists in protobuf.
 func decoded(encoded []byte) map[string]any {
 	envelope, is := fromEnvelope(encoded)
 	if is {

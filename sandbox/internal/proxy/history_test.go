@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// encoded writes a pod in JSON, in protobuf, or its metadata alone in protobuf.
+// encoded encodes a pod as JSON, as protobuf, or as protobuf that contains only the metadata.
 func encoded(t *testing.T, how, phase string) []byte {
 	t.Helper()
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"phase": phase}}, Status: corev1.PodStatus{Phase: corev1.PodPhase(phase)}}
@@ -49,7 +49,7 @@ func encoded(t *testing.T, how, phase string) []byte {
 	return text
 }
 
-// TestChange: an event has its object and what that was before, in each encoding.
+// TestChange checks that an event is decoded together with its previous object in each encoding.
 func TestChange(t *testing.T) {
 	for _, how := range []string{"json", "protobuf", "metadata"} {
 		t.Run(how, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestMoment: a list is as of the moment at which an object that the client watches has
-// changed in a certain way.
+// TestMoment checks that a Stale rule answers a list as of the event recorded by a Mark rule with a
+// condition.
 func TestMoment(t *testing.T) {
 	lists := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,8 +149,9 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestWhenOfWrites: a fault is done to the writes that change an object in a certain way,
-// which their clients write in any of the ways that there are.
+// TestWhenOfWrites checks that a condition matches creates, updates, merge patches, server-side
+// apply, deletions and protobuf. It must not match a JSON patch, which contains operations instead
+// of an object.
 func TestWhenOfWrites(t *testing.T) {
 	const size = `{"metadata":{"name":"one"},"spec":{"size":%d}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +211,7 @@ func TestWhenOfWrites(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.name, response.StatusCode, tc.want)
 		}
 	}
-	// What the proxy asks for itself is not in the log: none of these faults was sent on.
+	// The proxy's own reads are not logged, and requests with an injected error are not forwarded.
 	if strings.Contains(log.String(), `"upstream":200,"fault":"Error"`) || strings.Contains(log.String(), `"upstream":404`) {
 		t.Errorf("the log has more than what clients asked for:\n%s", log.String())
 	}

@@ -15,36 +15,38 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Entry is a line of the log: a request that has ended, or a fault that was
-// injected into an event of a watch that goes on.
+// Entry is a line of the log. It describes a completed request, or a fault injected into an event
+// of a watch that is still open.
 type Entry struct {
-	// Time is the time at which the request or the event arrived.
+	// Time is the arrival time of the request or event.
 	Time time.Time `json:"time"`
-	// ID is the number of the request. Entries for events of a watch have the ID of the watch.
+	// ID is the number of the request. Entries for events repeat the ID of their watch.
 	ID   int64  `json:"id"`
 	Verb string `json:"verb"`
-	// Resource has the form deployments.apps/status. Path replaces it for a request that is not for a
-	// resource.
+	// Resource has the form deployments.apps/status. For a non-resource request, Path is set
+	// instead.
 	Resource  string `json:"resource,omitempty"`
 	Path      string `json:"path,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// ResourceVersion is the parameter of a list or watch; absent for a current list.
+	// ResourceVersion is the resourceVersion parameter of a list or watch, if any.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	UserAgent       string `json:"userAgent"`
-	// Event is the type of the event that a fault was injected into.
+	// Event is the type of the event that the fault was injected into, such as MODIFIED.
 	Event string `json:"event,omitempty"`
-	// Status is the status code sent to the client, absent without a response. Upstream is the status code
-	// from the API server, absent if the request was not forwarded or not answered.
+	// Status is the status code sent to the client. It is omitted if no response was sent. Upstream
+	// is the status code received from the API server. It is omitted if the request was not
+	// forwarded or not answered.
 	Status   int `json:"status,omitempty"`
 	Upstream int `json:"upstream,omitempty"`
-	// Events is the number of events that a watch has forwarded.
+	// Events counts the events forwarded by a watch.
 	Events int64 `json:"events,omitempty"`
-	// Older is set if a list that a Stale rule answered from a cache differs from the current list.
+	// Older is set if a Stale rule with Cached answered a list with objects that differ from the
+	// current list.
 	Older bool       `json:"older,omitempty"`
 	Fault fault.Kind `json:"fault,omitempty"`
 	Rule  string     `json:"rule,omitempty"`
-	// Error is the error of the connection to the API server.
+	// Error is the error that ended the request, such as a failed connection to the API server.
 	Error string `json:"error,omitempty"`
 	// Bytes is the size of the response body sent to the client.
 	Bytes   int64   `json:"bytes"`
@@ -61,11 +63,12 @@ func entryOf(id int64, r fault.Request, now time.Time) Entry {
 	return e
 }
 
-// backlogLines is the maximum number of lines that wait to be written.
+// backlogLines is the maximum number of log lines waiting to be written.
 const backlogLines = 10_000
 
-// Backlog writes lines to a writer that may block, such as a pipe without a reader. Write never blocks: if
-// too many lines wait, it drops further lines, and adds a line with their number.
+// Backlog writes lines to a writer that may block, such as a pipe without a reader. Write never
+// blocks: if too many lines are waiting, it drops further lines, and later adds a line with their
+// number.
 type Backlog struct {
 	out     io.Writer
 	lines   chan []byte
@@ -74,14 +77,14 @@ type Backlog struct {
 	stopped chan struct{}
 }
 
-// NewBacklog returns a backlog for a writer.
+// NewBacklog returns a Backlog that writes to `out` until Close is called.
 func NewBacklog(out io.Writer) *Backlog {
 	b := &Backlog{out: out, lines: make(chan []byte, backlogLines), stop: make(chan struct{}), stopped: make(chan struct{})}
 	go b.run()
 	return b
 }
 
-// Write queues a line.
+// Write queues a line, or drops it if the queue is full.
 func (b *Backlog) Write(line []byte) (int, error) {
 	select {
 	case b.lines <- bytes.Clone(line):
@@ -91,7 +94,7 @@ func (b *Backlog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close waits up to a second until the queued lines are written.
+// Close waits up to a second for the queued lines to be written.
 func (b *Backlog) Close() error {
 	close(b.stop)
 	select {
@@ -117,14 +120,14 @@ func (b *Backlog) run() {
 }
 
 func (b *Backlog) put(line []byte) {
-	// An error of the log must not fail requests.
+	// A failure to write the log must not make requests fail.
 	_, _ = b.out.Write(line)
 	if n := b.dropped.Swap(0); n > 0 {
 		_, _ = fmt.Fprintf(b.out, "{\"dropped\":%d}\n", n)
 	}
 }
 
-// log writes entries as lines of JSON.
+// log writes each Entry as a line of JSON.
 type log struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -134,10 +137,10 @@ func (l *log) write(e Entry) {
 	e.Seconds = time.Since(e.Time).Seconds()
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // Entries can always be encoded.
+		return // Encoding an Entry cannot fail.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// An error of the log must not fail requests.
+	// A failure to write the log must not make requests fail.
 	_, _ = l.out.Write(append(line, '\n'))
 }

@@ -14,8 +14,8 @@ import (
 // protobufPrefix is the prefix of objects in Kubernetes' protobuf encoding.
 var protobufPrefix = []byte("k8s\x00")
 
-// metadata returns the metadata of an encoded object, empty if it cannot be decoded. It works for any kind,
-// as the metadata is at the same place in all kinds.
+// metadata decodes an encoded object's metadata. It returns empty metadata if that fails. It works
+// for any kind, because all kinds store their metadata in the same place.
 func metadata(encoded []byte) metav1.ObjectMeta {
 	var object metav1.PartialObjectMetadata
 	if raw, ok := fromEnvelope(encoded); ok {
@@ -28,7 +28,7 @@ func metadata(encoded []byte) metav1.ObjectMeta {
 	return object.ObjectMeta
 }
 
-// listVersion returns the resourceVersion of an encoded list.
+// listVersion returns an encoded list's resourceVersion, or "".
 func listVersion(encoded []byte) string {
 	var list metav1.PartialObjectMetadataList
 	if raw, ok := fromEnvelope(encoded); ok {
@@ -46,7 +46,7 @@ func listVersion(encoded []byte) string {
 	return object.Metadata.ResourceVersion
 }
 
-// fromEnvelope decodes the envelope of an object in protobuf.
+// fromEnvelope decodes the protobuf envelope of an object.
 func fromEnvelope(encoded []byte) (runtime.Unknown, bool) {
 	var envelope runtime.Unknown
 	content, is := bytes.CutPrefix(encoded, protobufPrefix)

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Proxy handles the requests of clients.
+// Proxy forwards clients' requests to an API server and injects faults.
 type Proxy struct {
 	rules    *fault.RuleSet
 	catalog  *catalog
@@ -27,55 +27,58 @@ type Proxy struct {
 	streams  *streams
 	requests atomic.Int64
 	reverse  *httputil.ReverseProxy
-	// crash kills the client and restarts it after the given time; nil if the proxy cannot do that.
+	// crash kills the client and restarts it after the given time. It is nil if the proxy cannot
+	// restart its client.
 	crash func(down time.Duration)
-	// writeTimeout is the time limit for a client to read a part of its response.
+	// writeTimeout is the maximum time for a client to read a part of its response.
 	writeTimeout time.Duration
-	// detachedTimeout is the time limit for the API server to answer a request that no client waits for.
+	// detachedTimeout is the maximum time for the API server to answer a request whose client no
+	// longer waits.
 	detachedTimeout time.Duration
 }
 
-// errSlow is the reason for closing the connection of a client that does not read its response.
+// errSlow is logged for a connection that is closed because the client does not read its response.
 var errSlow = errors.New("the client reads nothing")
 
-// New returns a proxy for the API server in the config, which injects the faults of the rules and logs to
-// out.
+// New returns a proxy for the API server in `config`. It injects the faults of `rules`, and logs to
+// `out`.
 func New(config *rest.Config, rules *fault.RuleSet, out io.Writer) (*Proxy, error) {
 	upstream, err := newUpstream(config)
 	if err != nil {
 		return nil, err
 	}
-	// An API server closes a watch whose client does not read, and limits other requests to a minute.
+	// The timeouts are similar to an API server's, which closes watches whose client does not read,
+	// and limits other requests to a minute.
 	p := &Proxy{rules: rules, catalog: newCatalog(config), log: &log{out: out}, writeTimeout: 30 * time.Second, detachedTimeout: 90 * time.Second}
 	p.streams = &streams{rules: rules, log: p.log, open: map[*stream]struct{}{}}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream.url)
 			if exchangeOf(r.In.Context()).request.IsWatch() {
-				// From 1.37 on, API servers compress watches for clients that accept that, but the proxy must
-				// read each event.
+				// If the client accepts compression, API servers compress watches from Kubernetes
+				// 1.37 on. The proxy must be able to decode each event.
 				r.Out.Header.Del("Accept-Encoding")
 			}
 		},
 		Transport:      upstream,
 		FlushInterval:  -1,
 		ModifyResponse: p.answered,
-		// If the API server is unreachable, the client sees a broken connection, and not a response that no
-		// API server would send.
+		// If the API server is unreachable, break the client's connection instead of sending a
+		// response that no API server would send.
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			exchangeOf(r.Context()).failed(err)
 			panic(http.ErrAbortHandler)
 		},
-		// The errors are in the proxy's own log.
+		// The proxy's own log already contains the errors.
 		ErrorLog: stdlog.New(io.Discard, "", 0),
 	}
 	return p, nil
 }
 
-// exchange is a request and its log entry.
+// exchange is a client's request and its log entry.
 type exchange struct {
 	request fault.Request
-	// trusted is set if the client has the proxy's certificate.
+	// trusted is set if the client has presented the proxy's certificate.
 	trusted bool
 
 	mu    sync.Mutex
@@ -96,7 +99,8 @@ func (x *exchange) failed(err error) {
 	x.change(func(e *Entry) { e.Error = err.Error() })
 }
 
-// ServeHTTP serves a request of a client.
+// ServeHTTP forwards a client's request, injects the fault that is due, and logs the request when
+// it ends.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	described, body, err := describe(r)
@@ -106,7 +110,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		entry:   entryOf(p.requests.Add(1), described, now),
 	}
 	out := &meter{ResponseWriter: w, writeTimeout: p.writeTimeout, slow: func() { x.failed(errSlow) }}
-	// Deferred, as a broken connection is a panic.
+	// Write the log entry in a deferred call, because aborting a connection is a panic.
 	defer x.change(func(e *Entry) {
 		e.Status, e.Bytes = out.status, out.bytes
 		p.log.write(*e)
@@ -130,15 +134,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.inject(out, r, x, action)
 }
 
-// reader returns a reader that reads from the API server as the client of a request.
+// reader returns a reader that sends the proxy's own reads to the API server with the client's
+// credentials.
 func (p *Proxy) reader() reader { return reader{api: p.reverse} }
 
-// Control returns the handler of the control API.
+// Control returns the control API's HTTP handler.
 func (p *Proxy) Control() http.Handler {
 	return (&controlAPI{rules: p.rules, catalog: p.catalog, streams: p.streams, crashes: p.crash != nil}).handler()
 }
 
-// inject injects a fault into a request.
+// inject answers a request according to a rule's fault.
 func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	switch action.Fault.Kind {
 	case fault.Error:
@@ -153,7 +158,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 		p.reader().stale(w, r, x, action)
 		return
 	case fault.Hang:
-		// The HTTP server notices a closed connection only after the body has been read.
+		// The HTTP server notices a closed connection only once the body has been read.
 		_, _ = io.Copy(io.Discard, r.Body)
 		pause(r.Context(), action)
 	case fault.Crash:
@@ -174,15 +179,16 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, x *exchange, acti
 	panic(http.ErrAbortHandler)
 }
 
-// detached forwards a request and drops the response. Whether a write is committed must not depend on how
-// long the client waits.
+// detached forwards a request and discards the response. Whether a write is committed must not
+// depend on how long the client waits.
 func (p *Proxy) detached(r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), p.detachedTimeout)
 	defer cancel()
 	p.reverse.ServeHTTP(&discard{header: http.Header{}}, r.WithContext(ctx))
 }
 
-// answered processes the API server's response before it is forwarded.
+// answered records the API server's response status in the log entry. It wraps the body of a watch
+// in a stream, which injects faults into the watch's events.
 func (p *Proxy) answered(response *http.Response) error {
 	ctx := response.Request.Context()
 	x := exchangeOf(ctx)
@@ -193,8 +199,8 @@ func (p *Proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// pause waits for the duration of a fault, if it has one, or until its rule is removed. It returns false if
-// the client disconnects first.
+// pause waits for a fault's duration, or until its rule is removed. It returns false if the client
+// disconnects first.
 func pause(ctx context.Context, action *fault.Action) bool {
 	var over <-chan time.Time
 	if action.Fault.For > 0 {
@@ -211,7 +217,8 @@ func pause(ctx context.Context, action *fault.Action) bool {
 	return true
 }
 
-// meter measures a response, and aborts it if the client does not read.
+// meter records a response's status and size, and aborts the response if the client does not read
+// it.
 type meter struct {
 	http.ResponseWriter
 	status       int
@@ -220,7 +227,8 @@ type meter struct {
 	slow         func()
 }
 
-// withDeadline calls send, and closes the connection if the client does not read in time.
+// withDeadline calls `send`, and closes the connection if the client does not read within
+// writeTimeout.
 func (m *meter) withDeadline(send func()) {
 	timer := time.AfterFunc(m.writeTimeout, func() {
 		m.slow()
@@ -236,24 +244,24 @@ func (m *meter) FlushError() (err error) {
 	return err
 }
 
-// Unwrap gives http.ResponseController access to the server's own writer, for example to hijack the
-// connection.
+// Unwrap gives http.ResponseController access to the HTTP server's own writer, for example to
+// hijack the connection.
 func (m *meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
-// WriteHeader writes the status code.
+// WriteHeader writes the response's status code.
 func (m *meter) WriteHeader(status int) {
 	m.status = status
 	m.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes a part of the body.
+// Write writes a part of the response body.
 func (m *meter) Write(b []byte) (n int, err error) {
 	m.withDeadline(func() { n, err = m.ResponseWriter.Write(b) })
 	m.bytes += int64(n)
 	return n, err
 }
 
-// discard is a ResponseWriter that drops the response.
+// discard is a ResponseWriter that discards the response.
 type discard struct{ header http.Header }
 
 // Header implements http.ResponseWriter.

@@ -26,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// buffer is a log that can be read while it is written.
+// buffer collects log output. It can be read while the proxy writes to it.
 type buffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -44,7 +44,8 @@ func (b *buffer) String() string {
 	return b.all.String()
 }
 
-// serve starts a proxy in front of a server, and returns how to reach it.
+// serve starts a proxy in front of an API server. It returns the proxy, a client configuration and
+// the proxy's log.
 func serve(t *testing.T, upstream *rest.Config, rules ...fault.Rule) (*Server, *rest.Config, *buffer) {
 	t.Helper()
 	log := &buffer{}
@@ -67,8 +68,8 @@ func serve(t *testing.T, upstream *rest.Config, rules ...fault.Rule) (*Server, *
 	return s, config, log
 }
 
-// TestUpgrade: a connection that changes to another protocol, as those of exec
-// and port-forward do, passes in both directions.
+// TestUpgrade checks that data passes in both directions after a protocol upgrade, which exec and
+// port-forward use.
 func TestUpgrade(t *testing.T) {
 	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "SPDY/3.1" || r.ProtoMajor != 1 {
@@ -114,8 +115,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestNoAPIServer: its clients see a connection that breaks, as they would
-// without the proxy, and the log says why.
+// TestNoAPIServer checks that clients see a broken connection while the API server is down, as they
+// would without the proxy, and that the reason is logged.
 func TestNoAPIServer(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,8 +138,8 @@ func TestNoAPIServer(t *testing.T) {
 	}
 }
 
-// TestHTTP2: clients speak HTTP/2 to the proxy, so that one connection carries
-// all watches, as with an API server.
+// TestHTTP2 checks that clients use HTTP/2 with the proxy as they do with an API server, so that a
+// single connection carries all watches.
 func TestHTTP2(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.UserAgent())
@@ -160,8 +161,8 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestLostAnswerEnds: a request that no client waits for does not wait forever
-// for an API server that does not answer.
+// TestLostAnswerEnds checks that a request whose client no longer waits is canceled if the API
+// server does not respond.
 func TestLostAnswerEnds(t *testing.T) {
 	hanging := make(chan struct{}, 100)
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -185,7 +186,7 @@ func TestLostAnswerEnds(t *testing.T) {
 			t.Errorf("answered: %s", response.Status)
 		}
 	}
-	// On a busy machine it may end before it has reached the API server.
+	// On a busy machine, the request may time out before it reaches the API server.
 	for timeout := 50 * time.Millisecond; ; timeout *= 2 {
 		ask(timeout)
 		select {
@@ -196,10 +197,10 @@ func TestLostAnswerEnds(t *testing.T) {
 	}
 }
 
-// TestSlowClient: a watch of which its client takes nothing ends, as an API server
-// ends it.
+// TestSlowClient checks that the proxy closes a watch whose client does not read, as an API server
+// does.
 func TestSlowClient(t *testing.T) {
-	// More than the buffers between the proxy and a client take that has a small one.
+	// The response exceeds all buffers between the proxy and a client with a small receive buffer.
 	much := make([]byte, 16<<20)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/cbor-seq")
@@ -242,7 +243,7 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// stuck is a log that is not read.
+// stuck is a log writer that blocks until read is closed.
 type stuck struct{ read chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) {
@@ -250,7 +251,8 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestUnreadLog: it stops no request, and says what it has left out.
+// TestUnreadLog checks that writing to a Backlog never blocks, and that the number of dropped lines
+// is logged.
 func TestUnreadLog(t *testing.T) {
 	out := &buffer{}
 	gate := stuck{make(chan struct{})}

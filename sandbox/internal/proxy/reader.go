@@ -16,13 +16,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// reader reads objects for the proxy itself, with the rights of the client of a request.
+// reader reads objects that the proxy itself needs, using the credentials of the client whose
+// request it handles.
 type reader struct {
 	// api forwards a request to the API server.
 	api http.Handler
 }
 
-// record returns the response to a request, uncompressed.
+// record sends a request and returns the complete, uncompressed response.
 func (a reader) record(r *http.Request) *recording {
 	r = r.Clone(r.Context())
 	r.Header.Del("Accept-Encoding")
@@ -31,9 +32,9 @@ func (a reader) record(r *http.Request) *recording {
 	return answer
 }
 
-// change returns the change that a write makes: the object in its body (only the patched fields for a patch,
-// nil for a deletion) and, if a rule needs it, the present object in the API server. It returns nil for other
-// requests, and if the object cannot be decoded.
+// change returns the change made by a write. Object is the object in the write's body (only the
+// patched fields for a patch, nil for a deletion). Old is the API server's current object, if a
+// rule needs it. For other requests, and if the object cannot be decoded, change returns nil.
 func (a reader) change(r *http.Request, x *exchange, body []byte, needsOld func(fault.Request) bool) *fault.Change {
 	change := &fault.Change{}
 	switch x.request.Verb {
@@ -51,8 +52,8 @@ func (a reader) change(r *http.Request, x *exchange, body []byte, needsOld func(
 	return change
 }
 
-// current returns the present object of a request; nil if it does not exist, or if the client may not read
-// it.
+// current returns the current version of the object named in a request. It returns nil if the
+// object does not exist, or if the client may not read it.
 func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked := r.Clone(r.Context())
 	asked.Method, asked.Body, asked.ContentLength, asked.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
@@ -60,7 +61,7 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	asked.Header.Del("Content-Length")
 	asked.Header.Set("Accept", runtime.ContentTypeJSON)
 	answer := a.record(asked)
-	// The log entry is for the request itself.
+	// The log entry must contain the status of the client's request, not of this read.
 	x.change(func(e *Entry) { e.Upstream = 0 })
 	if answer.status != http.StatusOK {
 		return nil
@@ -68,8 +69,8 @@ func (a reader) current(r *http.Request, x *exchange) map[string]any {
 	return decoded(answer.body.Bytes())
 }
 
-// olderThanNow reports whether a list as of a resourceVersion differs from the current list in its objects or
-// their versions.
+// olderThanNow reports whether a list as of the given resourceVersion differs from the current list
+// in the names or versions of its objects.
 func (a reader) olderThanNow(r *http.Request, version string) bool {
 	query := r.URL.Query()
 	for _, parameter := range []string{"limit", "resourceVersion", "resourceVersionMatch"} {
@@ -82,7 +83,7 @@ func (a reader) olderThanNow(r *http.Request, version string) bool {
 	return is && was && !maps.Equal(then, now)
 }
 
-// listed returns the versions of the objects in the response to a list.
+// listed sends a list request and returns the resourceVersions of the returned objects.
 func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
@@ -99,7 +100,7 @@ func (a reader) listed(r *http.Request) (map[string]string, bool) {
 	return versions, true
 }
 
-// asOf changes a read into a read at exactly the given resourceVersion.
+// asOf turns a read into a list request for a path at exactly the given resourceVersion.
 func asOf(r *http.Request, path string, query url.Values, version string) *http.Request {
 	query.Set("resourceVersion", version)
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
@@ -108,14 +109,14 @@ func asOf(r *http.Request, path string, query url.Values, version string) *http.
 	return r
 }
 
-// recording is a complete response in memory.
+// recording is a complete response held in memory.
 type recording struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// replay sends the response to a client, with another body.
+// replay sends the recorded response to a client, but with a different body.
 func (a *recording) replay(w http.ResponseWriter, body []byte) {
 	for name, values := range a.header {
 		if name != "Content-Length" {

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// The change of a write is the object in its body and, where a rule needs it, the object before. A
-// reader needs a handler in place of the API server, and no proxy.
+// TestReaderChange checks that a write's change consists of the object in the write's body and, if
+// a rule needs it, the previous object. A handler replaces the API server.
 func TestReaderChange(t *testing.T) {
 	var asked []string
 	a := reader{api: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,8 @@ func TestReaderChange(t *testing.T) {
 	}
 }
 
-// A rule that crashes the client needs a proxy that has started the client.
+// TestCrashIsPossible checks that a rule with the Crash fault is accepted only by a proxy that can
+// restart its client.
 func TestCrashIsPossible(t *testing.T) {
 	for _, tc := range []struct {
 		kind    fault.Kind

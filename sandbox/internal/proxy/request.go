@@ -25,14 +25,16 @@ var resolver = &request.RequestInfoFactory{
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// largestBody is the maximum size of a body in bytes. An API server accepts only 3 MiB.
+// largestBody is the maximum size of a request body in bytes. API servers accept no more than 3
+// MiB.
 const largestBody = 8 << 20
 
-// describe returns the parts of a request for rules and the log, and the body of a write. The body is read
-// completely, so that no fault is injected while it is on its way, and can be read again.
+// describe returns the properties of a request that rules can match, and a write's body. It reads
+// the entire body, so that a fault cannot hit a request whose body is still arriving, and makes it
+// readable again.
 func describe(r *http.Request) (fault.Request, []byte, error) {
 	described := fault.Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path, UserAgent: r.UserAgent()}
-	// A request that cannot be resolved is forwarded like one for any other path.
+	// If there is an error, info describes a non-resource request.
 	info, _ := resolver.NewRequestInfo(r)
 	if info == nil || !info.IsResourceRequest {
 		return described, nil, nil
@@ -57,14 +59,14 @@ func describe(r *http.Request) (fault.Request, []byte, error) {
 		return described, nil, err
 	}
 	if info.Verb == "create" && info.Name == "" {
-		// The name of a new object is in the body only.
+		// The object's name is only in the body of a create request.
 		described.Name = metadata(body).Name
 	}
 	return described, body, nil
 }
 
-// readBody reads the body, and makes it readable again, so that faults do not wait for the client. The HTTP
-// server notices a closed connection only after the body has been read.
+// readBody reads a request's body and makes it readable again. The HTTP server detects that a
+// client has disconnected only once the body has been read.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, largestBody))
 	if err != nil {
@@ -77,7 +79,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// resource returns the resource of a request in the form of the log.
+// resource formats a request's resource for the log, like deployments.apps/status.
 func resource(r fault.Request) string {
 	if r.Subresource != "" {
 		return r.String() + "/" + r.Subresource
@@ -85,5 +87,5 @@ func resource(r fault.Request) string {
 	return r.String()
 }
 
-// errAborted is the reason for closing a connection without a response.
+// errAborted is the error with which a rule or the control API aborts a watch's stream.
 var errAborted = errors.New("broken off by a rule")

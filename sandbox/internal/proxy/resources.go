@@ -16,10 +16,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// discoveryTimeout is the time for which adding a rule waits for an API server that does not respond.
+// discoveryTimeout is the maximum time for which adding a rule waits for discovery by the API
+// server.
 const discoveryTimeout = 3 * time.Second
 
-// catalog has the resources of the API server, as of its last discovery.
+// catalog caches the resources served by the API server.
 type catalog struct {
 	config *rest.Config
 
@@ -33,9 +34,9 @@ func newCatalog(config *rest.Config) *catalog {
 	return &catalog{config: config}
 }
 
-// warnings returns a line for each resource in the rules that the API server does not serve: such a rule has
-// no effect, unless the resource is installed later. If the API server does not respond, there are no
-// warnings.
+// warnings returns a line for each resource named in rules but not served by the API server. Such a
+// rule has no effect until the resource is installed. There are no warnings if the API server does
+// not respond.
 func (c *catalog) warnings(rules []fault.Rule) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +44,7 @@ func (c *catalog) warnings(rules []fault.Rule) []string {
 	if len(warnings) == 0 {
 		return nil
 	}
-	// The resources may be new.
+	// The resources may have been installed since the last discovery.
 	c.refresh()
 	if len(c.known) == 0 {
 		return nil
@@ -61,14 +62,14 @@ func (c *catalog) unknown(rules []fault.Rule) []string {
 	return warnings
 }
 
-// refresh discovers the resources. After an error, no resource is known.
+// refresh discovers the served resources. After an error, the catalog is empty.
 func (c *catalog) refresh() {
 	c.known = nil
 	client, err := discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
 		return
 	}
-	// Some groups may be missing, for example of an aggregated API server that is down.
+	// An error may concern only some groups, for example of an unavailable aggregated API server.
 	_, lists, _ := client.ServerGroupsAndResources()
 	for _, list := range lists {
 		group, err := schema.ParseGroupVersion(list.GroupVersion)

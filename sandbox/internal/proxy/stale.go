@@ -18,17 +18,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stale answers a read as of an older resourceVersion, which the API server has until it compacts its history
-// after some minutes. A list can request a resourceVersion, and a get becomes a list of a single name. A
-// streaming list is refused, as by API servers without support for it, so that the client falls back to a
-// list.
+// stale answers a read as of an older resourceVersion, which the API server can serve until it
+// compacts its history after some minutes. A list is requested at that resourceVersion, and a get
+// becomes a list of a single name. A streaming list is rejected, as by API servers without support
+// for streaming lists, so that the client falls back to a list.
 func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	query := r.URL.Query()
 	switch {
 	case x.request.Verb == fault.VerbWatchList:
 		answer(w, noStreamingLists(x.request))
 	case x.request.Subresource != "" || query.Has("continue"):
-		// A subresource cannot be listed, and further pages of a list have the version of its first page.
+		// A subresource cannot be listed, and later pages of a list have the same resourceVersion
+		// as the first page.
 		a.api.ServeHTTP(w, r)
 	case action.SetResourceVersion != nil:
 		a.learnVersion(w, r, x, action)
@@ -43,7 +44,8 @@ func (a reader) stale(w http.ResponseWriter, r *http.Request, x *exchange, actio
 	}
 }
 
-// learnVersion forwards a read, and sets the rule's resourceVersion to that of the response.
+// learnVersion forwards a read, and sets the rule's resourceVersion to the response's
+// resourceVersion.
 func (a reader) learnVersion(w http.ResponseWriter, r *http.Request, x *exchange, action *fault.Action) {
 	copied := a.record(r)
 	if copied.status == http.StatusOK {
@@ -62,7 +64,7 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	query := r.URL.Query()
 	query.Set("fieldSelector", "metadata.name="+x.request.Name)
 	asked := asOf(r, path.Dir(r.URL.Path), query, version)
-	// A list of metadata has another media type than the metadata of an object.
+	// The media types for partial metadata of a list and of an object differ.
 	for i, accept := range asked.Header["Accept"] {
 		asked.Header["Accept"][i] = metadataOnly.ReplaceAllString(accept, "${1}List$2")
 	}
@@ -79,8 +81,8 @@ func (a reader) staleGet(w http.ResponseWriter, r *http.Request, x *exchange, ve
 	list.replay(w, object)
 }
 
-// onlyItem returns the object of an encoded list of at most one object. A table with a single row is also the
-// response to a get, so it is returned unchanged.
+// onlyItem returns the object in an encoded list with at most one object. It returns a table with a
+// single row unchanged, because a get returns the same table.
 func onlyItem(list []byte, contentType string) ([]byte, bool) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	if err == nil && parameters["as"] == "Table" {
@@ -100,7 +102,7 @@ func onlyJSONItem(encoded []byte) ([]byte, bool) {
 	if err := json.Unmarshal(encoded, &list); err != nil || len(list.Items) == 0 {
 		return nil, false
 	}
-	// The items of a list have no kind of their own.
+	// Items of a typed list lack their kind and apiVersion.
 	object := list.Items[0]
 	for field, value := range map[string]string{"apiVersion": list.APIVersion, "kind": strings.TrimSuffix(list.Kind, "List")} {
 		if _, given := object[field]; given {

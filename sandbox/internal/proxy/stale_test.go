@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// TestStaleFromTheCache: a list that asks for the present, or for a moment of its own, is not
-// answered from the past by a rule that only does what a cache that is behind does. The log
-// says whether the list was another than the current one.
+// TestStaleFromTheCache checks that a Stale rule with Cached only answers lists that a lagging
+// watch cache may answer, but no list at the current or at an exact resourceVersion. The log must
+// report whether the response differed from the current list.
 func TestStaleFromTheCache(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		version := "9"
@@ -27,7 +27,7 @@ func TestStaleFromTheCache(t *testing.T) {
 		}
 		changed := version
 		if strings.HasSuffix(r.URL.Path, "/secrets") {
-			changed = "1" // There is only one version of it.
+			changed = "1" // The only Secret has never changed.
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":%q},"items":[{"metadata":{"name":"a","resourceVersion":%q}}]}`, version, changed)

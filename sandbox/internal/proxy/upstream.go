@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// upstream sends requests to the API server: as the user of the kubeconfig for clients with the proxy's
-// certificate, and with their own credentials for other clients.
+// upstream sends requests to the API server. Clients with the proxy's certificate act as the user
+// in the upstream configuration; other clients act with their own credentials.
 type upstream struct {
 	url *url.URL
-	// trusted and others use HTTP/2 if possible.
+	// trusted and others use HTTP/2 if the API server supports it.
 	trusted, others http.RoundTripper
-	// trustedUpgrade and othersUpgrade use HTTP/1.1, as exec and port-forward need protocol upgrades, which
-	// HTTP/2 does not support.
+	// trustedUpgrade and othersUpgrade use HTTP/1.1: exec and port-forward need protocol upgrades,
+	// which HTTP/2 does not support.
 	trustedUpgrade, othersUpgrade http.RoundTripper
 }
 

@@ -13,9 +13,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// stream is the response body of a watch, with the faults that rules inject into its events. It always reads
-// the API server's events, even while it holds them back, because an API server closes a watch whose reader
-// is slow.
+// stream is a watch's response body, with faults injected into its events. It continues to read
+// events from the API server while it holds them back, because an API server closes a watch whose
+// client is slow.
 type stream struct {
 	*io.PipeReader
 	out      *io.PipeWriter
@@ -30,13 +30,14 @@ type stream struct {
 	frozen  atomic.Bool
 }
 
-// start starts a stream between the API server and a client.
+// start connects a client to the API server's event stream.
 func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser, encoding *encoding) *stream {
 	s := &stream{exchange: x, streams: t, upstream: upstream, waiting: queue{more: make(chan struct{}, 1)}}
 	s.PipeReader, s.out = io.Pipe()
 	s.done, s.end = context.WithCancel(ctx)
-	// Reads from the pipe do not observe the context, so close the pipe with it: then the HTTP server notices
-	// that the client is gone, closes the stream and logs it, whatever deliver waits for.
+	// Reads from the pipe ignore the context, so close the pipe when the context is done. The HTTP
+	// server then detects that the client has disconnected, closes the stream and logs it, even
+	// while deliver is waiting.
 	context.AfterFunc(s.done, func() { s.out.CloseWithError(context.Cause(s.done)) })
 	t.add(s)
 	go s.receive(newSplitter(upstream, encoding, x.request.Verb == fault.VerbWatchList))
@@ -44,7 +45,8 @@ func (t *streams) start(ctx context.Context, x *exchange, upstream io.ReadCloser
 	return s
 }
 
-// Close ends the stream, after the client has disconnected or read the end.
+// Close ends the stream. The reverse proxy calls it after the client has disconnected, or after the
+// complete stream has been copied.
 func (s *stream) Close() error {
 	s.streams.remove(s)
 	s.exchange.change(func(e *Entry) { e.Events = s.passed.Load() })
@@ -53,7 +55,8 @@ func (s *stream) Close() error {
 	return s.upstream.Close()
 }
 
-// cut aborts the stream because of a rule.
+// cut aborts the stream. `rule` is the name of the responsible rule, or "" if the control API was
+// responsible.
 func (s *stream) cut(rule string) {
 	s.exchange.blame(fault.CutWatch, rule)
 	s.out.CloseWithError(errAborted)
@@ -80,7 +83,7 @@ func (s *stream) receive(frames *splitter) {
 	}
 }
 
-// deliver forwards received events in order, until the stream ends.
+// deliver forwards the received events in order until the stream ends.
 func (s *stream) deliver(encoding *encoding) {
 	for {
 		next, ok := s.waiting.pop(s.done)
@@ -106,7 +109,7 @@ func (s *stream) deliver(encoding *encoding) {
 	}
 }
 
-// pass forwards an event, or injects a fault. It reports whether the stream continues.
+// pass forwards an event or injects a fault. It returns true if the stream continues.
 func (s *stream) pass(f frame, encoding *encoding) bool {
 	action := s.streams.rules.Event(s.exchange.request, f.event)
 	if action == nil {
@@ -123,7 +126,7 @@ func (s *stream) pass(f frame, encoding *encoding) bool {
 		return pause(s.done, action) && s.write(f.bytes)
 	case fault.ExpireWatch:
 		if encoding == nil {
-			// An ERROR event cannot be encoded in an unknown encoding.
+			// An ERROR event cannot be encoded if the stream's encoding is unknown.
 			s.cut(action.Rule)
 			return false
 		}
@@ -145,7 +148,7 @@ func (s *stream) write(frame []byte) bool {
 	return true
 }
 
-// logFault logs a fault of an event.
+// logFault logs a fault injected into an event.
 func (s *stream) logFault(f frame, action *fault.Action) {
 	e := entryOf(s.exchange.entry.ID, s.exchange.request, time.Now())
 	e.Event, e.Namespace, e.Name = f.event.Type, f.event.Namespace, f.event.Name
@@ -159,7 +162,7 @@ type received struct {
 	err error
 }
 
-// queue has the received events that are not delivered yet, without a limit.
+// queue is an unbounded queue of events that were received but not delivered yet.
 type queue struct {
 	mu    sync.Mutex
 	items []received
@@ -172,11 +175,11 @@ func (q *queue) push(item received) {
 	q.mu.Unlock()
 	select {
 	case q.more <- struct{}{}:
-	default: // A signal is already pending.
+	default: // The reader has already been signaled.
 	}
 }
 
-// pop waits for the next item; it returns false if the context ends first.
+// pop waits for the next item. It returns false if the context is done first.
 func (q *queue) pop(ctx context.Context) (received, bool) {
 	for {
 		q.mu.Lock()
@@ -201,7 +204,7 @@ func (q *queue) len() int {
 	return len(q.items)
 }
 
-// streams has the open watches, and the rules for their events.
+// streams is the set of open watches, together with the rules for their events.
 type streams struct {
 	rules *fault.RuleSet
 	log   *log
@@ -222,7 +225,7 @@ func (t *streams) remove(s *stream) {
 	delete(t.open, s)
 }
 
-// matching returns the open streams whose requests match.
+// matching returns the open streams whose requests match `m`.
 func (t *streams) matching(m fault.Match) []*stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()

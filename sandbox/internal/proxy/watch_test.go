@@ -23,7 +23,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// await waits until nothing is missing any more; missing says what is.
+// await polls the function `missing`, which describes the unmet condition, until it returns "".
 func await(t *testing.T, missing func() string) {
 	t.Helper()
 	if err := client.Wait(t.Context(), 2*time.Minute, "nothing is missing", func() error {
@@ -36,8 +36,8 @@ func await(t *testing.T, missing func() string) {
 	}
 }
 
-// watched is an API server whose watches begin with the given bytes and go on
-// until their reader ends them.
+// watched starts an API server whose watches send the given bytes, and then stay open until the
+// client disconnects.
 func watched(t *testing.T, contentType string, begin []byte) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func watched(t *testing.T, contentType string, begin []byte) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// watches is what the proxy's own API says of the watches.
+// watches lists the open watches through the control API.
 func watches(t *testing.T, s *Server) []watch {
 	t.Helper()
 	response, err := control(t, s).Get("http://proxy/watches")
@@ -65,8 +65,8 @@ func watches(t *testing.T, s *Server) []watch {
 	return list.Watches
 }
 
-// TestWatchWhoseClientGoes: it ends, whatever is being done to it, and is in the
-// log.
+// TestWatchWhoseClientGoes checks that a watch ends and is logged when its client disconnects, even
+// while a rule freezes or delays its events.
 func TestWatchWhoseClientGoes(t *testing.T) {
 	upstream := watched(t, "application/json", append(event(t, false, "ADDED", "one", nil), event(t, false, "ADDED", "two", nil)...))
 	second := fault.Events{Names: []string{"two"}}
@@ -113,8 +113,8 @@ func TestWatchWhoseClientGoes(t *testing.T) {
 	}
 }
 
-// TestWatchIsNotCompressed: rules see the events of an API server that compresses watches for
-// clients that take it, as those of Kubernetes 1.37 do.
+// TestWatchIsNotCompressed checks that rules can match events even if the API server compresses
+// watches for clients that accept compression, as Kubernetes 1.37 does.
 func TestWatchIsNotCompressed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const event = `{"type":"ADDED","object":{"metadata":{"name":"n"}}}`
@@ -146,8 +146,8 @@ func TestWatchIsNotCompressed(t *testing.T) {
 	}
 }
 
-// TestWatchOfUnknownEncoding: a stream in which no ERROR event can be written is
-// broken off, and the proxy lives.
+// TestWatchOfUnknownEncoding checks that ExpireWatch cuts a stream with an unknown encoding,
+// because it cannot encode an ERROR event.
 func TestWatchOfUnknownEncoding(t *testing.T) {
 	upstream := watched(t, "application/cbor-seq", []byte("anything"))
 	s, config, log := serve(t, upstream,
@@ -156,7 +156,7 @@ func TestWatchOfUnknownEncoding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The break may be faster than the beginning of the answer.
+	// The connection may be closed before the client has received the response headers.
 	if response, err := client.Get(s.URL + "/api/v1/nodes?watch=true"); err == nil {
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()

@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wanted are the cgroup controllers that a kubelet needs.
+// wanted lists the cgroup controllers that a kubelet needs.
 var wanted = []string{"cpu", "cpuset", "memory", "pids"}
 
 // hierarchy is a mounted cgroup hierarchy.
 type hierarchy struct {
 	mount string
-	// controllers of version 1; empty for version 2
+	// controllers lists the cgroup controllers of a version 1 hierarchy. It is empty for version 2.
 	controllers []string
 }
 
-// hierarchies parses the cgroup hierarchies in /proc/PID/mountinfo.
+// hierarchies returns the cgroup hierarchies that /proc/PID/mountinfo lists.
 func hierarchies(mountinfo string) []hierarchy {
 	var list []hierarchy
 	for line := range strings.Lines(mountinfo) {
@@ -49,7 +49,7 @@ func mounted() ([]hierarchy, error) {
 	return hierarchies(string(mountinfo)), err
 }
 
-// checkCgroups returns an error if controllers are missing.
+// checkCgroups returns an error if the machine lacks a cgroup controller that a kubelet needs.
 func checkCgroups() error {
 	list, err := mounted()
 	if err != nil {
@@ -59,7 +59,7 @@ func checkCgroups() error {
 	for _, h := range list {
 		controllers := h.controllers
 		if len(controllers) == 0 && h.mount == unifiedMount {
-			// Controllers that are not enabled yet suffice: DelegateCgroups enables them.
+			// The controllers need not be enabled yet, because DelegateCgroups enables them.
 			text, _ := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
 			controllers = strings.Fields(string(text))
 		}
@@ -73,7 +73,7 @@ func checkCgroups() error {
 	return nil
 }
 
-// makeCgroup creates a cgroup in all hierarchies.
+// makeCgroup creates the named cgroup in all hierarchies.
 func makeCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
@@ -90,8 +90,8 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits some seconds for processes
-// that are about to end.
+// RemoveCgroup removes a cgroup and its descendants from all hierarchies. It waits some seconds for
+// processes that are about to exit.
 func RemoveCgroup(name string) error {
 	list, err := mounted()
 	if err != nil {
@@ -108,7 +108,8 @@ func RemoveCgroup(name string) error {
 	}
 }
 
-// removeTree removes a cgroup after its descendants. The kernel removes its files.
+// removeTree removes a cgroup's descendants, and then the cgroup itself. The kernel removes the
+// files in them.
 func removeTree(path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {

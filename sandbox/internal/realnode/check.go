@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are the programs that a node runs.
+// programs lists the programs that a node runs.
 var programs = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "ptp", "host-local", "pause"}
 
-// capabilities are the capabilities that a node needs.
+// capabilities lists the Linux capabilities that a node needs.
 var capabilities = []struct {
 	bit  int
 	name string
@@ -24,10 +24,12 @@ var capabilities = []struct {
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_MKNOD, "CAP_MKNOD"}, {unix.CAP_SYS_CHROOT, "CAP_SYS_CHROOT"},
 }
 
-// covered are directories that a node replaces by its own, so that the data directory cannot be in them.
+// covered lists the directories that a node replaces with its own. The data directory must not be
+// below any of them.
 var covered = []string{"/run", "/var/run", "/proc", "/sys", "/dev"}
 
-// Programs returns the directory of the programs: node, in the directory of this program.
+// Programs returns the directory of the programs that a node runs: the directory "node" next to
+// this program.
 func Programs() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,8 +38,8 @@ func Programs() (string, error) {
 	return filepath.Join(filepath.Dir(self), "node"), nil
 }
 
-// Check returns an error if the machine does not meet the requirements of real nodes for the sandbox in a
-// directory.
+// Check returns an error if this machine does not meet the requirements for real nodes of the
+// sandbox in dir.
 func Check(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("real nodes need root")
@@ -69,7 +71,8 @@ func Check(dir string) error {
 	return checkCgroups()
 }
 
-// missingCapabilities returns the missing capabilities according to /proc/PID/status.
+// missingCapabilities returns the required capabilities that are missing in the given
+// /proc/PID/status.
 func missingCapabilities(status string) []string {
 	var effective uint64
 	for line := range strings.Lines(status) {
@@ -86,7 +89,7 @@ func missingCapabilities(status string) []string {
 	return missing
 }
 
-// mayRaise reports whether this process may lower OOM scores.
+// mayRaise reports whether a process with the given /proc/PID/status may lower OOM scores.
 func mayRaise(status string) bool {
 	for line := range strings.Lines(status) {
 		var effective uint64

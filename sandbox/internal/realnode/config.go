@@ -15,13 +15,14 @@ import (
 const (
 	containerdState  = "/run/containerd"
 	containerdSocket = "/run/containerd/containerd.sock"
-	// runtimesState has a directory for the containers of each runtime.
+	// runtimesState is the directory in which each runtime has a directory for the state of its
+	// containers.
 	runtimesState = "/run/runtimes"
 )
 
-// kubeletConfig returns the configuration of the kubelet. It differs from a production cluster so that it
-// suits a machine that has other uses and may be nearly full: no eviction for lack of disk or memory, no
-// removal of images, and no packet filters.
+// kubeletConfig returns the kubelet's configuration. Unlike in a production cluster, the machine
+// also has other uses and may be nearly full. The kubelet therefore does not evict pods if disk
+// space or memory is low, does not remove images, and installs no packet filters.
 func (s Spec) kubeletConfig() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -54,7 +55,7 @@ volumeStatsAggPeriod: -1s
 		clusterDomain, s.DNS)
 }
 
-// kubeletArgs returns the flags of the kubelet that have no field in its configuration.
+// kubeletArgs returns the kubelet flags that have no equivalent in its configuration file.
 func (s Spec) kubeletArgs() []string {
 	return []string{
 		"--config=" + s.file("kubelet.yaml"),
@@ -68,8 +69,8 @@ func (s Spec) kubeletArgs() []string {
 	}
 }
 
-// containerdConfig returns the configuration of containerd. Images are never pulled. AppArmor is off, as its
-// profiles would be loaded on the whole machine.
+// containerdConfig returns containerd's configuration. Images are never pulled. AppArmor is
+// disabled, because its profiles would be loaded for the entire machine.
 func (s Spec) containerdConfig(snapshotter, runc string, restrictOOM bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `version = 3
@@ -113,8 +114,8 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.resta
 	return b.String()
 }
 
-// cniConfig returns the configuration of pod networks: each pod has a pair of virtual devices, and the node
-// routes between them.
+// cniConfig returns the CNI configuration of the pod network: each pod is connected by a veth pair,
+// and the node routes between pods.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "sandbox", "plugins": [{
   "type": "ptp", "ipMasq": false,

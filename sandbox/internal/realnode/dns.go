@@ -12,11 +12,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// clusterDomain is the domain of the cluster.
+// clusterDomain is the cluster's DNS domain.
 const clusterDomain = "cluster.local"
 
-// serveDNS serves the DNS names of the cluster at an address, until the context ends. Without a DNS server,
-// the kubelet would warn about every pod.
+// serveDNS answers queries for the cluster's DNS names at the given address until the context is
+// done. Without a DNS server, the kubelet would warn about every pod.
 func serveDNS(ctx context.Context, address netip.Addr, service netip.Addr) error {
 	socket, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", netip.AddrPortFrom(address, 53).String())
 	if err != nil {
@@ -37,8 +37,9 @@ func serveDNS(ctx context.Context, address netip.Addr, service netip.Addr) error
 	return nil
 }
 
-// answer returns the response to a DNS query, nil if it is malformed. The only name with an address is the
-// API server's service; names outside of the cluster do not exist, as they would be unreachable.
+// answer returns the response to a DNS query, or nil if the query is malformed. Only the name of
+// the API server's Service has an address. Other names in the cluster domain do not exist, and
+// queries for all other names are refused.
 func answer(question []byte, service netip.Addr) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(question)

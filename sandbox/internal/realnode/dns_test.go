@@ -51,7 +51,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: what pods send ends no node, and what is no question gets no answer.
+// FuzzAnswer checks that no packet from a pod makes answer panic, and that it responds only to
+// valid queries.
 func FuzzAnswer(f *testing.F) {
 	f.Add(ask(f, "kubernetes.default.svc.cluster.local.", dnsmessage.TypeA))
 	f.Add([]byte{})

@@ -1,24 +1,24 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realnode runs real nodes: a kubelet, containerd and the containers that they start.
+// Package realnode runs real nodes: a kubelet, containerd, and the containers that they start.
 //
-// All processes of a node are below a single process, in namespaces of its own for processes,
-// mounts, the network and the host name. When that process ends, however it does, the kernel ends
-// all the others, and removes their mounts and network devices. Only cgroups are left, and are
-// removed by name. The network of a node has no way out but its gateway, which forwards connections
-// to the API server, and from the API server to the node.
+// All processes of a node are descendants of a single process with its own PID, mount, network, UTS
+// and IPC namespaces. When that process exits for any reason, the kernel kills all other processes
+// and removes their mounts and network devices. Only cgroups remain, and are removed by name. A
+// node's network is connected only to its gateway, which forwards connections from the node to the
+// API server and from the API server to the node.
 //
 //	spec.go      the names, addresses and files of a node
-//	check.go     the requirements of a machine
-//	cgroup.go    the cgroups of a node, made and removed
-//	unified.go   cgroups of version 2, whose controllers are turned on from the root down
-//	config.go    the configuration of the kubelet, containerd and the network of pods
-//	node.go      the process of a node: starts the others, and starts them again
-//	mounts.go    the directories that a node has of its own
-//	network.go   its addresses, and connections out of it
+//	check.go     the requirements on the machine
+//	cgroup.go    creates and removes a node's cgroups
+//	unified.go   version 2 cgroups, whose controllers are enabled from the root down
+//	config.go    the configuration of the kubelet, containerd and pod networks
+//	node.go      PID 1 of a node, which starts and restarts the other programs
+//	mounts.go    directories that a node has for itself
+//	network.go   a node's addresses, and connections out of its network
 //	gateway.go   connections to and from the API server
-//	dns.go       the names of the cluster
-//	reaper.go    children and orphans of the process
-//	images.go    images of a single program or of an archive, and their import into nodes
+//	dns.go       the cluster's DNS names
+//	reaper.go    waits for child processes and orphans
+//	images.go    image archives, and their import into nodes
 package realnode

@@ -16,16 +16,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// gateway connects the network of a node with the outside.
+// gateway connects a node's network with the API server's network.
 type gateway struct {
 	spec Spec
-	// outside is the network namespace of the API server.
+	// outside is the API server's network namespace.
 	outside *os.File
-	// load imports an image archive.
+	// load imports an image archive into the node.
 	load func(file string) error
 }
 
-// serveAPI forwards connections of pods and the kubelet to the API server.
+// serveAPI forwards connections from pods and the kubelet to the API server.
 func (g *gateway) serveAPI(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(g.spec.Service, "443"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 				defer inside.Close()
 				outside, err := dialOutside(ctx, g.outside, g.spec.APIServer)
 				if err != nil {
-					return // The client sees a closed connection.
+					return // Closing the connection is the only way to report the error to the client.
 				}
 				Join(inside, outside, inside)
 			}()
@@ -50,11 +50,11 @@ func (g *gateway) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// serveSocket serves the node's socket: tunnels for the API server to the kubelet and to pods, and images to
-// import.
+// serveSocket serves the node's socket. The API server uses it to open tunnels to the kubelet and
+// to pods; sandbox commands use it to import images.
 func (g *gateway) serveSocket(ctx context.Context) error {
 	_ = os.Remove(g.spec.Socket)
-	// Restrict the socket to this user: its clients can run any program on the node.
+	// Only this user may access the socket, because its clients can run any program on the node.
 	listener, err := socket.Listen(ctx, g.spec.Socket)
 	if err != nil {
 		return fmt.Errorf("the socket of the node: %w", err)
@@ -86,8 +86,9 @@ func (g *gateway) connect(w http.ResponseWriter, r *http.Request) {
 	Tunnel(w, inside, err)
 }
 
-// Tunnel answers a request for a tunnel (HTTP CONNECT) through a connection, or with the error of
-// dialing. It copies until either side ends, and closes the connection.
+// Tunnel responds to an HTTP CONNECT request for a tunnel through the connection "inside", or with
+// the given error from dialing it. It copies data until both directions have ended or either has
+// failed, and then closes both connections.
 func Tunnel(w http.ResponseWriter, inside net.Conn, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -106,13 +107,15 @@ func Tunnel(w http.ResponseWriter, inside net.Conn, err error) {
 	Join(connection, inside, buffered.Reader)
 }
 
-// Join copies data between two connections until either of them closes. fromA reads from a, and may have
-// buffered data.
+// Join copies data between the connections a and b until both directions have ended or either has
+// failed, and then closes both. It reads the data from a through fromA, which may have buffered
+// some of it.
 func Join(a, b net.Conn, fromA io.Reader) {
 	done := make(chan error, 2)
 	go func() { done <- passOn(b, fromA) }()
 	go func() { done <- passOn(a, b) }()
-	// One side may close its sending half while the other still sends; after an error, both are closed.
+	// A side may close its sending half while the other side is still sending. After an error,
+	// close both connections.
 	for range cap(done) {
 		if err := <-done; err != nil {
 			break
@@ -122,7 +125,7 @@ func Join(a, b net.Conn, fromA io.Reader) {
 	b.Close()
 }
 
-// passOn copies data until EOF, and then closes the sending half of the destination.
+// passOn copies data until EOF, and then closes the destination's sending half.
 func passOn(to net.Conn, from io.Reader) error {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -29,13 +29,14 @@ import (
 	ociv1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// PauseImage is the image of the first container of each pod.
+// PauseImage is the image of each pod's pause container, which holds the pod's namespaces.
 const PauseImage = "sandbox.tidekeeper.dev/pause:1"
 
-// ImageUser is the user in images: not root, and numeric, as images have no /etc/passwd.
+// ImageUser is the user in images. It is not root, and it is numeric because the images have no
+// /etc/passwd.
 const ImageUser = "65532:65532"
 
-// FullName returns the full name of an image, with registry and tag, as containerd uses it.
+// FullName returns an image's full name with registry and tag, as containerd uses it.
 func FullName(name string) (string, error) {
 	named, err := reference.ParseDockerRef(name)
 	if err != nil {
@@ -44,13 +45,13 @@ func FullName(name string) (string, error) {
 	return named.String(), nil
 }
 
-// ArchiveName is the file name of the archive of an image.
+// ArchiveName returns the file name of an image's archive.
 func ArchiveName(fullName string) string {
 	sum := sha256.Sum256([]byte(fullName))
 	return hex.EncodeToString(sum[:8]) + ".tar"
 }
 
-// checkStatic returns an error if a program is not statically linked.
+// checkStatic returns an error if the program is not statically linked.
 func checkStatic(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -65,8 +66,8 @@ func checkStatic(program string) error {
 	return nil
 }
 
-// WriteImage writes an image archive with a single program. The output is reproducible. The name must be a
-// full name.
+// WriteImage writes an archive of an image that contains a single program. The archive is
+// reproducible. The image's name must be a full name.
 func WriteImage(w io.Writer, name, program string) error {
 	if err := checkStatic(program); err != nil {
 		return err
@@ -141,8 +142,9 @@ func writeTar(w io.Writer, entries []entry) error {
 	return archive.Close()
 }
 
-// WriteLayout copies an image archive that is an OCI layout with one image, and gives that image the name, and
-// the same name by its digest, as pods of a pinned chart use it. The name must be a full name.
+// WriteLayout copies an image archive, which must be an OCI layout with a single image, and sets
+// the image's name. It also adds the name with the image's digest instead of a tag, which pods use
+// if their chart pins the digest. The name must be a full name.
 func WriteLayout(w io.Writer, name, archive string) error {
 	in, err := os.Open(filepath.Clean(archive))
 	if err != nil {
@@ -180,10 +182,11 @@ func WriteLayout(w io.Writer, name, archive string) error {
 	return out.Close()
 }
 
-// maxIndex bounds the index of an image archive, in bytes.
+// maxIndex is the maximum size of an image archive's index, in bytes.
 const maxIndex = 4 << 20
 
-// nameLayout returns the index of an OCI layout with these names of its one image.
+// nameLayout returns the index of an OCI layout with the given name, and the same name by digest,
+// for its only image.
 func nameLayout(r io.Reader, name string) ([]byte, error) {
 	var index ociv1.Index
 	if err := json.NewDecoder(io.LimitReader(r, maxIndex)).Decode(&index); err != nil {
@@ -209,14 +212,15 @@ func nameLayout(r io.Reader, name string) ([]byte, error) {
 	return json.Marshal(index)
 }
 
-// nameAnnotations returns the annotations with the name of an image: containerd reads the first, other programs
-// the second.
+// nameAnnotations returns the annotations with an image's name: containerd reads
+// io.containerd.image.name, other programs read the standard OCI annotation.
 func nameAnnotations(name string) map[string]string {
 	return map[string]string{"io.containerd.image.name": name, ociv1.AnnotationRefName: name}
 }
 
-// StoreImage writes an image archive to a directory of images, and returns its path: of a program, or a copy of
-// an archive, which is a file whose name ends in .tar. It replaces an existing image with that name.
+// StoreImage writes the archive of a named image to a directory, and returns the archive's path. If
+// source is a file whose name ends in .tar, it is an archive to copy; otherwise, it is a program.
+// An existing image with the same name is replaced.
 func StoreImage(dir, name, source string) (string, error) {
 	full, err := FullName(name)
 	if err != nil {
@@ -244,7 +248,7 @@ func StoreImage(dir, name, source string) (string, error) {
 	return file, nil
 }
 
-// Load makes the node behind a socket import an archive from its directory of images.
+// Load makes the node that serves the given socket import an archive from its image directory.
 func Load(ctx context.Context, socket, file string) error {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// kernelSettings are settings of the whole machine that a kubelet changes if they have other values.
+// kernelSettings maps machine-wide kernel settings to the values that a kubelet would set.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -24,13 +24,14 @@ var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// fixed are hard-coded directories to which the programs write.
+// fixed lists the hard-coded directories to which a node's programs write.
 var fixed = []string{"/run", "/var/run", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers"}
 
-// mount replaces the machine's directories to which the node would write by directories of its own. It must
-// be called in the mount namespace of the node.
+// mount replaces the host directories to which the node would write with the node's own
+// directories. It must be called in the node's mount namespace.
 func (s Spec) mount() error {
-	// Mounts of the node are not visible outside. Containers of the node can share mounts with each other.
+	// The node's mounts must not be visible on the host, but the node's containers may share mounts
+	// with each other.
 	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
 		if err := unix.Mount("", "/", "", flags, ""); err != nil {
 			return fmt.Errorf("a mount namespace: %w", err)
@@ -41,7 +42,7 @@ func (s Spec) mount() error {
 	}
 	for _, dir := range fixed {
 		if target, err := filepath.EvalSymlinks(dir); dir == "/var/run" && err == nil && target != dir {
-			continue // The path is a link to /run.
+			continue // /var/run is a link to /run, which is replaced, too.
 		}
 		if err := incluster.MakePrivate(dir); err != nil {
 			return fmt.Errorf("a %s of the node: %w", dir, err)
@@ -50,8 +51,8 @@ func (s Spec) mount() error {
 	return s.pretendKernelSettings()
 }
 
-// pretendKernelSettings mounts files over kernel settings, so that the kubelet reads the values that it
-// wants.
+// pretendKernelSettings mounts files over kernel settings, so that the kubelet reads the values
+// that it requires and does not change the machine's.
 func (s Spec) pretendKernelSettings() error {
 	for name, value := range kernelSettings {
 		setting := filepath.Join("/proc/sys", name)

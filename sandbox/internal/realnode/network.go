@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// dialTimeout is the time limit for connections within this machine.
+// dialTimeout is the timeout for connecting to an address on this machine.
 const dialTimeout = 10 * time.Second
 
 // setUpLoopback adds addresses to the loopback interface of this network namespace.
@@ -38,14 +38,14 @@ func setUpLoopback(addresses ...netip.Addr) error {
 	return nil
 }
 
-// addAddress adds an address to the loopback interface, under a label.
+// addAddress adds an address to the loopback interface, with the given label.
 func addAddress(fd int, label string, address netip.Addr) error {
 	for _, step := range []struct {
 		ioctl uint
 		value net.IP
 	}{
 		{unix.SIOCSIFADDR, address.AsSlice()},
-		// Without a netmask, the whole class of the address would be local.
+		// Set the netmask, because otherwise the address's entire class would be local.
 		{unix.SIOCSIFNETMASK, net.IPv4bcast.To4()},
 	} {
 		request, err := unix.NewIfreq(label)
@@ -70,8 +70,8 @@ func dialOutside(ctx context.Context, namespace *os.File, address string) (net.C
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The thread is never unlocked, so it ends with the goroutine: no other code runs in that namespace.
-		// The connection stays in the namespace in which it was opened.
+		// Never unlock the thread, so that it ends with the goroutine and no other code runs in
+		// that namespace. The connection stays in the namespace in which it was opened.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- result{err: err}

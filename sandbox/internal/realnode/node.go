@@ -20,24 +20,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespaces are the Linux namespaces of the process of a node.
+// Namespaces holds the clone flags for the Linux namespaces of a node's process.
 const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
 const (
-	// startTimeout is the time limit for the start of containerd.
+	// startTimeout is the maximum startup time of containerd.
 	startTimeout = time.Minute
-	// restartAfter is the delay before a program that has ended is restarted.
+	// restartAfter is the delay before a program that has exited is restarted.
 	restartAfter = time.Second
 )
 
-// running is a node in its own process.
+// running is the state of a node in the node's process.
 type running struct {
 	Spec
 	reaper *reaper
 }
 
-// Run runs a node in this process, which is the first in its namespaces. It ends on SIGTERM, together with
-// all processes of the node.
+// Run runs a node in this process, which is PID 1 in its PID namespace. On SIGTERM, the process
+// exits, and all other processes of the node are killed.
 func Run(file string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the process of a node, which 'sandbox up --real-nodes' starts")
@@ -49,7 +49,8 @@ func Run(file string) error {
 		return err
 	}
 	n := &running{Spec: s, reaper: newReaper()}
-	// Open the outer network namespace by its path, which is visible until /proc is mounted.
+	// Open the API server's network namespace now: its path is no longer visible after the node's
+	// /proc is mounted.
 	outside, err := os.Open(s.HostNetwork)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func Run(file string) error {
 	return nil
 }
 
-// prepare creates the directories, files and cgroups for the programs.
+// prepare creates the directories, files and cgroups that the programs need.
 func (n *running) prepare() error {
 	if err := os.RemoveAll(n.file("state")); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (n *running) prepare() error {
 			return err
 		}
 	}
-	// A killed node leaves its cgroup behind.
+	// A node that was killed leaves its cgroup behind.
 	if err := RemoveCgroup(n.Cgroup); err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (n *running) prepare() error {
 	return n.configure()
 }
 
-// serveNames adds the node's addresses, and serves DNS.
+// serveNames adds the node's addresses to its network, and serves DNS.
 func (n *running) serveNames(ctx context.Context) error {
 	service, err := netip.ParseAddr(n.Service)
 	if err != nil {
@@ -121,7 +122,7 @@ func (n *running) serveNames(ctx context.Context) error {
 	return serveDNS(ctx, dns, service)
 }
 
-// configure writes the configuration files of the programs.
+// configure writes the configuration files of the kubelet and containerd.
 func (n *running) configure() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -147,8 +148,8 @@ func (n *running) configure() error {
 	return nil
 }
 
-// snapshotter returns the snapshotter for containerd: overlayfs, unless the file system of the data directory
-// does not support it.
+// snapshotter returns the snapshotter that containerd uses: overlayfs, unless the data directory's
+// file system does not support it.
 func (n *running) snapshotter() string {
 	dir := n.state("overlay")
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
@@ -165,8 +166,8 @@ func (n *running) snapshotter() string {
 	return "overlayfs"
 }
 
-// runc returns the program that starts containers. A runc without libseccomp refuses containers with a
-// seccomp filter, so it is wrapped to drop the filter.
+// runc returns the program that starts containers. A runc that was built without libseccomp rejects
+// containers with a seccomp filter, so it is wrapped in a program that drops the filter.
 func (n *running) runc() (string, error) {
 	runc := n.program("runc")
 	out := n.state("runc-version")
@@ -180,14 +181,14 @@ func (n *running) runc() (string, error) {
 	return n.program("runc-without-seccomp"), nil
 }
 
-// command returns a command whose output goes to a file.
+// command returns a command whose standard output and standard error are written to the log file.
 func command(log *os.File, program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	return cmd
 }
 
-// logged runs a program and appends its output to a file.
+// logged runs a program and appends its output to the given log file.
 func (n *running) logged(file, program string, args ...string) error {
 	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -197,7 +198,7 @@ func (n *running) logged(file, program string, args ...string) error {
 	return n.reaper.run(command(log, program, args...))
 }
 
-// keep runs a program, and restarts it whenever it ends.
+// keep runs a program, and restarts it each time it exits.
 func (n *running) keep(name string, args ...string) {
 	for ; ; time.Sleep(restartAfter) {
 		err := n.once(name, args...)
@@ -212,7 +213,7 @@ func (n *running) once(name string, args ...string) error {
 	}
 	defer log.Close()
 	cmd := command(log, n.program(name), args...)
-	// containerd finds its shim in the PATH, and the shim finds runc.
+	// containerd looks up its shim in the PATH, and the shim looks up runc.
 	cmd.Env = append(os.Environ(), "PATH="+n.Programs+":"+os.Getenv("PATH"))
 	return n.reaper.run(cmd)
 }
@@ -229,7 +230,7 @@ func (n *running) waitContainerd(ctx context.Context) error {
 	}
 }
 
-// loadAll imports all image archives.
+// loadAll imports all archives in the image directory.
 func (n *running) loadAll() error {
 	archives, err := filepath.Glob(filepath.Join(n.Images, "*.tar"))
 	if err != nil {

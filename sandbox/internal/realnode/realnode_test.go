@@ -72,7 +72,8 @@ func TestNetworks(t *testing.T) {
 			}
 		}
 	}
-	// Those of simulated nodes and pods, services, and what is no address.
+	// Addresses and names of simulated nodes, pods and Services, and invalid addresses and names,
+	// belong to no real node.
 	for _, host := range []string{"172.16.0.1", "172.16.30.1", "10.128.0.1", "10.96.0.1", "127.0.0.1", "node-1", "real-0", "real-01", "real-1x", "real--1", "", "::1", "172.30.1.2"} {
 		if got := NumberOf(host); got != 0 {
 			t.Errorf("%q is on node %d, want none", host, got)
@@ -116,7 +117,7 @@ func TestFullName(t *testing.T) {
 	}
 }
 
-// program builds a small static program.
+// program builds a small statically linked program, and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pause")
@@ -128,8 +129,8 @@ func program(t *testing.T) string {
 	return file
 }
 
-// TestImage: the same program gives the same bytes, and each descriptor in the archive is
-// that of a blob in it.
+// TestImage checks that two image archives of the same program are identical, and that each
+// descriptor in an archive refers to a blob in the archive.
 func TestImage(t *testing.T) {
 	pause := program(t)
 	var first, second bytes.Buffer
@@ -180,7 +181,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestLayout: an archive gets the given name, and the same name by its digest, and is otherwise the same.
+// TestLayout checks that WriteLayout sets an image's name, adds the same name by digest, and
+// changes nothing else.
 func TestLayout(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "image.tar")
 	write := func(manifests string) {
@@ -247,7 +249,8 @@ func untar(t *testing.T, data []byte) map[string][]byte {
 	}
 }
 
-// TestStoreImage: what cannot be an image leaves nothing in the directory.
+// TestStoreImage checks that StoreImage leaves no file in the directory if the source cannot be an
+// image.
 func TestStoreImage(t *testing.T) {
 	dir, text := t.TempDir(), filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o700); err != nil {

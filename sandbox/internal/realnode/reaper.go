@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// reaper waits for all children of this process. As the first process of its namespace, it also has orphans
-// that it did not start.
+// reaper waits for all child processes. Because this process is PID 1 in its namespace, it also
+// adopts orphans that it did not start.
 type reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
@@ -32,7 +32,7 @@ func newReaper() *reaper {
 	return r
 }
 
-// reap collects the results of children that have ended.
+// reap collects the exit statuses of terminated child processes.
 func (r *reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,8 @@ func (r *reaper) reap() {
 	}
 }
 
-// start starts a command, and returns a channel that receives its result. The caller must not call Wait.
+// start starts a command, and returns a channel that receives its exit status. The caller must not
+// call the command's Wait method.
 func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +65,7 @@ func (r *reaper) start(cmd *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	return wait, nil
 }
 
-// run starts a command and waits for it.
+// run starts a command and waits until it exits.
 func (r *reaper) run(cmd *exec.Cmd) error {
 	wait, err := r.start(cmd)
 	if err != nil {

@@ -12,31 +12,33 @@ import (
 	"path/filepath"
 )
 
-// Most is the maximum number of real nodes of a sandbox.
+// Most is the maximum number of real nodes in a sandbox.
 const Most = 100
 
-// Runtimes are the handlers for RuntimeClasses. Both run runc, so that a change of the handler can be tested.
+// Runtimes lists the handlers that RuntimeClasses can name. Both run runc, so that tests can switch
+// between two handlers.
 var Runtimes = []string{"runc", "runc-2"}
 
-// Spec has the names, addresses and paths of a node. The process of the node reads it from a file.
+// Spec holds the names, addresses and paths of a real node. The node's process reads it from a
+// file.
 type Spec struct {
 	// Name is the name of the node.
 	Name string `json:"name"`
-	// Number is the number of the node in its sandbox, from 1 on.
+	// Number is the number of the node in its sandbox, starting at 1.
 	Number int `json:"number"`
 	// Dir is the directory of the node's files.
 	Dir string `json:"dir"`
-	// Programs is the directory of the kubelet and the other programs.
+	// Programs is the directory with the kubelet and the other programs.
 	Programs string `json:"programs"`
-	// Images is the directory of the image archives that the node imports at its start.
+	// Images is the directory with the image archives that the node imports when it starts.
 	Images string `json:"images"`
-	// Logs is the directory of the programs' logs.
+	// Logs is the directory of the logs of the node's programs.
 	Logs string `json:"logs"`
-	// Cgroup is the path of the node's cgroup in each hierarchy.
+	// Cgroup is the path of the node's cgroup in each cgroup hierarchy.
 	Cgroup string `json:"cgroup"`
 	// HostNetwork is the path of the API server's network namespace.
 	HostNetwork string `json:"hostNetwork"`
-	// APIServer is the address of the API server in that namespace.
+	// APIServer is the API server's address in its network namespace.
 	APIServer string `json:"apiServer"`
 	// Service is the cluster IP of the API server.
 	Service string `json:"service"`
@@ -46,18 +48,18 @@ type Spec struct {
 	Socket string `json:"socket"`
 }
 
-// Name returns the name of the node with a number.
+// Name returns the name of the node with the given number.
 func Name(number int) string { return fmt.Sprintf("real-%d", number) }
 
-// file returns the path of a file that is written before the node starts.
+// file returns the path of a file in the node's directory that is written before the node starts.
 func (s Spec) file(name string) string { return filepath.Join(s.Dir, name) }
 
-// state returns the path of a directory that is empty when the node starts.
+// state returns the path of a directory in the node's directory that is empty when the node starts.
 func (s Spec) state(name string) string { return filepath.Join(s.Dir, "state", name) }
 
 func (s Spec) program(name string) string { return filepath.Join(s.Programs, name) }
 
-// Files that the sandbox writes before the node starts.
+// Names of the files that the sandbox writes to the node's directory before the node starts.
 const (
 	SpecFile    = "node.json"
 	Kubeconfig  = "kubeconfig"
@@ -66,7 +68,7 @@ const (
 	ServingKey  = "kubelet.key"
 )
 
-// Write writes the specification into the node's directory.
+// Write writes the specification to a file in the node's directory.
 func (s Spec) Write() error {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -84,28 +86,28 @@ func readSpec(file string) (Spec, error) {
 	return s, json.Unmarshal(data, &s)
 }
 
-// CgroupOf returns the cgroup of all nodes of the sandbox in a directory.
+// CgroupOf returns the cgroup that contains all nodes of the sandbox in dir.
 func CgroupOf(dir string) string {
 	sum := fnv.New64a()
 	sum.Write([]byte(dir))
 	return fmt.Sprintf("/tidekeeper-sandbox-%x", sum.Sum64())
 }
 
-// Network has the addresses of a node. They exist only in its network namespace, and may be in use elsewhere
-// on the machine.
+// Network holds the addresses of a node and its pods. They exist only in the node's network
+// namespace, so the same addresses may be in use elsewhere on the machine.
 type Network struct {
 	Node netip.Addr
 	Pods netip.Prefix
 }
 
-// NetworkOf returns the addresses of the node with a number.
+// NetworkOf returns the addresses of the node with the given number.
 func NetworkOf(number int) Network {
 	n := byte(number)
 	return Network{Node: netip.AddrFrom4([4]byte{172, 30, n, 1}), Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, n, 0}), 24)}
 }
 
-// NumberOf returns the number of the real node with a name, or whose network contains an address; 0 if there
-// is none.
+// NumberOf returns the number of the real node that has the given name, or whose network contains
+// the given address. It returns 0 if there is none.
 func NumberOf(host string) int {
 	var number int
 	if _, err := fmt.Sscanf(host, "real-%d", &number); err == nil && host == Name(number) && number > 0 {

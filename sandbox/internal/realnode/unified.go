@@ -14,23 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unifiedMount is the mount point of cgroups of version 2.
+// unifiedMount is the mount point of the version 2 cgroup hierarchy.
 const unifiedMount = "/sys/fs/cgroup"
 
-// leaf is the cgroup to which the processes in the root of a delegated tree are moved: a cgroup with
-// processes cannot enable controllers for its children.
+// leaf is the cgroup to which the processes in the root of a delegated tree are moved, because a
+// cgroup with processes cannot enable controllers for its children.
 const leaf = "tidekeeper-sandbox-others"
 
-// unified is the cgroup tree of version 2. The children of a cgroup have only the controllers that the cgroup
+// unified is a version 2 cgroup tree. A cgroup's children have only the controllers that the cgroup
 // enables for them.
 type unified struct {
 	root string
-	// write writes to a cgroup file, and mkdir creates a cgroup.
+	// write writes to a cgroup file; mkdir creates a cgroup. Tests replace both functions.
 	write func(file, text string) error
 	mkdir func(dir string) error
 }
 
-// unifiedTree returns the cgroup tree of this machine, nil if it has version 1.
+// unifiedTree returns this machine's version 2 cgroup tree, or nil if the machine uses version 1.
 func unifiedTree(list []hierarchy) *unified {
 	if !slices.ContainsFunc(list, func(h hierarchy) bool { return h.mount == unifiedMount && len(h.controllers) == 0 }) {
 		return nil
@@ -42,18 +42,18 @@ func unifiedTree(list []hierarchy) *unified {
 	}
 }
 
-// controllers returns the controllers in a file of a cgroup.
+// controllers returns the controllers that a file of a cgroup lists.
 func (u *unified) controllers(cgroup, file string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(cgroup, file))
 	return strings.Fields(string(text)), err
 }
 
-// without returns the wanted controllers that are missing in the list.
+// without returns the controllers in the list wanted that are not in the list have.
 func without(have []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(have, c) })
 }
 
-// turnOn enables the controllers that a kubelet needs for the children of a cgroup.
+// turnOn enables the controllers that a kubelet needs for a cgroup's children.
 func (u *unified) turnOn(cgroup string) error {
 	on, err := u.controllers(cgroup, "cgroup.subtree_control")
 	if err != nil {
@@ -69,8 +69,9 @@ func (u *unified) turnOn(cgroup string) error {
 	return nil
 }
 
-// delegate enables the controllers that a kubelet needs below the root. In a container, the root is not the
-// root of the machine's tree, and its processes must first move to a leaf.
+// delegate enables the controllers that a kubelet needs below the root. In a container, this root
+// is not the root of the machine's cgroup tree, and its processes must first be moved to the cgroup
+// leaf.
 func (u *unified) delegate() error {
 	err := u.turnOn(u.root)
 	if !errors.Is(err, unix.EBUSY) {
@@ -80,14 +81,14 @@ func (u *unified) delegate() error {
 	if err := u.mkdir(to); err != nil {
 		return err
 	}
-	// New processes may start while others are moved.
+	// Repeat, because processes in the root may start new processes while they are moved.
 	for range 10 {
 		pids, err := u.controllers(u.root, "cgroup.procs")
 		if err != nil {
 			return err
 		}
 		for _, pid := range pids {
-			// The process may have ended in the meantime.
+			// Ignore a process that has exited before it could be moved.
 			if err := u.write(filepath.Join(to, "cgroup.procs"), pid); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("move the process %s to the cgroup %s: %w", pid, to, err)
 			}
@@ -99,7 +100,7 @@ func (u *unified) delegate() error {
 	return err
 }
 
-// makeCgroup creates a cgroup, and enables the controllers that a kubelet needs in its parents.
+// makeCgroup creates a cgroup, and enables the controllers that a kubelet needs in its ancestors.
 func (u *unified) makeCgroup(name string) error {
 	path := u.root
 	for _, part := range strings.Split(strings.Trim(name, "/"), "/") {
@@ -116,8 +117,8 @@ func (u *unified) makeCgroup(name string) error {
 	return nil
 }
 
-// DelegateCgroups prepares the cgroups of this machine for nodes. It must run outside of the nodes, where all
-// processes are visible. Version 1 needs no preparation.
+// DelegateCgroups prepares this machine's cgroups for real nodes. It must run outside of the nodes,
+// where all processes are visible. Version 1 cgroups need no preparation.
 func DelegateCgroups() error {
 	list, err := mounted()
 	if err != nil {

@@ -13,16 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel is a tree of version 2 of cgroups in a directory, which does what a kernel does when
-// its files are written.
+// kernel is a fake version 2 cgroup tree in a directory. It reacts to writes to its files as the
+// kernel would.
 type kernel struct {
 	t *testing.T
-	// delegated: its root is not that of the machine, as in a container.
+	// delegated is set if the root is not the root of the machine's cgroup tree, as in a container.
 	delegated bool
 	unified
 }
 
-// newKernel makes a tree whose root has these controllers, of which some are on, and processes.
+// newKernel creates a cgroup tree whose root has the given controllers and processes. The list "on"
+// contains the controllers that are already enabled for children.
 func newKernel(t *testing.T, controllers, on, pids string, delegated bool) *kernel {
 	t.Helper()
 	k := &kernel{t: t, delegated: delegated}
@@ -49,7 +50,7 @@ func (k *kernel) get(cgroup, file string) []string {
 	return words
 }
 
-// doMkdir makes a cgroup, which has the controllers that are on above it.
+// doMkdir creates a cgroup with the controllers that its parent has enabled for its children.
 func (k *kernel) doMkdir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -69,7 +70,7 @@ func (k *kernel) doWrite(path, text string) error {
 		left := slices.DeleteFunc(k.get(k.root, file), func(pid string) bool { return pid == text })
 		k.set(k.root, file, strings.Join(left, "\n"))
 		if text == "404" {
-			return unix.ESRCH // It has ended.
+			return unix.ESRCH // The process has already exited.
 		}
 		k.set(cgroup, file, strings.Join(append(k.get(cgroup, file), text), "\n"))
 		return nil
@@ -90,8 +91,9 @@ func (k *kernel) doWrite(path, text string) error {
 	return nil
 }
 
-// A node's cgroup has the controllers that a kubelet needs, on a machine with systemd, which has
-// turned on some, in a container, whose processes are in the root of its tree, and where all is on.
+// TestUnifiedCgroups checks that a node's cgroup gets the controllers that a kubelet needs in three
+// cases: systemd has enabled some of the controllers, the processes of a container are in the root
+// of its tree, or all controllers are already enabled.
 func TestUnifiedCgroups(t *testing.T) {
 	const all = "cpuset cpu io memory hugetlb pids"
 	for name, tc := range map[string]struct {
@@ -105,7 +107,7 @@ func TestUnifiedCgroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKernel(t, all, tc.on, tc.pids, tc.delegated)
-			for range 2 { // The second node, and the next start, find it done.
+			for range 2 { // The second pass simulates another node or the next start, which requires no changes.
 				if err := k.delegate(); err != nil {
 					t.Fatal(err)
 				}
@@ -129,7 +131,8 @@ func TestUnifiedCgroups(t *testing.T) {
 	}
 }
 
-// What the tree does not have cannot be turned on, which is said.
+// TestUnifiedCgroupsMissing checks that a controller that the cgroup tree lacks is reported as an
+// error.
 func TestUnifiedCgroupsMissing(t *testing.T) {
 	err := newKernel(t, "cpu memory pids", "", "1", false).delegate()
 	if err == nil || !strings.Contains(err.Error(), "turn on the controllers cpu, cpuset, memory, pids of cgroups below") {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestKubeletVersion: the kubelet is of the release of the control plane.
+// TestKubeletVersion checks that the kubelet belongs to the same Kubernetes release as the control
+// plane.
 func TestKubeletVersion(t *testing.T) {
 	version := regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v\S+)`)
 	var found []string

@@ -22,17 +22,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// About identifies the results of a directory: the operator, the input files, and the hashes of
-// everything that the results depend on.
+// About identifies the inputs of the results in a directory: the operator, the input files, and
+// hashes of everything else that the results depend on.
 type About struct {
-	// Command is the command line of the operator, and Of are the names of the input files, such as
-	// the workload. A directory has the results of a single command and of the same files.
+	// Command is the operator's command line. Of lists the names of the input files, such as the
+	// workload. A directory holds only results with the same command and input files.
 	Command []string `json:"command"`
 	Of      []string `json:"of"`
-	// Contents are hashes of everything that the results depend on, by its name. Cases that were
-	// played with other contents are played again.
+	// Contents maps each kind of input, such as the program or the installed manifests, to a
+	// content hash. If a hash has changed, all cases are repeated.
 	Contents map[string]string `json:"contents"`
-	// Fresh removes the results of earlier runs.
+	// Fresh discards the results of earlier runs. It is not stored.
 	Fresh bool `json:"-"`
 }
 
@@ -45,17 +45,17 @@ const (
 	theJudging   = "the flags that judge"
 )
 
-// Inputs are all that results depend on.
+// Inputs lists everything that results depend on.
 type Inputs struct {
-	// Command is the command line of the operator, Of are the names of the input files, and
-	// Installed the installed manifests.
+	// Command is the operator's command line. Of lists the names of the input files. Installed
+	// lists the paths of the installed manifests.
 	Command, Of, Installed []string
-	// Subject is the content of the input files, such as the workload, and Judging the flags that
-	// judge it.
+	// Subject is the content of the input files, such as the workload. Judging holds the flags that
+	// affect the verdict.
 	Subject, Judging any
 }
 
-// NewAbout identifies results by their inputs.
+// NewAbout hashes the inputs of a run.
 func NewAbout(in Inputs) (About, error) {
 	a := About{Command: in.Command, Of: in.Of, Contents: map[string]string{}}
 	var err error
@@ -78,7 +78,7 @@ func NewAbout(in Inputs) (About, error) {
 	return a, nil
 }
 
-// hashSelf is the hash of this program, which is read once.
+// hashSelf returns a hash of the running sandbox binary. It reads the binary only once.
 var hashSelf = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -87,8 +87,8 @@ var hashSelf = sync.OnceValues(func() (string, error) {
 	return hashFiles([]string{self})
 })
 
-// programFiles returns the files in a command line: the program, and arguments that are files, including
-// values after an equals sign.
+// programFiles returns the files named in a command line: the program, and all arguments that are
+// files, including values after an equals sign.
 func programFiles(command []string) []string {
 	var files []string
 	for i, word := range command {
@@ -107,8 +107,8 @@ func programFiles(command []string) []string {
 	return files
 }
 
-// hashFiles returns a hash of files and directories, including files outside to which their kustomizations
-// refer.
+// hashFiles returns a hash of files and directories, including outside files to which their
+// kustomizations refer.
 func hashFiles(paths []string) (string, error) {
 	sum, seen := sha256.New(), map[string]bool{}
 	for len(paths) > 0 {
@@ -130,8 +130,8 @@ func hashFiles(paths []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// hashTree adds a file or directory to a hash, and returns the files outside to which its kustomizations
-// refer.
+// hashTree adds a file or directory to a hash, and returns the outside files to which its
+// kustomizations refer.
 func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	return elsewhere, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -140,7 +140,7 @@ func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 		info, err := os.Stat(path) // Follow symbolic links.
 		switch {
 		case err != nil || info.IsDir() && !entry.IsDir():
-			return nil // kubectl does not look for manifests there either.
+			return nil // Like kubectl, ignore this directory.
 		case !info.Mode().IsRegular():
 			return nil
 		}
@@ -168,7 +168,7 @@ func hashTree(sum hash.Hash, root string) (elsewhere []string, _ error) {
 	})
 }
 
-// referredTo returns all files and directories that a kustomization names in any field.
+// referredTo returns all existing files and directories named in any field of a kustomization.
 func referredTo(kustomization string) []string {
 	text, err := os.ReadFile(filepath.Clean(kustomization))
 	if err != nil {
@@ -201,7 +201,7 @@ func referredTo(kustomization string) []string {
 	return names
 }
 
-// changed returns the sorted names of the contents that differ.
+// changed returns the sorted names of inputs with different hashes.
 func (a *About) changed(other *About) []string {
 	var names []string
 	for name := range a.Contents {
@@ -213,13 +213,14 @@ func (a *About) changed(other *About) []string {
 	return names
 }
 
-// sameWords reports whether both are for the same command and the same files.
+// sameWords reports whether `a` and `other` have the same command line and the same input file
+// names.
 func (a *About) sameWords(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && slices.Equal(a.Of, other.Of)
 }
 
-// partOf reports whether two directories may have parts of the same result. Hashes of programs may differ, as
-// each machine may have compiled them.
+// partOf reports whether `a` and `other` may belong to parts of the same result. Hashes of programs
+// may differ, because each machine may have compiled its own program.
 func (a *About) partOf(other *About) bool {
 	return slices.Equal(a.Command, other.Command) && !slices.ContainsFunc(a.changed(other), func(name string) bool { return name != theProgram && name != theSandbox })
 }

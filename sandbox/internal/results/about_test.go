@@ -12,22 +12,22 @@ import (
 	"testing"
 )
 
-// said is what a book says when it was opened.
+// said returns the output of Opened.
 func said(b *Book[*wrong]) string {
 	var text bytes.Buffer
 	b.Opened(&text, tool.Cases)
 	return text.String()
 }
 
-// What was played with another program is not taken for what this one does: all is played again,
-// what was found before first, until it was.
+// TestOpenWithOtherContents checks that cases are repeated after an input has changed, starting
+// with cases that had findings.
 func TestOpenWithOtherContents(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, []Played{{ID: "a"}, {ID: "b", Found: true}, {ID: "c", Found: true}}, find("b", "lost", 1, 1), find("c", "late", 1, 1))
 	if same := open(t, dir, of("one", "1", "1")); len(same.Played) != 3 || len(same.Again) != 0 || !strings.Contains(said(same), "3 cases were played before, the last on 2") || !strings.Contains(said(same), "--fresh") {
 		t.Errorf("with the same there are %+v, %d again; it says %q", same.Result, len(same.Again), said(same))
 	}
-	for range 2 { // The second time it was interrupted before anything was played.
+	for range 2 { // The second iteration simulates an interruption before the first case.
 		other := open(t, dir, of("one", "2", "1"))
 		if len(other.Played)+len(other.Findings) != 0 || len(other.Again) != 2 || !strings.Contains(said(other), "All cases are played again, first those with which something was found before: 2.") {
 			t.Fatalf("with another program there are %+v, %d again; it says %q", other.Result, len(other.Again), said(other))
@@ -53,8 +53,8 @@ func TestOpenWithOtherContents(t *testing.T) {
 	}
 }
 
-// Parts may have been played with programs that each machine has compiled, and with nothing else
-// that differs.
+// TestMergeContents checks that results can be merged if only the hashes of programs differ,
+// because each machine may have compiled its own program.
 func TestMergeContents(t *testing.T) {
 	first, second, third := t.TempDir(), t.TempDir(), t.TempDir()
 	open(t, first, of("one", "1", "1"))
@@ -68,8 +68,8 @@ func TestMergeContents(t *testing.T) {
 	}
 }
 
-// Results depend on all that is read: the program, arguments that are files, and manifests, also
-// those that kustomizations refer to.
+// TestContents checks that the hashes cover the program, arguments that are files, and manifests,
+// including manifests to which kustomizations refer.
 func TestContents(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {

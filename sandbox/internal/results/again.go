@@ -13,11 +13,12 @@ import (
 	"strings"
 )
 
-// earlierDir is the directory of findings with earlier contents that were not replayed yet.
+// earlierDir is the subdirectory for findings from earlier versions of the inputs, until their
+// cases are repeated.
 const earlierDir = "earlier"
 
-// setAside moves the findings to earlierDir, and removes the played cases. It can be repeated after an
-// interruption.
+// setAside moves all findings to earlierDir and deletes the records of all cases. It can be
+// repeated after an interruption.
 func setAside(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, earlierDir), 0o700); err != nil {
 		return err
@@ -34,7 +35,7 @@ func setAside(dir string) error {
 	return os.RemoveAll(filepath.Join(dir, playedFile))
 }
 
-// forget removes all played cases and findings.
+// forget deletes the records of all cases and all findings.
 func forget(dir string) error {
 	if err := setAside(dir); err != nil {
 		return err
@@ -48,7 +49,7 @@ func forget(dir string) error {
 	return err
 }
 
-// Opened prints whether cases of earlier runs are reused or played again, and why.
+// Opened prints whether the cases of earlier runs are reused or repeated, and why.
 func (b *Book[F]) Opened(w io.Writer, cases string) {
 	const date = "2006-01-02 15:04"
 	switch {
@@ -67,13 +68,13 @@ func (b *Book[F]) Opened(w io.Writer, cases string) {
 	}
 }
 
-// Replayed removes an earlier finding of a case, as the case was played again.
+// Replayed removes the earlier finding of a case that was repeated.
 func (b *Book[F]) Replayed(id string) {
 	i := slices.IndexFunc(b.Again, func(f F) bool { return f.Case() == id })
 	if i < 0 {
 		return
 	}
 	_ = os.Remove(filepath.Join(b.dir, earlierDir, File(b.Again[i])))
-	_ = os.Remove(filepath.Join(b.dir, earlierDir)) // Fails unless the directory is empty.
+	_ = os.Remove(filepath.Join(b.dir, earlierDir)) // Remove fails unless the directory is empty, which is intended.
 	b.Again = slices.Delete(b.Again, i, i+1)
 }

@@ -15,48 +15,49 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Played is a case that was played.
+// Played is the record of a completed case.
 type Played struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Outcome is the outcome of the case, such as NotReached.
+	// Outcome is the outcome of the case: NotReached, or an outcome defined by the tool.
 	Outcome string  `json:"outcome,omitempty"`
 	Found   bool    `json:"found"`
 	Seconds float64 `json:"seconds"`
-	// Then are the IDs of the cases that are played because of this case; nil: not determined.
+	// Then lists the IDs of follow-up cases. It is nil until they are determined.
 	Then []string `json:"then,omitzero"`
-	// Error is the reason why the case could not be judged.
+	// Error is the reason why the case could not be judged. It is empty for a judged case.
 	Error string `json:"error,omitempty"`
-	// Unsure is set if there was no time to confirm the finding, so that it may be due to chance.
+	// Unsure is set if no time was left to confirm the finding, which may therefore be due to
+	// chance.
 	Unsure bool `json:"unsure,omitempty"`
 }
 
-// Done reports whether a case need not be played again: it was judged, and its finding, if any, is certain or
-// was replayed.
+// Done reports whether the case need not be repeated: it was judged, and its finding, if any, is
+// certain or was replayed.
 func (p *Played) Done() bool { return !p.Unsure && p.Error == "" }
 
 // NotReached is the outcome of a case whose fault or edit did not take effect.
 const NotReached = "not reached"
 
-// Book writes the result of a run to a directory while cases are played.
+// Book writes the results of a run to a directory, case by case.
 type Book[F Finding] struct {
 	*Result[F]
 
-	// Again are findings with earlier contents, whose cases are played first.
+	// Again lists findings from earlier versions of the inputs. Their cases come first.
 	Again []F
 
 	dir   string
 	file  *os.File
 	began time.Time
-	// last is the time at which the last case was played, and changed has the contents that differ since
-	// then.
+	// last is the time at which the last case was completed. changed lists the inputs that have
+	// changed since then.
 	last    time.Time
 	changed []string
-	// part is the part of the cases that this process plays.
+	// part is this process's subset of the cases.
 	part part
 }
 
-// Note writes a played case.
+// Note stores the record of a completed case.
 func (b *Book[F]) Note(p Played) error {
 	b.note(p)
 	line, err := json.Marshal(p)
@@ -69,7 +70,7 @@ func (b *Book[F]) Note(p Played) error {
 	return err
 }
 
-// Found writes a finding, and replaces an earlier finding of the same case.
+// Found stores a finding, and replaces an earlier finding of the same case.
 func (b *Book[F]) Found(f F) error {
 	if i := slices.IndexFunc(b.Findings, func(other F) bool { return other.Case() == f.Case() }); i >= 0 {
 		b.Findings[i] = f
@@ -79,8 +80,9 @@ func (b *Book[F]) Found(f F) error {
 	return b.Save(f)
 }
 
-// Like returns the case of a confirmed finding of the same kind, or "". Such a finding probably has
-// the same cause, so that time is better spent on other cases than on playing it again.
+// Like returns the case ID of a confirmed finding of the same kind as `f`, or "". The two findings
+// probably have the same cause, so that the time is better spent on other cases than on confirming
+// `f`.
 func (b *Book[F]) Like(f F) string {
 	for _, other := range b.Findings {
 		if other.Confirmed() && other.Kind() == f.Kind() {
@@ -90,18 +92,18 @@ func (b *Book[F]) Like(f F) string {
 	return ""
 }
 
-// Save writes a changed finding.
+// Save writes a changed finding to its file.
 func (b *Book[F]) Save(f F) error { return save(b.dir, f) }
 
-// Elapsed returns the time since the run began.
+// Elapsed returns the time since the start of the run.
 func (b *Book[F]) Elapsed() time.Duration { return time.Since(b.began) }
 
-// Close closes the file of played cases.
+// Close closes the file with the records of the cases. The results can still be read afterwards.
 func (b *Book[F]) Close() { _ = b.file.Close() }
 
-// Progress prints the outcome of a case, the number of cases left and an estimate of their time, at
-// most until the context ends. f is the finding of the case, if it has found one, and wanted is set for
-// an outcome that says the most about the operator.
+// Progress prints the outcome of a case, the number of remaining cases, and an estimate of the
+// remaining time, limited by the deadline of `over`. `f` is the case's finding, if any. `wanted` is
+// set for the most informative outcome, which is printed as "ok".
 func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, f F, wanted bool, left int) {
 	came := "ok"
 	switch {
@@ -120,7 +122,7 @@ func (b *Book[F]) Progress(over context.Context, w io.Writer, p Played, f F, wan
 	fmt.Fprintf(w, "[%d of %d, %s to go] %s (%.1f s): %s\n", done, done+left, rest, p.Name, p.Seconds, came)
 }
 
-// Verdict describes a finding in a line, and how certain it is.
+// Verdict describes a finding and its certainty in a line.
 func Verdict(f Finding) string {
 	if f.Confirmed() {
 		return "FOUND: " + f.Title()

@@ -15,93 +15,97 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Finding is a detected problem. All findings have Evidence.
+// Finding is a problem revealed by a case. Implementations embed Evidence.
 type Finding interface {
-	// Case is the ID of the case that showed the problem.
+	// Case is the ID of the case that revealed the problem.
 	Case() string
-	// Title describes the problem in a line, and Where its case in a line; Details has all violations.
+	// Title and Where describe the problem and the case, in a line each. Details lists all
+	// violations.
 	Title() string
 	Where() string
 	Details() []string
 	// Describe writes the details for a terminal, below the title.
 	Describe(w io.Writer)
-	// Confirmed reports whether the finding is certain, or was reproduced.
+	// Confirmed reports whether the finding is certain, has been reproduced, or is similar to a
+	// confirmed finding.
 	Confirmed() bool
-	// Kind is equal for findings that probably have the same cause.
+	// Kind is a key that is equal for findings that probably have the same cause.
 	Kind() string
-	// Rank orders findings: the lowest rank is the easiest to understand.
+	// Rank is the finding's sort key. Findings with a lower rank are easier to understand and come
+	// first in reports.
 	Rank() []int
 
 	evidence() *Evidence
 }
 
-// Evidence is the common part of all findings: how to replay them, and a record of the run.
+// Evidence is embedded in all findings. It records the run and everything needed for a replay.
 type Evidence struct {
-	// Command is the command line of the operator, and Directory the working directory. Paths in a
-	// finding are relative to that directory, or to a copy of it.
+	// Command is the operator's command line. Directory is the working directory of the run; the
+	// finding's paths are relative to it.
 	Command   []string `json:"command"`
 	Directory string   `json:"directory,omitempty"`
-	// Repeated is the number of replays, out of Tries, that showed the finding again. Findings that are
-	// certain after a single run, or that there was no time for, are not replayed.
+	// Repeated is the number of replays, out of Tries, that reproduced the finding. A finding is
+	// not replayed if a single run proves it, or if no time is left.
 	Repeated int `json:"repeated"`
 	Tries    int `json:"tries"`
-	// Second describes how a replay without the finding differed.
+	// Second describes the result of a replay that did not reproduce the finding.
 	Second string `json:"second,omitempty"`
-	// Like is the case of a confirmed finding that probably has the same cause. A finding with Like
-	// was not played a second time.
+	// Like is the case ID of a confirmed finding that probably has the same cause. A finding with
+	// Like is not replayed.
 	Like string `json:"like,omitempty"`
-	// Timeline has the events of the run, and Output the end of the operator's output.
+	// Timeline lists the events of the run. Output lists the operator's last lines of output.
 	Timeline []Moment `json:"timeline,omitempty"`
 	Output   []string `json:"output,omitempty"`
 
-	// dir is the directory of its file, if it was read from a file.
+	// dir is the directory that the finding was read from, if any.
 	dir string
 }
 
 func (e *Evidence) evidence() *Evidence { return e }
 
-// mostOutput is the maximum number of lines of the operator's output that are stored.
+// mostOutput is the maximum number of output lines stored in a finding.
 const mostOutput = 40
 
-// NewEvidence returns the evidence of a run in the present working directory.
+// NewEvidence returns the evidence of a run whose working directory is the current directory.
 func NewEvidence(command []string, timeline []Moment, output []string) Evidence {
-	// The directory only improves an error message of replays.
+	// Ignore the error: Directory only improves an error message of replays.
 	directory, _ := os.Getwd()
 	return Evidence{Command: command, Directory: directory, Timeline: timeline, Output: output[max(0, len(output)-mostOutput):]}
 }
 
-// Moment is a line of a timeline.
+// Moment is a timeline entry: an event of the run, with its time in seconds.
 type Moment struct {
 	Seconds float64 `json:"seconds"`
-	// Lane is the origin: Kit, Operator or Cluster.
+	// Lane is the actor: Kit, Operator or Cluster.
 	Lane string `json:"lane"`
 	Text string `json:"text"`
 }
 
-// Lanes of a timeline.
+// Values of Lane, one for each actor in a run.
 const (
 	Kit      = "kit"
 	Operator = "operator"
 	Cluster  = "cluster"
 )
 
-// Prefixes of the texts of moments that matter.
+// Prefixes of Moment.Text for important events, see Matters.
 const (
 	Broken = "BROKEN: "
 	Fault  = "FAULT: "
 	Edit   = "EDIT: "
 )
 
-// String describes a moment in a line.
+// String formats the timeline entry as a line with its time, lane and text.
 func (m Moment) String() string { return fmt.Sprintf("%8.2f  %-8s  %s", m.Seconds, m.Lane, m.Text) }
 
-// Matters reports whether a moment is a violation, a fault or an edit.
+// Matters reports whether the timeline entry is a violation, a fault or an edit.
 func (m Moment) Matters() bool {
 	return strings.HasPrefix(m.Text, Broken) || strings.HasPrefix(m.Text, Fault) || strings.HasPrefix(m.Text, Edit)
 }
 
-// nearest returns the moments around the first violation, or the moments around the first fault and
-// the last moments, or else the last moments.
+// nearest shortens a timeline to the entries around the first violation. Without a violation, it
+// returns the entries around the first fault and, as `last`, the final entries. With neither, it
+// returns only the final entries.
 func nearest(all []Moment, most int) (moments, last []Moment) {
 	first := func(what string) int {
 		return slices.IndexFunc(all, func(m Moment) bool { return strings.HasPrefix(m.Text, what) })
@@ -122,7 +126,7 @@ func nearest(all []Moment, most int) (moments, last []Moment) {
 	return all[len(all)-most:], nil
 }
 
-// File is the name of the file that replays a finding.
+// File returns the name of the file that stores a finding.
 func File(f Finding) string { return "finding-" + f.Case() + ".yaml" }
 
 func save(dir string, f Finding) error {
@@ -133,8 +137,9 @@ func save(dir string, f Finding) error {
 	return os.WriteFile(filepath.Join(dir, File(f)), text, 0o600)
 }
 
-// Place returns the command that replays a finding: the given command, or its own. The program and the files
-// must be in the working directory under the same relative paths.
+// Place returns the command line for a replay: `other` if it is not empty, and the recorded command
+// line otherwise. The program and the files must exist at the same paths, relative to the current
+// working directory.
 func (e *Evidence) Place(other, files []string) (command []string, err error) {
 	if command = other; len(command) == 0 {
 		command = e.Command

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// suite is a report in JUnit format, and testCase one of its cases, which has passed unless an element says
-// otherwise.
+// suite is a report in JUnit format. A testCase without a failure, error or skipped element has
+// passed.
 type (
 	suite struct {
 		XMLName  xml.Name   `xml:"testsuite"`
@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// JUnit writes a result in JUnit format.
+// JUnit writes a result to a file in JUnit format. Only confirmed findings are failures.
 func (t *Tool[F]) JUnit(file string, r *Result[F]) error {
 	found := map[string]F{}
 	for _, f := range r.Findings {

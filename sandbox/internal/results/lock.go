@@ -15,11 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile is a file in each directory of results, locked while a run uses the directory.
+// lockFile is the name of a file in each results directory. A run locks this file while it uses the
+// directory.
 const lockFile = ".sandbox-lock"
 
-// Lock creates a directory for results if necessary, and keeps other runs out of it until unlock is called or
-// this process has ended in any way.
+// Lock creates a results directory if necessary, and locks it until `unlock` is called or this
+// process terminates, even if the process is killed.
 func Lock(dir string) (unlock func(), _ error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("--dir: %w", err)
@@ -49,7 +50,8 @@ func Lock(dir string) (unlock func(), _ error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// own refuses a directory in which other users could replace the programs that are run.
+// own returns an error if other users could write to a directory, because they could then replace
+// the programs that are run in it.
 func own(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Two runs do not share a directory, and the second says who has it.
+// TestLock checks that a directory can be locked only once, and that the error names the process
+// that holds the lock.
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	unlock, err := Lock(dir)
@@ -29,7 +30,7 @@ func TestLock(t *testing.T) {
 	again()
 }
 
-// What is run from the directory is nothing that another user has put there.
+// TestLockOfOthers checks that a directory is rejected if other users own it or can write to it.
 func TestLockOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -39,7 +40,7 @@ func TestLockOfOthers(t *testing.T) {
 		t.Errorf("it was locked: %v", err)
 	}
 	if os.Geteuid() != 0 {
-		return // Only root can give a directory away.
+		return // Only root can change a directory's owner.
 	}
 	const nobody = 65534
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -12,27 +12,27 @@ import (
 	"path/filepath"
 )
 
-// plannedFile is the file with the part of the cases that is played in a directory.
+// plannedFile is the name of the file that lists a directory's planned cases.
 const plannedFile = "planned.json"
 
-// part is the part of the cases that is played in a directory: part Number of Parts, from 1 on, or 0 of 0 for
-// all. IDs has its cases.
+// part is the subset of the cases assigned to a directory by --shard: part Number of Parts, counted
+// from 1, or 0 of 0 for all cases. IDs lists the cases.
 type part struct {
 	Number int      `json:"part,omitempty"`
 	Parts  int      `json:"parts,omitempty"`
 	IDs    []string `json:"cases"`
-	// Scope has the objects and fields by which the cases are judged.
+	// Scope describes the objects and fields by which the cases are judged.
 	Scope *Scope `json:"scope,omitempty"`
 }
 
-// Plan writes the cases of this part: the given number of several parts.
+// Plan stores the IDs of this process's cases: the part with the given number, out of `of` parts.
 func (b *Book[F]) Plan(number, of int, ids []string) error {
 	b.Planned = len(ids)
 	b.part.Number, b.part.Parts, b.part.IDs = number, of, ids
 	return b.keepPart()
 }
 
-// Judge writes the scope by which the cases are judged.
+// Judge stores the objects and fields by which the cases are judged.
 func (b *Book[F]) Judge(by *Scope) error {
 	b.Scope, b.part.Scope = by, by
 	return b.keepPart()
@@ -46,7 +46,8 @@ func (b *Book[F]) keepPart() error {
 	return os.WriteFile(filepath.Join(b.dir, plannedFile), text, 0o600)
 }
 
-// readPart reads the part of a directory; it is empty if the run was interrupted before the cases were known.
+// readPart reads plannedFile. The part is empty if the run was interrupted before its cases were
+// planned.
 func readPart(dir string) (p part, err error) {
 	file := filepath.Join(dir, plannedFile)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -62,8 +63,8 @@ func readPart(dir string) (p part, err error) {
 	return p, nil
 }
 
-// InPart reports whether a case belongs to a part. This depends on its name only, so that all machines agree,
-// even if their baselines differ slightly.
+// InPart reports whether a case belongs to a part. This depends only on the case's name, so that
+// all machines agree even if their baselines differ slightly.
 func InPart(name string, number, of int) bool {
 	if of <= 1 {
 		return true
@@ -73,10 +74,10 @@ func InPart(name string, number, of int) bool {
 	return int(sum.Sum32()%uint32(of)) == number-1
 }
 
-// parts are the parts of several directories.
+// parts holds the parts of the directories to merge.
 type parts []part
 
-// left returns the number of cases that were not played.
+// left returns the number of planned cases that are missing in `played`.
 func (all parts) left(played map[string]bool) int {
 	left := map[string]bool{}
 	for _, p := range all {
@@ -89,8 +90,8 @@ func (all parts) left(played map[string]bool) int {
 	return len(left)
 }
 
-// missing returns the parts without a directory, in the notation of --shard. A directory with all cases
-// misses none.
+// missing returns the parts without a directory, in the notation of --shard, such as 2/4. If any
+// directory holds all cases, no part is missing.
 func (all parts) missing() []string {
 	var missing []string
 	there, most := map[int]bool{}, 0
@@ -108,8 +109,8 @@ func (all parts) missing() []string {
 	return missing
 }
 
-// weight ranks the outcomes of a case that was played in several directories: a finding is highest, and an
-// outcome that could not be judged lowest.
+// weight ranks the records of a case that several directories contain. A confirmed finding ranks
+// highest, and a case that could not be judged ranks lowest.
 func (p *Played) weight() int {
 	switch {
 	case p.Found && !p.Unsure:

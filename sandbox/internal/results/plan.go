@@ -11,35 +11,36 @@ import (
 	"time"
 )
 
-// Plan chooses the cases to play.
+// Plan selects the cases to run and limits the run.
 type Plan struct {
-	// For limits the time of the whole run; 0 plays every case.
+	// For limits the duration of the entire run; 0 means unlimited.
 	For time.Duration
-	// Only are substrings of the names of cases, or IDs; empty plays every case.
+	// Only lists case IDs, or substrings of case names. If it is empty, all cases are selected.
 	Only []string
-	// Shard and Shards divide the cases among machines: this process plays part Shard of Shards,
-	// counted from 1.
+	// Shard and Shards divide the cases among machines: this process runs part Shard, counted from
+	// 1, of Shards parts.
 	Shard, Shards int
-	// Jobs is the number of sandboxes that play side by side.
+	// Jobs is the number of sandboxes used in parallel.
 	Jobs int
-	// Fresh discards the cases and findings that earlier runs recorded.
+	// Fresh discards the cases and findings recorded by earlier runs.
 	Fresh bool
-	// Progress receives a line for each case.
+	// Progress receives a line of output for each completed case.
 	Progress io.Writer
 }
 
-// Chooses reports whether Only selects a case.
+// Chooses reports whether Only is empty or selects a case.
 func (p *Plan) Chooses(name, id string) bool {
 	return len(p.Only) == 0 || slices.ContainsFunc(p.Only, func(part string) bool { return strings.Contains(name, part) || id == part })
 }
 
-// Plays reports whether a case is selected by Only and in this part of the cases.
+// Plays reports whether a case is selected by Only and belongs to this process's shard.
 func (p *Plan) Plays(name, id string) bool {
 	return p.Chooses(name, id) && InPart(name, p.Shard, p.Shards)
 }
 
-// Nothing returns the error of a plan without a case to play, which says why. Name is that of a case, hint
-// helps with --only, and why is the reason if the plan leaves nothing out.
+// Nothing returns an error that explains why a plan selects no cases. `name` is the tool's noun for
+// a case, `hint` explains the values of --only, and `why` is the reason if neither --only nor
+// --shard excludes cases.
 func (p *Plan) Nothing(name, hint, why string) error {
 	switch {
 	case len(p.Only) > 0:

@@ -54,7 +54,7 @@ func TestNothingToPlay(t *testing.T) {
 	}
 }
 
-// A finding is like a confirmed one of its kind.
+// TestLike checks that Like returns only confirmed findings of the same kind.
 func TestLike(t *testing.T) {
 	b := &Book[*wrong]{Result: &Result[*wrong]{Findings: []*wrong{find("a", "lost", 1, 0), find("b", "lost", 1, 1), find("c", "late", 1, 1)}}}
 	for what, want := range map[string]string{"lost": "b", "late": "c", "odd": ""} {
@@ -64,7 +64,8 @@ func TestLike(t *testing.T) {
 	}
 }
 
-// A run goes on with the results of a directory until its time is over, or begins from the start.
+// TestBegin checks that Begin continues the results in a directory, limits the time of the run, and
+// discards earlier results if Fresh is set.
 func TestBegin(t *testing.T) {
 	dir := t.TempDir()
 	in := Inputs{Command: []string{"./operator"}, Subject: "shop"}
@@ -101,7 +102,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The report for a terminal has the outcomes, doubts and remarks behind the findings.
+// TestText checks that the terminal report lists outcomes, doubts and remarks after the findings.
 func TestText(t *testing.T) {
 	with := *tool
 	with.Outcomes = func(*Result[*wrong]) string { return "Played some" }

@@ -14,10 +14,10 @@ import (
 	"slices"
 )
 
-// mostMoments is the maximum number of moments of a timeline on a terminal.
+// mostMoments is the maximum number of timeline entries in the terminal report.
 const mostMoments = 16
 
-// Text writes a result for a terminal.
+// Text writes a result's terminal report.
 func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	t.findings(w, r, dir)
 	fmt.Fprintf(w, "\n%s; %d not played. Found: %d.\n", t.Outcomes(r), r.Left, r.Confirmed())
@@ -27,12 +27,12 @@ func (t *Tool[F]) Text(w io.Writer, r *Result[F], dir string) {
 	t.means(w, r)
 }
 
-// TextOf writes a finding for a terminal.
+// TextOf writes a single finding's terminal report.
 func (t *Tool[F]) TextOf(w io.Writer, f F, dir string) {
 	t.findings(w, &Result[F]{Findings: []F{f}}, dir)
 }
 
-// findings writes the findings of a result for a terminal.
+// findings writes the findings in a result's terminal report.
 func (t *Tool[F]) findings(w io.Writer, r *Result[F], dir string) {
 	confirmed, once := r.Groups()
 	for i, g := range confirmed {
@@ -66,10 +66,10 @@ func (t *Tool[F]) findings(w io.Writer, r *Result[F], dir string) {
 	}
 }
 
-// mostLines is the maximum number of violations of a finding on a terminal.
+// mostLines is the maximum number of a finding's violations in the terminal report.
 const mostLines = 8
 
-// Lines writes the violations of a finding, and shortens long lists.
+// Lines writes a finding's violations, one per line, and shortens long lists.
 func Lines(w io.Writer, lines []string) {
 	for i, line := range lines {
 		if i == mostLines {
@@ -83,7 +83,8 @@ func Lines(w io.Writer, lines []string) {
 //go:embed report.html
 var page string
 
-// NewPage returns the page of a tool, with a template for the details of a finding.
+// NewPage returns the template of a tool's HTML report. `what` is the template for the details of a
+// finding.
 func NewPage(what string) *template.Template {
 	t := template.New("report").Funcs(template.FuncMap{
 		"percent": func(m Moment, all []Moment) float64 {

@@ -12,32 +12,33 @@ import (
 	"time"
 )
 
-// Result has the played cases and their findings.
+// Result holds the completed cases of one or several directories, with their findings.
 type Result[F Finding] struct {
 	Played   []Played
 	Findings []F
-	// Planned is the number of cases, Left the number of cases that were not played here, and
-	// Missing are the parts without results, such as 2/4.
+	// Planned is the number of planned cases, and Left is the number of planned cases without a
+	// record. Missing lists the parts without results, such as 2/4.
 	Planned, Left int
 	Missing       []string
 	Took          time.Duration
-	// Scope has the objects and fields by which cases were judged; nil if unknown.
+	// Scope describes the objects and fields by which cases were judged. It is nil if they are
+	// unknown.
 	Scope *Scope
-	// Learnt describes the baseline runs in a line.
+	// Learnt summarizes the baseline runs in a line.
 	Learnt string
-	// Remarks are further lines of the report, such as about cases that cannot be played.
+	// Remarks lists additional report lines, for example about cases that cannot be run.
 	Remarks []string
 }
 
 // Group is a group of findings that probably have the same cause.
 type Group[F Finding] struct {
 	Finding F
-	// Also are the findings of other cases.
+	// Also lists the group's other findings.
 	Also []F
 }
 
-// Groups returns confirmed groups of findings, and groups that were found only once, each by ascending rank.
-// An unconfirmed finding of the kind of a confirmed finding belongs to the confirmed group.
+// Groups returns groups of confirmed findings and groups of unconfirmed findings, both sorted by
+// ascending rank. An unconfirmed finding joins the confirmed group of its kind, if there is one.
 func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	sorted := slices.SortedStableFunc(slices.Values(r.Findings), func(a, b F) int {
 		return cmp.Or(slices.Compare(a.Rank(), b.Rank()), cmp.Compare(a.Where(), b.Where()))
@@ -65,7 +66,7 @@ func (r *Result[F]) Groups() (confirmed, once []Group[F]) {
 	return confirmed, once
 }
 
-// Confirmed returns the number of confirmed groups.
+// Confirmed returns the number of groups with a confirmed finding.
 func (r *Result[F]) Confirmed() int {
 	confirmed, _ := r.Groups()
 	return len(confirmed)
@@ -82,11 +83,11 @@ func (r *Result[F]) Failed() int {
 	return failed
 }
 
-// mostUnjudged is the denominator of the maximum share of cases that could not be judged: above a tenth, the
-// absence of findings proves nothing.
+// mostUnjudged is the divisor of the tolerated share of unjudged cases: if more than 1/mostUnjudged
+// of the completed cases could not be judged, the absence of findings proves nothing.
 const mostUnjudged = 10
 
-// done returns the number of cases that need not be played again.
+// done returns the number of completed cases that need not be repeated.
 func (r *Result[F]) done() int {
 	done := 0
 	for i := range r.Played {
@@ -97,8 +98,8 @@ func (r *Result[F]) done() int {
 	return done
 }
 
-// Judged returns an error if the result proves little: no case was played, too many could not be judged, or
-// no fault or edit took effect.
+// Judged returns an error if the result proves little: no case was completed, too many cases could
+// not be judged, or no fault or edit took effect.
 func (r *Result[F]) Judged() error {
 	switch failed := r.Failed(); {
 	case len(r.Played) == 0:
@@ -113,7 +114,7 @@ func (r *Result[F]) Judged() error {
 	return nil
 }
 
-// whyNot returns the error of the first case that could not be judged.
+// whyNot returns the first line of the error of the first case that could not be judged.
 func (r *Result[F]) whyNot() string {
 	for _, p := range r.Played {
 		if p.Error != "" {
@@ -124,7 +125,7 @@ func (r *Result[F]) whyNot() string {
 	return ""
 }
 
-// Doubt returns warnings for a result in which too many cases could not be judged, or parts are missing.
+// Doubt returns warnings if most cases could not be judged, or if parts are missing.
 func (r *Result[F]) Doubt() []string {
 	var lines []string
 	if 2*r.Failed() > len(r.Played) {
@@ -136,7 +137,7 @@ func (r *Result[F]) Doubt() []string {
 	return lines
 }
 
-// Came returns the number of cases with an outcome.
+// Came returns the number of cases that had the given outcome.
 func (r *Result[F]) Came(outcome string) int {
 	came := 0
 	for _, p := range r.Played {
@@ -147,7 +148,7 @@ func (r *Result[F]) Came(outcome string) int {
 	return came
 }
 
-// note adds a played case, or replaces an earlier entry for it.
+// note adds a case's record, or replaces its earlier record.
 func (r *Result[F]) note(p Played) {
 	if known := r.playedAs(p.ID); known != nil {
 		*known = p
@@ -156,7 +157,7 @@ func (r *Result[F]) note(p Played) {
 	r.Played = append(r.Played, p)
 }
 
-// playedAs returns the played case with an ID, nil if there is none.
+// playedAs returns the record of the case with the given ID, or nil.
 func (r *Result[F]) playedAs(id string) *Played {
 	if i := slices.IndexFunc(r.Played, func(p Played) bool { return p.ID == id }); i >= 0 {
 		return &r.Played[i]
@@ -164,13 +165,13 @@ func (r *Result[F]) playedAs(id string) *Played {
 	return nil
 }
 
-// foundAs returns the index of the finding of a case, -1 if there is none.
+// foundAs returns the index of a case's finding, or -1.
 func (r *Result[F]) foundAs(id string) int {
 	return slices.IndexFunc(r.Findings, func(f F) bool { return f.Case() == id })
 }
 
-// add adds the result of another directory. For a case that was played in both, the more significant outcome
-// counts.
+// add merges another directory's result. For a case in both directories, it keeps the record with
+// the higher weight.
 func (r *Result[F]) add(other *Result[F]) {
 	for _, p := range other.Played {
 		if known := r.playedAs(p.ID); known == nil {
@@ -188,7 +189,7 @@ func (r *Result[F]) add(other *Result[F]) {
 	}
 }
 
-// ids returns the IDs of the played cases.
+// ids returns the set of completed case IDs.
 func (r *Result[F]) ids() map[string]bool {
 	ids := map[string]bool{}
 	for _, p := range r.Played {
@@ -197,7 +198,7 @@ func (r *Result[F]) ids() map[string]bool {
 	return ids
 }
 
-// seconds returns the total time of all cases.
+// seconds returns the total duration of all completed cases.
 func (r *Result[F]) seconds() time.Duration {
 	var sum time.Duration
 	for _, p := range r.Played {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wrong is a finding as simple as can be.
+// wrong is a minimal implementation of Finding.
 type wrong struct {
 	Evidence `json:",inline"`
 
@@ -56,7 +56,8 @@ func find(id, what string, weight, repeated int) *wrong {
 	}}
 }
 
-// of is what results are about that are of one command.
+// of returns an About for a command, with the given hashes of the program and the installed
+// manifests.
 func of(command string, contents ...string) About {
 	a := About{Command: []string{command}, Of: []string{"file"}, Contents: map[string]string{}}
 	for i, content := range contents {
@@ -75,7 +76,7 @@ func open(t *testing.T, dir string, about About) *Book[*wrong] {
 	return book
 }
 
-// keep fills a directory.
+// keep writes records of cases and findings to a directory.
 func keep(t *testing.T, dir string, played []Played, found ...*wrong) {
 	t.Helper()
 	book := open(t, dir, of("one", "1", "1"))
@@ -91,7 +92,8 @@ func keep(t *testing.T, dir string, played []Played, found ...*wrong) {
 	}
 }
 
-// What was interrupted goes on, whatever moment that was, and nothing else goes on with it.
+// TestOpenAgain checks that a run continues after an interruption at any time, and that a run with
+// another command does not continue it.
 func TestOpenAgain(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, []Played{{ID: "a", Name: "A", Outcome: "fine", Seconds: 2}}, find("b", "lost", 1, 1))
@@ -133,7 +135,7 @@ func TestMerge(t *testing.T) {
 	}
 	var text bytes.Buffer
 	tool.findings(&text, merged, "results")
-	// The file of a finding stays where it was found.
+	// A finding's path is relative to the directory of its file.
 	want := `
 1. lost!
    in c
@@ -152,8 +154,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Of what was played in several directories, what tells most counts, whatever their order is: a
-// case that could be judged, and a finding.
+// TestMergeCasesThatWerePlayedTwice checks that Merge keeps a case's most significant record,
+// regardless of the order of the directories.
 func TestMergeCasesThatWerePlayedTwice(t *testing.T) {
 	for what, outcomes := range map[string][]Played{
 		"judged":      {{Error: "slow"}, {Outcome: "fine"}},
@@ -195,7 +197,8 @@ func TestMergeCasesThatWerePlayedTwice(t *testing.T) {
 	}
 }
 
-// Results of different things are not put together, nor kept in one directory.
+// TestDifferentResults checks that results of different commands cannot be merged, and that a
+// directory with another tool's results cannot be opened.
 func TestDifferentResults(t *testing.T) {
 	first, second, others := t.TempDir(), t.TempDir(), t.TempDir()
 	keep(t, first, []Played{{ID: "a"}})
@@ -217,7 +220,7 @@ func TestDifferentResults(t *testing.T) {
 	}
 }
 
-// A result of which nothing is known is not one in which nothing was found.
+// TestJudged checks that a result without evidence is an error, not a success.
 func TestJudged(t *testing.T) {
 	many := func(of int, p Played) (all []Played) {
 		for i := range of {
@@ -240,7 +243,7 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// What was not played of any part is said, and which parts are missing.
+// TestMergeParts checks that Merge counts the cases without a record and lists the missing parts.
 func TestMergeParts(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	for i, dir := range dirs {
@@ -259,7 +262,8 @@ func TestMergeParts(t *testing.T) {
 	}
 }
 
-// What tells most comes first, and one mistake is one group; what came once is apart.
+// TestGroups checks that findings are grouped by kind and sorted by rank, and that unconfirmed
+// findings have their own groups.
 func TestGroups(t *testing.T) {
 	r := &Result[*wrong]{Findings: []*wrong{find("a", "late", 3, 1), find("b", "lost", 2, 1), find("c", "odd", 0, 0), find("d", "lost", 1, 1), find("e", "lost", 0, 0)}}
 	confirmed, once := r.Groups()
@@ -341,7 +345,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// What a finding names is looked for where it was given: in the working directory.
+// TestPlace checks that Place looks for a finding's program and files in the current working
+// directory.
 func TestPlace(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("operator", nil, 0o600); err != nil {

@@ -12,41 +12,43 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope has the objects and fields by which cases were judged, and those that were left out, as counted in
-// baseline runs.
+// Scope describes the objects and fields by which cases were judged, and the excluded objects and
+// fields, as counted in baseline runs.
 type Scope struct {
-	// Judged has the kinds of objects that were compared, and Others is the number of kinds without objects.
+	// Judged lists the kinds of objects that were compared. Others is the number of kinds that had
+	// no objects.
 	Judged []Judged `json:"judged"`
 	Others int      `json:"others"`
-	// NotCompared has the objects and fields that were left out, and Never the kinds of objects that are
+	// NotCompared lists the excluded objects and fields. Never lists the kinds of objects that are
 	// never compared.
 	NotCompared []NotCompared `json:"notCompared,omitempty"`
 	Never       []string      `json:"never,omitempty"`
-	// Masked are fields of compared objects that do not count.
+	// Masked lists fields of compared objects that were ignored.
 	Masked []state.Masked `json:"masked,omitempty"`
-	// Besides are other limits of the judgement, a line each.
+	// Besides lists other limits of the verdict, one line each.
 	Besides []string `json:"besides,omitempty"`
 }
 
-// Judged is a kind of object that was compared.
+// Judged counts the compared objects of a kind and their fields.
 type Judged struct {
 	Resource string `json:"resource"`
-	// Namespaces is empty for cluster-scoped objects.
+	// Namespaces lists the namespaces of the compared objects. It is empty for cluster-scoped
+	// objects.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Objects    int      `json:"objects"`
 	Fields     int      `json:"fields"`
 }
 
-// NotCompared describes objects, or fields of objects, that were left out.
+// NotCompared counts objects, or fields of objects, that were excluded for the same reason.
 type NotCompared struct {
 	What    string `json:"what"`
 	Why     string `json:"why"`
 	Objects int    `json:"objects"`
-	// Fields is 0 if whole objects were left out.
+	// Fields is 0 if entire objects were excluded.
 	Fields int `json:"fields,omitempty"`
 }
 
-// merge adds the scope of another part of the cases.
+// merge returns the union of two parts' scopes.
 func (s *Scope) merge(other *Scope) *Scope {
 	switch {
 	case s == nil:
@@ -82,7 +84,7 @@ func (s *Scope) merge(other *Scope) *Scope {
 	return merged
 }
 
-// many returns a number with its noun.
+// many formats a number with a noun, such as "1 object" or "2 objects".
 func many(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -94,7 +96,7 @@ func union(one, other []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(one, other))))
 }
 
-// judgedLines lists the kinds of compared objects with their numbers.
+// judgedLines lists the kinds of compared objects, with their numbers of objects and fields.
 func (s *Scope) judgedLines() []string {
 	var namespaces []string
 	objects, fields := 0, 0
@@ -116,7 +118,7 @@ func (s *Scope) judgedLines() []string {
 	return lines
 }
 
-// notComparedLines lists the objects and fields that were left out, with the reasons.
+// notComparedLines lists the excluded objects and fields, with the reasons.
 func (s *Scope) notComparedLines() []string {
 	var lines []string
 	for _, n := range s.NotCompared {

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Every report says what was played and judged, and what was left out, in the same words.
+// TestMeans checks that all report formats describe the completed cases, and the compared and
+// excluded objects, in the same words.
 func TestMeans(t *testing.T) {
 	const shop, field = "shops default/bread", "status.oven"
 	by := &Scope{
@@ -83,7 +84,7 @@ What this result means:
 	}
 }
 
-// The parts of a result are judged by what each of them was.
+// TestMergeScopes checks that a merged result has the union of its parts' scopes.
 func TestMergeScopes(t *testing.T) {
 	scopes := []*Scope{
 		{Judged: []Judged{{Resource: "shops", Namespaces: []string{"a"}, Objects: 2, Fields: 30}}, Others: 7, Never: []string{"events"}, Masked: []state.Masked{{Object: "shops a/b", Path: "status"}}},

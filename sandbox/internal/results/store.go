@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// store reads the directories of a tool.
+// store reads a tool's results directories.
 type store[F Finding] struct {
 	name, subject string
 	parse         func(text []byte) (F, error)
 }
 
-// playedFile is the file with a line of JSON for each played case.
+// playedFile is the name of the file with a line of JSON for each completed case.
 const playedFile = "played.jsonl"
 
-// findingFiles is the pattern of the names of finding files.
+// findingFiles is the glob pattern of the file names that File returns.
 const findingFiles = "finding-*.yaml"
 
-// aboutFile returns the path of the file that identifies the results of a directory.
+// aboutFile returns the path of the file that stores a directory's About.
 func (s store[F]) aboutFile(dir string) string { return filepath.Join(dir, s.name+".json") }
 
-// is reports whether a directory has results of the tool.
+// is reports whether a directory contains results of the tool.
 func (s store[F]) is(dir string) bool {
 	_, err := os.Stat(s.aboutFile(dir))
 	return err == nil
 }
 
-// read reads the played cases and the findings of a directory.
+// read reads a directory's completed cases and findings.
 func (s store[F]) read(dir string) (*Result[F], error) {
 	if !s.is(dir) {
 		return nil, fmt.Errorf("%s has no results of sandbox %s", dir, s.name)
@@ -54,7 +54,7 @@ func (s store[F]) read(dir string) (*Result[F], error) {
 	return r, err
 }
 
-// findings reads the findings of a directory.
+// findings reads a directory's findings.
 func (s store[F]) findings(dir string) ([]F, error) {
 	files, err := filepath.Glob(filepath.Join(dir, findingFiles))
 	if err != nil {
@@ -72,7 +72,7 @@ func (s store[F]) findings(dir string) ([]F, error) {
 	return all, nil
 }
 
-// finding reads the file of a finding.
+// finding reads a finding file.
 func (s store[F]) finding(file string) (F, error) {
 	var none F
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -86,7 +86,7 @@ func (s store[F]) finding(file string) (F, error) {
 	return f, nil
 }
 
-// about reads the file that identifies the results of a directory.
+// about reads a directory's About.
 func (s store[F]) about(dir string) (*About, error) {
 	file := s.aboutFile(dir)
 	text, err := os.ReadFile(filepath.Clean(file))
@@ -100,12 +100,13 @@ func (s store[F]) about(dir string) (*About, error) {
 	return about, nil
 }
 
-// resume reads the results of a directory into a book. Results with other contents are set aside, to be
-// replayed; results of another command or other files are an error.
+// resume reads a directory's results into a book. If an input has changed, it sets the findings
+// aside, so that their cases are repeated first. It returns an error for results of another command
+// or other input files.
 func (s store[F]) resume(b *Book[F], about About) error {
 	before, err := s.about(b.dir)
 	if err != nil {
-		before = &About{} // Another version may have written the file in another format.
+		before = &About{} // Another version of the tool may have written the file in another format.
 	}
 	if b.Result, err = s.read(b.dir); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A store reads a directory of a tool that was killed: a case that was played twice counts once,
-// with its last outcome, and half a line does not count.
+// TestStoreReadsInterrupted checks that the directory of a killed process can be read. A case's
+// last record wins, and an incomplete line is ignored.
 func TestStoreReadsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	s := store[*wrong]{name: "try", subject: "thing", parse: func(text []byte) (*wrong, error) { return nil, json.Unmarshal(text, &struct{}{}) }}
@@ -41,7 +41,8 @@ func TestStoreReadsInterrupted(t *testing.T) {
 	}
 }
 
-// Of a case that several machines have played, the outcome counts that says most.
+// TestAddResults checks that the record with the higher weight is kept if several machines have run
+// the same case.
 func TestAddResults(t *testing.T) {
 	found, unsure := Played{ID: "a", Found: true, Seconds: 2}, Played{ID: "a", Found: true, Unsure: true}
 	judged, missed, failed := Played{ID: "a", Outcome: "reached"}, Played{ID: "a", Outcome: NotReached}, Played{ID: "a", Error: "crashed"}
@@ -65,7 +66,8 @@ func TestAddResults(t *testing.T) {
 	}
 }
 
-// A summary counts outcomes by their words, and names an error once, however its numbers differ.
+// TestSummary checks that a summary counts cases by outcome, and combines errors that differ only
+// in numbers.
 func TestSummary(t *testing.T) {
 	s := summary[*wrong]{cases: "faults", effects: []Effect{{"reached", "took effect"}, {"rare", "came seldom"}}, result: &Result[*wrong]{
 		Planned: 9, Left: 4, Missing: []string{"2/2"}, Played: []Played{

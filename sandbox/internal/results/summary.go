@@ -15,23 +15,23 @@ import (
 	"strings"
 )
 
-// Section is a paragraph of a report, with a title.
+// Section is a titled paragraph of a report.
 type Section struct {
 	Title string   `json:"title"`
 	Lines []string `json:"lines"`
 }
 
-// Effect is an outcome of cases with its description in reports.
+// Effect describes a case outcome in reports.
 type Effect struct{ Outcome, Says string }
 
-// summary describes the evidence of a result.
+// summary describes how much a result proves.
 type summary[F Finding] struct {
 	cases   string
 	effects []Effect
 	result  *Result[F]
 }
 
-// sections returns the paragraphs about the evidence of the result: the played cases, their outcomes, and the
+// sections returns the summary's paragraphs: the completed cases with their outcomes, and the
 // objects and fields by which they were judged.
 func (s summary[F]) sections() []Section {
 	sections := []Section{{"Played", s.playedLines()}}
@@ -56,7 +56,7 @@ func (s summary[F]) sections() []Section {
 	return sections
 }
 
-// playedLines lists the numbers of cases by outcome.
+// playedLines lists the number of cases for each outcome.
 func (s summary[F]) playedLines() []string {
 	r := s.result
 	lines := []string{fmt.Sprintf("of %d %s: %d", max(r.Planned, len(r.Played)), s.cases, len(r.Played))}
@@ -85,8 +85,8 @@ func (s summary[F]) playedLines() []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// unjudgedLines lists the errors of cases that could not be judged. Errors that differ only in numbers share
-// a line.
+// unjudgedLines lists the errors of cases that could not be judged. Errors that differ only in
+// numbers are combined.
 func (s summary[F]) unjudgedLines() []string {
 	type reason struct {
 		says string
@@ -114,10 +114,10 @@ func (s summary[F]) unjudgedLines() []string {
 	return lines
 }
 
-// mostSaid is the maximum number of lines of a section on a terminal.
+// mostSaid is the maximum number of lines per section in the terminal report.
 const mostSaid = 12
 
-// means writes the summary of a result for a terminal.
+// means writes a result's summary for a terminal, under the title "What this result means".
 func (t *Tool[F]) means(w io.Writer, r *Result[F]) {
 	fmt.Fprintln(w, "\nWhat this result means:")
 	for _, section := range t.summary(r).sections() {
@@ -132,10 +132,10 @@ func (t *Tool[F]) means(w io.Writer, r *Result[F]) {
 	}
 }
 
-// resultFile is the JSON file with a result.
+// resultFile is the name of the file that the JSON method writes.
 const resultFile = "result.json"
 
-// JSON writes a result as JSON to a directory.
+// JSON writes a result to a JSON file in a directory.
 func (t *Tool[F]) JSON(dir string, r *Result[F]) error {
 	type found struct {
 		Case      string `json:"case"`

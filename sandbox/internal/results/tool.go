@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// Tool is a command that plays cases, such as explore.
+// Tool is a sandbox command that runs cases: explore or fuzz.
 type Tool[F Finding] struct {
-	// Name is the name of the command, and Cases the plural noun for its cases.
+	// Name is the name of the command. Cases is the plural noun for the command's cases, such as
+	// "faults".
 	Name, Cases string
-	// Subject is the noun for the input of a result, such as "workload".
+	// Subject is the noun for the command's input, such as "workload".
 	Subject string
-	// Parse parses a finding.
+	// Parse decodes a finding file.
 	Parse func(text []byte) (F, error)
-	// Effects are the outcomes that reports count, and Outcomes describes the outcomes of a result
-	// in a part of a sentence.
+	// Effects lists the outcomes counted in reports. Outcomes returns a phrase that summarizes the
+	// outcomes of a result.
 	Effects  []Effect
 	Outcomes func(*Result[F]) string
-	// Page is the HTML page, from NewPage.
+	// Page is the template of the HTML report, created by NewPage.
 	Page *template.Template
 }
 
@@ -39,9 +40,9 @@ func (t *Tool[F]) summary(r *Result[F]) summary[F] {
 	return summary[F]{cases: t.Cases, effects: t.Effects, result: r}
 }
 
-// Open opens the results of a directory, to continue them. They must be for the same command and the same
-// files. If other contents have changed, played cases are discarded, and cases with findings are played
-// first.
+// Open opens a results directory to continue it. The command and the input file names must be the
+// same as before. If the contents of inputs have changed, the records of all cases are discarded,
+// and cases with findings are repeated first.
 func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	text, err := json.MarshalIndent(about, "", "  ")
 	if err != nil {
@@ -69,9 +70,8 @@ func (t *Tool[F]) Open(dir string, about About) (*Book[F], error) {
 	return b, err
 }
 
-// Begin opens the results of a directory as Open does, for cases that depend on the inputs, and
-// prints which cases of earlier runs are played again. The context over ends when the time of the
-// plan is over. The caller must call end.
+// Begin opens a results directory like Open, and prints which cases of earlier runs are repeated.
+// The context `over` is canceled when the plan's time is up. The caller must call `end`.
 func (t *Tool[F]) Begin(ctx context.Context, dir string, in Inputs, p Plan) (book *Book[F], over context.Context, end func(), err error) {
 	began, over, cancel := time.Now(), ctx, func() {}
 	if p.For > 0 {
@@ -94,16 +94,16 @@ func (t *Tool[F]) Begin(ctx context.Context, dir string, in Inputs, p Plan) (boo
 	}, nil
 }
 
-// Is reports whether a directory has results of the tool.
+// Is reports whether a directory contains results of this tool.
 func (t *Tool[F]) Is(dir string) bool { return t.store().is(dir) }
 
-// ReadFinding reads the file of a finding.
+// ReadFinding reads a finding file.
 func (t *Tool[F]) ReadFinding(file string) (F, error) { return t.store().finding(file) }
 
-// tools are the names of the tools that use this package.
+// tools lists the names of the commands that use this package.
 var tools = []string{"explore", "fuzz"}
 
-// otherTool returns the name of another tool whose results are in a directory, or "".
+// otherTool returns the name of another tool that has stored results in a directory, or "".
 func otherTool(dir, name string) string {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, file := range files {
@@ -115,7 +115,7 @@ func otherTool(dir, name string) string {
 	return ""
 }
 
-// Merge combines the results of several directories, such as the parts of several machines.
+// Merge combines the results of several directories, such as the shards run by several machines.
 func (t *Tool[F]) Merge(dirs []string) (*Result[F], error) {
 	merged, s := &Result[F]{}, t.store()
 	var first *About

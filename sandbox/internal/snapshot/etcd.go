@@ -14,23 +14,23 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Default limits of an etcd transaction: 128 writes, and 1.5 MiB including overhead. A single object can be
-// as large.
+// etcd's default transaction limits: 128 operations, and 1.5 MiB including overhead. A single
+// object can be almost that large.
 const (
 	mostWrites = 128
 	mostBytes  = 1 << 20
 )
 
-// page is the number of objects in a read.
+// page is the maximum number of objects in a single read.
 const page = 5000
 
-// attempts is the maximum number of attempts to restore while other clients write.
+// attempts is the maximum number of attempts to restore a snapshot while other clients write.
 const attempts = 5
 
-// eventsLast is the lifetime of restored events, the same as for new events in the API server.
+// eventsLast is the lifetime of restored Events, the API server's default for new Events.
 const eventsLast = time.Hour
 
-// Take returns the present objects, all at the same revision.
+// Take returns a snapshot of all objects as of the current revision.
 func Take(ctx context.Context, etcd clientv3.KV, kubernetes string) (*Snapshot, error) {
 	s := &Snapshot{Kubernetes: kubernetes, Taken: time.Now()}
 	var err error
@@ -63,8 +63,8 @@ func read(ctx context.Context, etcd clientv3.KV) (objects map[string][]byte, rev
 	}
 }
 
-// Restore writes and deletes objects until they equal the snapshot, and returns the number of changes. It is
-// an error if other clients keep writing.
+// Restore writes and deletes objects until they equal the snapshot, and returns the number of
+// changes. It returns an error if other clients keep writing.
 func (s *Snapshot) Restore(ctx context.Context, etcd *clientv3.Client) (int, error) {
 	total := 0
 	var left []Change
@@ -112,12 +112,12 @@ func apply(ctx context.Context, etcd *clientv3.Client, changes []Change) error {
 	return nil
 }
 
-// heartbeats are the prefixes of objects that are written even in a quiet cluster. The last prefix is the API
-// server's own.
+// heartbeats lists the key prefixes of objects that are written even in a quiet cluster. Objects
+// with the last prefix belong to the API server itself.
 var heartbeats = []string{prefix + "leases/", prefix + "events/", prefix + "peerserverleases/"}
 
-// Quiet waits until no object, other than Leases and Events, has been written for the duration while. If the
-// context ends first, the error names the last write.
+// Quiet waits until no object other than Leases and Events has been written for the given time,
+// "while". If the context is done first, the error names the last write.
 func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) error {
 	watch := etcd.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix())
 	rest := time.NewTimer(while)
@@ -148,12 +148,13 @@ func Quiet(ctx context.Context, etcd clientv3.Watcher, while time.Duration) erro
 	}
 }
 
-// beats reports whether a key belongs to a heartbeat.
+// beats reports whether the object with the given key is written even in a quiet cluster.
 func beats(key string) bool {
 	return slices.ContainsFunc(heartbeats, func(beat string) bool { return strings.HasPrefix(key, beat) })
 }
 
-// write returns the name of the object of an etcd event, empty for a heartbeat.
+// write returns the name of the object that an etcd event is about, or "" if the write is a
+// heartbeat.
 func write(event *clientv3.Event) string {
 	key := string(event.Kv.Key)
 	if beats(key) {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// magic is the beginning of an uncompressed snapshot file.
+// magic is the beginning of an uncompressed snapshot.
 const magic = "tidekeeper-sandbox-snapshot-1"
 
-// Save writes a snapshot to a file that only this user can read, as it contains Secrets. It replaces an
-// existing file only when the new file is complete.
+// Save writes the snapshot to a file that only this user can read, because it contains Secrets. An
+// existing file is replaced only once the new file is complete.
 func (s *Snapshot) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		if _, err := Load(path); err != nil {
@@ -36,7 +36,8 @@ func (s *Snapshot) Save(path string) (err error) {
 			err = fmt.Errorf("save the snapshot: %w", err)
 		}
 	}()
-	// The fastest compression takes a third of the time, and the file is hardly larger.
+	// The fastest compression level takes only a third of the default level's time, and the file is
+	// hardly larger.
 	pack, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
 	if err != nil {
 		return errors.Join(err, file.Close())
@@ -48,7 +49,8 @@ func (s *Snapshot) Save(path string) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// Load reads a snapshot from a file. It is an error if the file is not a snapshot, or is incomplete.
+// Load reads a snapshot from a file. It returns an error if the file is not a snapshot or is
+// incomplete.
 func Load(path string) (*Snapshot, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -67,7 +69,7 @@ func Load(path string) (*Snapshot, error) {
 	s := &Snapshot{}
 	err = decoder.Decode(s)
 	if err == nil {
-		// Read up to the end, which has the checksum.
+		// Read to the end of the file, where the checksum of the compressed data is.
 		_, err = io.Copy(io.Discard, pack)
 	}
 	if err != nil {
@@ -76,16 +78,17 @@ func Load(path string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Fits returns an error if a control plane of the given version may be unable to read the objects: it can
-// read objects of its own release and of earlier ones.
+// Fits returns an error if a control plane of the given version may be unable to read the
+// snapshot's objects. A control plane can read objects that its own or an earlier release has
+// written.
 func (s *Snapshot) Fits(kubernetes string) error {
 	mine, err := version.ParseSemantic(kubernetes)
 	if err != nil {
-		return nil //nolint:nilerr // A version that is not known fits.
+		return nil //nolint:nilerr // An unknown version is accepted.
 	}
 	theirs, err := version.ParseSemantic(s.Kubernetes)
 	if err != nil || theirs.Major() < mine.Major() || theirs.Major() == mine.Major() && theirs.Minor() <= mine.Minor() {
-		return nil //nolint:nilerr // The same.
+		return nil //nolint:nilerr // An unknown version is accepted.
 	}
 	return fmt.Errorf("the snapshot was taken of Kubernetes %s, and this sandbox is %s, which may not know its objects: restore it in a sandbox of that version", s.Kubernetes, kubernetes)
 }

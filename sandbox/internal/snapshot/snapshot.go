@@ -3,13 +3,13 @@
 
 // Package snapshot saves all objects of a cluster as of a single revision, and restores them.
 //
-// A snapshot is the content of etcd, byte by byte, so that a restored object has its old UID,
-// creation time and status. It is restored by writes to etcd, while the API server runs: clients
-// that watch see objects that change, come and go, as ever.
+// A snapshot contains etcd's values unchanged, so that a restored object keeps its UID, creation
+// time and status. A restore writes to etcd while the API server is running. Clients that watch
+// receive ordinary events for changed, new and deleted objects.
 //
 //	snapshot.go   the writes that restore a snapshot
-//	file.go       a snapshot as a file
-//	etcd.go       takes and restores a snapshot
+//	file.go       snapshot files
+//	etcd.go       takes and restores snapshots
 package snapshot
 
 import (
@@ -21,29 +21,30 @@ import (
 	"time"
 )
 
-// prefix is the prefix of all objects of the API server in etcd.
+// prefix is the etcd key prefix of all API objects.
 const prefix = "/registry/"
 
-// Snapshot has all objects of a cluster at a revision.
+// Snapshot holds all objects of a cluster at a revision.
 type Snapshot struct {
 	// Kubernetes is the version of the control plane, such as v1.36.3.
 	Kubernetes string
 	// Revision is the etcd revision.
 	Revision int64
 	Taken    time.Time
-	// Objects has the stored bytes of each object, by its key in etcd.
+	// Objects maps the etcd key of each object to its stored bytes.
 	Objects map[string][]byte
 }
 
-// Change is a write that restores an object of a snapshot.
+// Change is a single write to etcd that restores an object.
 type Change struct {
 	Key string
-	// Value is nil to delete an object that is not in the snapshot.
+	// Value is nil if the object is not in the snapshot and must be deleted.
 	Value []byte
 }
 
-// changes returns the writes that turn the present objects into the snapshot: first missing and changed
-// objects, with definitions and namespaces before the objects in them, then deletions of new objects.
+// changes returns the writes that turn the current objects into the snapshot. Missing and changed
+// objects come first, with CustomResourceDefinitions and namespaces before the objects that depend
+// on them. Objects that are not in the snapshot are then deleted.
 func (s *Snapshot) changes(now map[string][]byte) []Change {
 	var changes []Change
 	for key, value := range s.Objects {
@@ -68,8 +69,8 @@ const (
 	nodes       = prefix + "minions/"
 )
 
-// Has reports whether this snapshot has all objects of another snapshot, unchanged, apart from heartbeats and
-// changes of nodes.
+// Has reports whether this snapshot contains all objects of the other snapshot unchanged, apart
+// from heartbeats and changes to nodes.
 func (s *Snapshot) Has(other *Snapshot) bool {
 	for key, value := range other.Objects {
 		if now, is := s.Objects[key]; !beats(key) && (!is || !strings.HasPrefix(key, nodes) && !bytes.Equal(now, value)) {
@@ -107,7 +108,7 @@ func rank(c Change) int {
 	}
 }
 
-// batches divides changes into transactions with at most the given numbers of writes and bytes.
+// batches splits changes into transactions with at most the given numbers of writes and bytes.
 func batches(changes []Change, writes, bytes int) [][]Change {
 	var parts [][]Change
 	var part []Change

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Whatever there is, the changes make it what was in the snapshot, and no write changes nothing.
+// TestChanges checks that the changes turn any set of objects into the snapshot, and that no write
+// is redundant.
 func TestChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	objects := func() map[string][]byte {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Only the user can write to a socket, and what the process makes at the same time has the
-// modes that it asks for: the umask is not touched.
+// TestListen checks that only this user can write to a socket. Files that the process creates at
+// the same time must have their requested modes, because Listen does not change the umask.
 func TestListen(t *testing.T) {
 	before := umask()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Another user is refused.
+// TestAnotherUser checks that another user cannot connect to a socket.
 func TestAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be another user")
@@ -96,11 +96,12 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// dialAs connects as a user.
+// dialAs connects to a socket as the user with the given ID.
 func dialAs(ctx context.Context, user int, path string) error {
 	result := make(chan error)
 	go func() {
-		// The thread ends with this function, as no other is to have its user.
+		// Never unlock the thread, so that it ends with the goroutine and no other code runs as
+		// this user.
 		runtime.LockOSThread()
 		if err := syscall.Setfsuid(user); err != nil {
 			result <- err

@@ -10,16 +10,18 @@ import (
 	"strings"
 )
 
-// Difference is a difference between an actual and an expected state.
+// Difference is a deviation of the actual state from the expected state.
 type Difference struct {
-	// Object is the key of an object, or of a group of objects with generated names.
+	// Object is the key of an object, or the key that several objects with generated names share.
 	Object string
-	// Path is the path of a field or list item; empty for the whole object.
+	// Path is the path of a field or list item, or empty if the difference concerns the entire
+	// object.
 	Path string
-	// Number is set if the number of objects differs.
+	// Number is set if the number of objects under the key differs.
 	Number    bool
 	Want, Got string
-	// Text describes the difference, unless it is that the value of Path is Got instead of Want.
+	// Text describes the difference. It is empty if the difference is that the field at Path has
+	// the value Got instead of Want.
 	Text string
 }
 
@@ -30,7 +32,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s is %s, not %s", d.Object, d.Path, Shown(d.Got), Shown(d.Want))
 }
 
-// Lines describes differences, a line each.
+// Lines returns a line for each difference.
 func Lines(differences []Difference) []string {
 	all := make([]string, 0, len(differences))
 	for _, d := range differences {
@@ -39,7 +41,7 @@ func Lines(differences []Difference) []string {
 	return all
 }
 
-// Shown shortens a value for reports.
+// Shown shortens a long value for reports.
 func Shown(value string) string {
 	const longest = 120
 	switch {
@@ -51,9 +53,9 @@ func Shown(value string) string {
 	return value
 }
 
-// Rules exclude differences. Each rule may be nil.
+// Rules exclude differences from comparisons. Each function may be nil.
 type Rules struct {
-	// Ignore excludes a field of an object.
+	// Ignore reports whether to ignore the field at the given path of an object.
 	Ignore func(object, path string) bool
 	// Same reports whether two unequal values count as equal.
 	Same func(object, path, want, got string) bool
@@ -63,7 +65,7 @@ type Rules struct {
 
 func (r Rules) ignore(object, path string) bool { return r.Ignore != nil && r.Ignore(object, path) }
 
-// Compare returns the differences of the actual from the expected state.
+// Compare returns the differences between the actual state, got, and the expected state, want.
 func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	var all []Difference
 	keys := maps.Clone(want)
@@ -83,7 +85,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 		mayBeMore := len(g) > len(w) && rules.MayBeMore != nil && rules.MayBeMore(key)
 		switch {
 		case mayBeMore || masked.number && len(w)*len(g) > 0:
-			// Compare the remaining cases.
+			// The number of objects may differ here; only their fields are compared below.
 		case len(w) == 0 && len(g) == 1:
 			all = append(all, Difference{Object: key, Text: "it is there, and should not be"})
 		case len(w) == 0:
@@ -100,7 +102,7 @@ func Compare(want, got State, mask *Mask, rules Rules) []Difference {
 	return all
 }
 
-// leave removes fields.
+// leave returns copies of a group of objects without the fields for whose paths out returns true.
 func leave(group []Fields, out func(path string) bool) []Fields {
 	left := make([]Fields, 0, len(group))
 	for _, f := range group {
@@ -111,8 +113,8 @@ func leave(group []Fields, out func(path string) bool) []Fields {
 	return left
 }
 
-// compareObjects compares the actual objects under a key with the expected objects, each with the most
-// similar.
+// compareObjects compares the actual objects under a key with the expected objects. It compares
+// each object with the most similar object.
 func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	same := func(path, want, got string) bool {
 		return rules.Same != nil && rules.Same(key, path, want, got)
@@ -151,7 +153,7 @@ func compareObjects(key string, want, got []Fields, rules Rules) []Difference {
 	return mixed
 }
 
-// pathsOf returns all paths in a group of objects.
+// pathsOf returns the paths of all fields in a group of objects.
 func pathsOf(group []Fields) map[string]bool {
 	paths := map[string]bool{}
 	for _, f := range group {
@@ -162,8 +164,8 @@ func pathsOf(group []Fields) map[string]bool {
 	return paths
 }
 
-// onlyIn returns the list item that contains the field at the path, if that item is in the first object only;
-// else "".
+// onlyIn returns the list item that contains the field at path, if the item has several fields and
+// only the first object has it. It returns "" otherwise.
 func onlyIn(one, other map[string]bool, path string) string {
 	for i, c := range path {
 		if c != ']' {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// group makes objects, each of pairs of a path and a value.
+// group returns a group of objects, each of which is given as a list of alternating paths and
+// values.
 func group(objects ...[]string) []Fields {
 	var all []Fields
 	for _, pairs := range objects {
@@ -21,7 +22,8 @@ func group(objects ...[]string) []Fields {
 	return all
 }
 
-// Objects without names of their own are compared one by one, and not as a set of values.
+// TestGroups checks that objects with generated names are compared object by object, and not as one
+// set of values.
 func TestGroups(t *testing.T) {
 	role := func(roles ...string) []Fields {
 		var all []Fields
@@ -66,7 +68,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// What is masked is masked of an object, and of an item that has a name, and nothing else is.
+// TestMask checks that a mask hides only the masked fields of an object, which may be in named list
+// items.
 func TestMask(t *testing.T) {
 	const web, api = "deployments.apps shop/web", "deployments.apps shop/api"
 	one := State{

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// State has all objects at one time, by key: RESOURCE NAMESPACE/NAME. Objects with generated names, such as
-// the pods of a ReplicaSet, share a key.
+// State maps keys of the form RESOURCE NAMESPACE/NAME to the objects at a point in time. Objects
+// with generated names, such as a ReplicaSet's pods, share a key.
 type State map[string][]Fields
 
-// Fields has the leaves of an object, by path.
+// Fields maps the paths of an object's leaf fields to their values.
 type Fields map[string]string
 
 var (
@@ -26,41 +26,41 @@ var (
 	indexes    = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// anonymousTime replaces times.
+// anonymousTime replaces times in strings, so that equal runs produce equal strings.
 const anonymousTime = "TIME"
 
-// IsTime reports whether a value was nothing but a time.
+// IsTime reports whether a value consisted only of a time before [Anonymous] replaced it.
 func IsTime(value string) bool { return value == anonymousTime }
 
-// Anonymous replaces the parts of a text that differ between two equal runs, such as UIDs and
+// Anonymous replaces the parts of a string that differ between two equal runs, such as UIDs and
 // times.
 func Anonymous(text string) string {
 	text = timestamps.ReplaceAllString(text, anonymousTime)
 	return addresses.ReplaceAllString(WithoutUIDs(text), "ADDRESS")
 }
 
-// WithoutUIDs replaces UIDs.
+// WithoutUIDs replaces the UIDs in a string.
 func WithoutUIDs(text string) string { return uids.ReplaceAllString(text, "UID") }
 
-// AnyIndex removes the names of list items from a path.
+// AnyIndex replaces the name or index of each list item in a path with [].
 func AnyIndex(path string) string { return indexes.ReplaceAllString(path, "[]") }
 
-// ResourceOf returns the resource of a key.
+// ResourceOf returns the resource in the key of an object.
 func ResourceOf(key string) string {
 	resource, _, _ := strings.Cut(key, " ")
 	return resource
 }
 
-// Flatten returns the leaves of an object, except for skipped paths. The paths passed to skip have no names
-// of list items.
+// Flatten returns the leaf fields of an object, except for the paths that skip accepts. The names
+// of list items are removed from the paths that are passed to skip.
 func Flatten(object map[string]any, skip func(path string) bool) Fields {
 	f := Fields{}
 	f.add("", object, skip)
 	return f
 }
 
-// add adds the leaves of a value. List items with a usual key field are identified by it, so that their order
-// does not matter.
+// add adds the leaf fields of a value. If list items have a usual key field, this field identifies
+// them, so that the order of the list does not matter.
 func (f Fields) add(path string, value any, skip func(string) bool) {
 	if skip(AnyIndex(path)) {
 		return
@@ -75,8 +75,8 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 			}
 			f.add(strings.TrimPrefix(path+"."+key, "."), value[name], skip)
 		}
-		// Outside of a spec, an empty and a missing map are equivalent: many operators replace one by the
-		// other.
+		// In metadata and status, an empty map is equivalent to a missing map, because many
+		// operators do not distinguish them.
 		if len(value) == 0 && path != "" && !strings.HasPrefix(path, "status.") && !strings.HasPrefix(path, "metadata.") {
 			f[path] = "{}"
 		}
@@ -95,7 +95,7 @@ func (f Fields) add(path string, value any, skip func(string) bool) {
 	}
 }
 
-// ItemKey returns the key field of a list item, "" if there is none.
+// ItemKey returns the value that identifies a list item, such as its name, or "" if there is none.
 func ItemKey(item any) string {
 	fields, is := item.(map[string]any)
 	if !is {

@@ -13,16 +13,17 @@ import (
 	"sync"
 )
 
-// Masked is an object, a field or a number of objects that is not compared.
+// Masked is an object, a field or a number of objects that comparisons ignore.
 type Masked struct {
-	// Object is the key of an object, and Path a field or list item. An empty Path is the whole object, or,
-	// with Number, the number of objects. [] stands for an item whose name differs between runs.
+	// Object is the key of an object; Path is the path of a field or list item. If Path is empty,
+	// the entire object is masked, or the number of objects if Number is set. In a path, [] stands
+	// for a list item whose name differs between runs.
 	Object string `json:"object"`
 	Path   string `json:"path,omitempty"`
 	Number bool   `json:"number,omitempty"`
-	// Seen has observed values.
+	// Seen lists some of the values that the field has had.
 	Seen []string `json:"seen,omitempty"`
-	// Why is the reason for which the field is not compared.
+	// Why explains why the field is not compared.
 	Why string `json:"why"`
 }
 
@@ -44,8 +45,8 @@ func (m Masked) String() string {
 	return text
 }
 
-// Mask has the objects and fields that are not compared. Its methods may be called concurrently; a nil mask
-// masks nothing.
+// Mask is the set of objects and fields that comparisons ignore. Its methods may be called
+// concurrently; a nil mask masks nothing.
 type Mask struct {
 	mu  sync.Mutex
 	all map[string]*Masked
@@ -54,7 +55,7 @@ type Mask struct {
 // NewMask returns an empty mask.
 func NewMask() *Mask { return &Mask{all: map[string]*Masked{}} }
 
-// Learn masks differences, and returns the new entries of the mask.
+// Learn masks the given differences, and returns the entries that it has added to the mask.
 func (m *Mask) Learn(differences []Difference, why string) []Masked {
 	lists := namedOtherwise(differences)
 	var all []Masked
@@ -72,7 +73,7 @@ func (m *Mask) Learn(differences []Difference, why string) []Masked {
 	return m.Add(all...)
 }
 
-// Add masks objects and fields, and returns the new entries of the mask.
+// Add masks objects and fields, and returns the entries that it has added to the mask.
 func (m *Mask) Add(all ...Masked) []Masked {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +95,7 @@ func (m *Mask) Add(all ...Masked) []Masked {
 	return added
 }
 
-// mostSeen is the maximum number of stored values of a masked field.
+// mostSeen is the maximum number of values that are stored for a masked field.
 const mostSeen = 4
 
 // All returns the entries of the mask, sorted by object and path.
@@ -118,7 +119,7 @@ func (m *Mask) Hides(object, path string) bool {
 	return of.whole || of.hides(path)
 }
 
-// masks has the masked paths of an object.
+// masks holds the masked paths of an object.
 type masks struct {
 	whole, number bool
 	paths         []string
@@ -153,7 +154,8 @@ func (m masks) hides(path string) bool {
 	return slices.ContainsFunc(m.paths, func(masked string) bool { return Within(masked, path) })
 }
 
-// Within reports whether a path equals a masked path, in which [] matches any item, or is below it.
+// Within reports whether a path equals a masked path or is below it. In the masked path, [] matches
+// any list item.
 func Within(masked, path string) bool {
 	for masked != "" {
 		switch {
@@ -176,10 +178,11 @@ func Within(masked, path string) bool {
 
 var numbered = regexp.MustCompile(`#\d+\]`)
 
-// exact removes the names of items that are identified by their index only.
+// exact removes the numbers of list items that have no key field, or the same key as an earlier
+// item.
 func exact(path string) string { return numbered.ReplaceAllString(path, "]") }
 
-// anyItem removes the name of a list item from a path.
+// anyItem removes the name of a list item from a path, if the item is in the given list.
 func anyItem(path, list string) string {
 	rest, is := strings.CutPrefix(path, list+"[")
 	if !is {
@@ -189,8 +192,8 @@ func anyItem(path, list string) string {
 	return list + "[]" + rest
 }
 
-// namedOtherwise returns the lists, by object, in which each of two states has items that the other does not
-// have: their items get new names in each run.
+// namedOtherwise returns, by object, the lists in which both states have items that the other state
+// lacks. The items of such lists get new names in each run.
 func namedOtherwise(differences []Difference) map[string][]string {
 	missing, there := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, object, list string) {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// pair is an expected and an actual object that probably correspond.
+// pair holds an expected object and the actual object that probably corresponds to it.
 type pair struct{ want, got Fields }
 
-// mostCompared is the maximum number of pairs that are compared to match unequal objects.
+// mostCompared is the maximum number of comparisons that are made to match unequal objects.
 const mostCompared = 2500
 
-// match pairs the objects of two groups: first equal objects, then the most similar. Surplus objects of the
-// larger group have no pair.
+// match pairs expected with actual objects: equal objects first, then the most similar objects.
+// Surplus objects of the larger group remain without a pair.
 func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	pairs, w, g := matchEqual(want, got)
 	if len(w)*len(g) == 0 {
@@ -48,7 +48,7 @@ func match(want, got []Fields, same func(path, want, got string) bool) []pair {
 	return pairs
 }
 
-// matchEqual pairs equal objects, and returns the other objects in a fixed order.
+// matchEqual pairs equal objects, and returns the remaining objects in a fixed order.
 func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	there := map[string][]Fields{}
 	for _, g := range got {
@@ -78,7 +78,7 @@ func matchEqual(want, got []Fields) (pairs []pair, restWant, restGot []Fields) {
 	return pairs, restWant, restGot
 }
 
-// text returns the fields of an object as one text. Empty values count as missing.
+// text returns the fields of an object as a single string, without empty values.
 func (f Fields) text() string {
 	var text strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(f)) {
@@ -110,9 +110,8 @@ func (f Fields) Differ(other Fields) []string {
 	return pair{f, other}.differ(func(_, _, _ string) bool { return false })
 }
 
-// Values returns the values at a path in a group of objects, with their frequencies if they differ: "leader
-// ×2
-// follower ×1".
+// Values returns the values at a path in a group of objects. If they differ, each value has its
+// frequency: "leader ×2 follower ×1".
 func Values(group []Fields, path string) string {
 	counts := map[string]int{}
 	for _, f := range group {

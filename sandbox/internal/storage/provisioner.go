@@ -24,23 +24,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The library for external provisioners is not used because it requires other versions of Kubernetes'
-// modules.
+// The upstream library for external provisioners is not used, because it requires other versions of
+// the Kubernetes modules.
 
-// lookAgain is the interval at which unchanged claims and volumes are checked again, to retry failed requests
-// and to notice changes of their class.
+// lookAgain is the interval at which unchanged claims and volumes are processed again, to retry
+// failed requests and to notice changes of their StorageClass.
 const lookAgain = 5 * time.Second
 
 const (
-	// wantedFrom is the annotation with which the controller manager requests a volume from the named
-	// provisioner.
+	// wantedFrom is the annotation with which the controller manager requests a volume from the
+	// provisioner that it names.
 	wantedFrom = "volume.kubernetes.io/storage-provisioner"
-	// provisionedBy is the annotation of a volume with the name of its provisioner, which also deletes the
+	// provisionedBy is the annotation that names a volume's provisioner, which must also delete the
 	// volume.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// provisioner creates, resizes and deletes the volumes of claims.
+// provisioner creates, resizes and deletes the volumes of PersistentVolumeClaims.
 type provisioner struct {
 	client  kubernetes.Interface
 	classes storagelisters.StorageClassLister
@@ -48,7 +48,7 @@ type provisioner struct {
 	events  record.EventRecorder
 }
 
-// Run provisions volumes until the context ends.
+// Run provisions volumes until the context is done.
 func Run(ctx context.Context, client kubernetes.Interface) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -74,7 +74,8 @@ func Run(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// handler calls a function for each object at first, after each change, and periodically.
+// handler returns an event handler that calls see for each existing object, after each change, and
+// periodically.
 func handler(see func(any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
 }
@@ -96,7 +97,8 @@ func (p *provisioner) seeVolume(ctx context.Context, volume *corev1.PersistentVo
 	}
 }
 
-// failed records an error as an event, except for a conflict, after which the changed object is handled.
+// failed records an error as an Event. It ignores conflicts, because the changed object will be
+// processed again.
 func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return
@@ -105,16 +107,16 @@ func (p *provisioner) failed(object runtime.Object, reason string, err error) {
 	klog.ErrorS(err, "Trying again", "reason", reason)
 }
 
-// behaviorOf returns the simulated behavior for a claim or a volume.
+// behaviorOf returns the simulated behavior that is set for a claim or a volume.
 func (p *provisioner) behaviorOf(object metav1.Object, className string) (behavior, error) {
-	// A missing class has no annotation.
+	// A missing StorageClass is treated like a class without the annotation.
 	if class, err := p.classes.Get(className); err == nil {
 		return behaviorOf(object, class)
 	}
 	return behaviorOf(object, nil)
 }
 
-// provide creates the volume for a claim. The controller manager binds the claim to it.
+// provide creates the volume for a claim. The controller manager then binds the claim to it.
 func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	b, err := p.behaviorOf(claim, *claim.Spec.StorageClassName)
 	if err != nil || b == hang {
@@ -139,13 +141,13 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 			AccessModes:                   claim.Spec.AccessModes,
 			VolumeMode:                    claim.Spec.VolumeMode,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
-			// A host path need not be attached.
+			// Host path volumes do not have to be attached to a node.
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/sandbox/" + name}},
 		},
 	}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil // The volume exists, and the claim is about to be bound.
+		return nil // The volume already exists, and the claim is about to be bound to it.
 	case err != nil:
 		return fmt.Errorf("create PersistentVolume %s: %w", name, err)
 	}
@@ -153,7 +155,7 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 	return nil
 }
 
-// grow resizes the volume to the size that its claim requests, and then updates the claim.
+// grow resizes a volume to the size that its claim requests, and then updates the claim's status.
 func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	if wanted.Cmp(has) <= 0 {
@@ -178,7 +180,8 @@ func (p *provisioner) grow(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return err
 }
 
-// remove deletes a released volume, which consists of its object only.
+// remove deletes a released volume. Only the object has to be deleted, because the volume has no
+// content.
 func (p *provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
 	b, err := p.behaviorOf(volume, volume.Spec.StorageClassName)
 	if err != nil || b == hang {

@@ -1,8 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage simulates a volume provisioner: it creates volumes for claims of its StorageClass, resizes
-// them, and deletes them after the claims. The volumes have no content.
+// Package storage simulates a volume provisioner. It creates volumes for PersistentVolumeClaims of
+// its StorageClass, resizes them, and deletes them after their claims are deleted. The volumes have
+// no content.
 package storage
 
 import (
@@ -16,21 +17,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Provisioner is the name of the provisioner in StorageClasses.
+// Provisioner is the provisioner's name in StorageClasses.
 const Provisioner = "sandbox.tidekeeper.dev/simulated"
 
 // className is the name of the default StorageClass.
 const className = "standard"
 
-// BehaviorAnnotation on a claim, a volume or a StorageClass selects the behavior of the provisioner. The
-// annotation of the claim or volume takes precedence over that of the class.
+// BehaviorAnnotation on a PersistentVolumeClaim, a PersistentVolume or a StorageClass selects the
+// provisioner's behavior. The annotation on the claim or volume takes precedence over the
+// annotation on its class.
 const BehaviorAnnotation = "sandbox.tidekeeper.dev/volume"
 
-// behavior is a value of the annotation.
+// behavior is a value of BehaviorAnnotation.
 type behavior string
 
 const (
-	// provide means that requests succeed at once.
+	// provide means that requests succeed immediately.
 	provide behavior = ""
 	// hang means that nothing happens until the annotation is removed.
 	hang behavior = "hang"
@@ -38,7 +40,8 @@ const (
 	refuse behavior = "refuse"
 )
 
-// behaviorOf returns the behavior from the annotation of an object, or else of its class.
+// behaviorOf returns the behavior from an object's annotation or, if it has none, from its
+// StorageClass.
 func behaviorOf(object, class metav1.Object) (behavior, error) {
 	value, found := object.GetAnnotations()[BehaviorAnnotation]
 	if !found && class != nil {

@@ -16,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by its token. Without
-// it, the requests come from the API server, which has already authorized them.
+// AskHeader on a CONNECT request makes the kubelet authorize each request in the tunnel by its
+// token. Tunnels without it come from the API server, which has already authorized their requests.
 const AskHeader = "Sandbox-Ask-For-Rights"
 
-// tunnelKey is the context key of the tunnel of a request.
+// tunnelKey is the context key of the tunnel that a request came through.
 type tunnelKey struct{}
 
-// withTunnel puts the tunnel of a connection into the context of its requests.
+// withTunnel stores a connection's tunnel in the context of its requests.
 func withTunnel(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -31,7 +31,7 @@ func withTunnel(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, tunnelKey{}, c)
 }
 
-// hostOf returns the node of a request, by name or address.
+// hostOf returns the name or address of the node that a request was sent to.
 func hostOf(ctx context.Context) string {
 	if t, ok := ctx.Value(tunnelKey{}).(*tunnel); ok {
 		return t.host
@@ -39,7 +39,8 @@ func hostOf(ctx context.Context) string {
 	return ""
 }
 
-// guarded authorizes requests of programs: they may only read metrics of nodes, if their user has the right.
+// guarded authorizes requests of programs. They may only read resource metrics of nodes, and only
+// if RBAC allows it.
 func (s *server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t, ok := r.Context().Value(tunnelKey{}).(*tunnel); ok && t.ask {
@@ -52,8 +53,8 @@ func (s *server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// mayRead returns an error with its status code unless the token of a request has the right that a kubelet
-// requires.
+// mayRead returns an error and its HTTP status code unless the user of the request's token has the
+// permission that a kubelet requires.
 func (s *server) mayRead(r *http.Request, host string) (int, error) {
 	if r.URL.Path != resourceMetricsPath {
 		return http.StatusForbidden, fmt.Errorf("programs may only ask kubelets for %s", resourceMetricsPath)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Metrics of /metrics/resource, with the names that kubelets use.
+// Metrics at /metrics/resource, with a kubelet's metric names.
 var (
 	nodeCPU         = prometheus.NewDesc("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds", nil, nil)
 	nodeMemory      = prometheus.NewDesc("node_memory_working_set_bytes", "Current working set of the node in bytes", nil, nil)
@@ -36,15 +36,15 @@ var (
 	podLabels       = []string{"namespace", "pod"}
 )
 
-// meters has the meters of the nodes whose metrics were read.
+// meters holds the meters of all nodes whose metrics have been read.
 type meters struct {
 	mu sync.Mutex
-	// byNode has the meters by node name, and names the node names by address.
+	// byNode maps node names to meters; names maps addresses to node names.
 	byNode map[string]*meter
 	names  map[string]string
 }
 
-// nodeNamed returns the node with a name or address.
+// nodeNamed returns the node with the given name or address.
 func (m *meters) nodeNamed(ctx context.Context, client kubernetes.Interface, host string) (*corev1.Node, error) {
 	name := host
 	if net.ParseIP(host) != nil {
@@ -56,8 +56,8 @@ func (m *meters) nodeNamed(ctx context.Context, client kubernetes.Interface, hos
 	return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 }
 
-// nameOf returns the name of the node with an address. It lists nodes only for an unknown address, as
-// addresses of nodes do not change.
+// nameOf returns the name of the node with the given address. It lists nodes only if the address is
+// unknown, because nodes do not change their addresses.
 func (m *meters) nameOf(ctx context.Context, client kubernetes.Interface, address string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,8 @@ func (m *meters) nameOf(ctx context.Context, client kubernetes.Interface, addres
 	return "", apierrors.NewNotFound(corev1.Resource("nodes"), address)
 }
 
-// resourceMetrics serves the usage of the tunnel's node and of its pods.
+// resourceMetrics serves the resource usage of a node and its pods. The request's tunnel determines
+// the node.
 func (s *server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	n, err := s.meters.nodeNamed(r.Context(), s.client, hostOf(r.Context()))
 	if err == nil {
@@ -99,7 +100,7 @@ func (s *server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, err.Error(), status)
 }
 
-// read reads the meter of a node.
+// read returns the metrics of a node.
 func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector, error) {
 	list, err := s.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.Name).String(), ResourceVersion: "0",
@@ -113,7 +114,7 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 		pod := &list.Items[i]
 		used, err := usageOf(pod)
 		if err != nil {
-			// The usage of the other pods is still reported.
+			// If a pod's usage is invalid, still report the usage of the other pods.
 			answer.failed = true
 			fmt.Fprintln(os.Stderr, "error:", err)
 			continue
@@ -138,13 +139,13 @@ func (s *server) read(ctx context.Context, n *corev1.Node) (prometheus.Collector
 	return answer, nil
 }
 
-// readings has the readings of a node at one time.
+// readings holds the metrics of a node at a point in time.
 type readings struct {
 	at         time.Time
 	node       counter
 	containers map[containerKey]counter
 	pods       []podReadings
-	// failed is set if the usage of a pod is unknown.
+	// failed is set if a pod's usage is unknown.
 	failed bool
 }
 
@@ -153,10 +154,10 @@ type podReadings struct {
 	containers      []containerKey
 }
 
-// Describe sends nothing, as the set of pods is known only at collection.
+// Describe sends nothing, because the pods are known only when metrics are collected.
 func (r *readings) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the readings with their time.
+// Collect sends the metrics with their timestamps.
 func (r *readings) Collect(metrics chan<- prometheus.Metric) {
 	send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		metrics <- prometheus.NewMetricWithTimestamp(r.at, prometheus.MustNewConstMetric(desc, kind, value, labels...))

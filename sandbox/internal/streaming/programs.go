@@ -16,21 +16,24 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Programs describes the programs of this machine that run as pods.
+// Programs describes how to find programs of this machine that run as pods.
 type Programs struct {
-	// Annotation is the annotation that marks their pods.
+	// Annotation is the key of the annotation that marks these pods.
 	Annotation string
-	// Socket is the socket of a program with its own network, while there is one. It accepts HTTP CONNECT.
+	// Socket is the path of the socket that leads to a program in its own network namespace. It
+	// exists only while such a program runs, and accepts HTTP CONNECT.
 	Socket string
 }
 
-// programs finds programs by the addresses of their Pods and Services.
+// programs finds the programs of this machine that run as pods, by the addresses of their Pods and
+// Services.
 type programs struct {
 	Programs
 	client kubernetes.Interface
 }
 
-// address returns the address at which the program with the given Pod or Service address and port listens.
+// address returns the local address on which a program listens, given the address of its Pod or
+// Service and the port.
 func (p *programs) address(ctx context.Context, host, port string) (string, error) {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
@@ -69,7 +72,7 @@ func (p *programs) address(ctx context.Context, host, port string) (string, erro
 	return "", fmt.Errorf("no program that 'sandbox run' runs is behind %s", net.JoinHostPort(host, port))
 }
 
-// targetOf returns the target port in a Pod for a port of a Service, 0 if there is none.
+// targetOf returns the target port in a Pod for a Service port, or 0 if there is none.
 func targetOf(s *corev1.Service, pod *corev1.Pod, port int32) int32 {
 	if s.Namespace != pod.Namespace || len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 		return 0

@@ -18,17 +18,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// Proxy is an HTTP proxy through which a program can reach the kubelets of nodes, whose addresses do not
-// exist on this machine. It forwards all other requests.
+// Proxy is an HTTP proxy that connects a program to the simulated kubelets, because the addresses
+// of their nodes do not exist on this machine. It forwards all other requests.
 type Proxy struct {
-	// URL is the address of the proxy, with a required password, as other users of the machine can connect,
-	// too.
+	// URL is the address of the proxy. It contains a password, which is required because other
+	// local users can connect, too.
 	URL    *url.URL
 	socket string
 	server *http.Server
 }
 
-// NewProxy starts a proxy for the kubelets behind a socket.
+// NewProxy starts a proxy for the kubelets that serve the given socket.
 func NewProxy(ctx context.Context, socket string) (*Proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Proxy) dial(ctx context.Context, address, port string) (net.Conn, *bufi
 	return connection, buffered, nil
 }
 
-// requestTunnel requests a tunnel with authorized requests from the socket of the kubelets.
+// requestTunnel requests a tunnel from the kubelets' socket in which each request is authorized.
 func requestTunnel(connection net.Conn, buffered *bufio.Reader, address string) error {
 	if _, err := fmt.Fprintf(connection, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s: yes\r\n\r\n", address, address, AskHeader); err != nil {
 		return err

@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streaming serves the HTTP API of the kubelets of simulated nodes: logs, exec, attach and
-// port-forward for the API server, and resource metrics for authorized clients. There are no containers, so
-// annotations of the pod define the responses.
+// Package streaming serves the kubelet HTTP API of simulated nodes: logs, exec, attach and
+// port-forward for the API server, and resource metrics for authorized clients. There are no
+// containers, so annotations on the pod determine the responses.
 //
-// All simulated nodes share a socket, to which the API server sends its requests to nodes (HTTP CONNECT,
-// configured as egress), so that no node needs an address or a port.
+// All simulated nodes share a socket, so that no node needs an address or a port. The API server's
+// egress configuration sends its requests to nodes to this socket, with HTTP CONNECT.
 package streaming
 
 import (
@@ -37,41 +37,41 @@ import (
 
 // Annotations of a pod.
 const (
-	// LogsAnnotation has the log of the pod's containers.
+	// LogsAnnotation contains the log of each of the pod's containers.
 	LogsAnnotation = "sandbox.tidekeeper.dev/logs"
-	// ExecOutputAnnotation has the output of commands in the pod.
+	// ExecOutputAnnotation contains the output of commands in the pod.
 	ExecOutputAnnotation = "sandbox.tidekeeper.dev/exec-output"
-	// ExecExitCodeAnnotation has the exit code of commands, 0 by default. With ExecHangs, commands do not
-	// end.
+	// ExecExitCodeAnnotation contains the exit code of commands in the pod, 0 by default. With the
+	// value ExecHangs, commands do not exit.
 	ExecExitCodeAnnotation = "sandbox.tidekeeper.dev/exec-exit-code"
 )
 
-// ExecHangs is a value of ExecExitCodeAnnotation.
+// ExecHangs is a value of ExecExitCodeAnnotation with which commands do not exit.
 const ExecHangs = "hang"
 
-// kubeletPort is the port of kubelets.
+// kubeletPort is the port on which kubelets serve their API.
 const kubeletPort = "10250"
 
-// Timeouts for clients, the same as a kubelet's.
+// Timeouts of client connections, with a kubelet's values.
 const (
 	idleTimeout     = 4 * time.Hour
 	creationTimeout = 30 * time.Second
 )
 
-// resourceMetricsPath is the path of a kubelet's resource metrics.
+// resourceMetricsPath is the path of a kubelet's resource metrics endpoint.
 const resourceMetricsPath = "/metrics/resource"
 
-// server serves the requests for all nodes.
+// server serves the kubelet API of all simulated nodes.
 type server struct {
 	client kubernetes.Interface
 	meters meters
 }
 
-// Serve serves a Unix socket until the context ends. It forwards requests for real nodes and for programs
-// that run as pods to their sockets.
+// Serve serves the kubelet API on a Unix socket until the context is done. It forwards requests to
+// the sockets of real nodes and of programs that run as pods.
 func Serve(ctx context.Context, client kubernetes.Interface, path string, realNodes []string, own Programs) error {
 	_ = os.Remove(path)
-	// Restrict the socket to this user: its clients can run commands in pods.
+	// Only this user may access the socket, because its clients can run commands in pods.
 	listener, err := socket.Listen(ctx, path)
 	if err != nil {
 		return fmt.Errorf("the socket of the kubelets: %w", err)
@@ -110,7 +110,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
-// handler returns the handler for the paths of a kubelet.
+// handler returns the handler for the paths of the kubelet API.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+resourceMetricsPath, s.resourceMetrics)
@@ -124,8 +124,8 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
-// pod returns the pod of a request, or responds with an error if it does not exist or its container does not
-// run.
+// pod returns the pod that a request names. If the pod does not exist, or a running container is
+// required and its container does not run, it responds with an error.
 func (s *server) pod(w http.ResponseWriter, r *http.Request, running bool) (*corev1.Pod, bool) {
 	pod, err := s.client.CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
 	switch {
@@ -155,7 +155,7 @@ func runs(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// lines returns the log of a container.
+// lines returns the log of a pod's containers.
 func lines(pod *corev1.Pod) string {
 	text := pod.Annotations[LogsAnnotation]
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -183,7 +183,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// untilEnd waits until the container has ended, or the client has disconnected.
+// untilEnd waits until the container has terminated or the client has disconnected.
 func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string) {
 	for {
 		select {
@@ -198,8 +198,8 @@ func (s *server) untilEnd(ctx context.Context, pod *corev1.Pod, container string
 	}
 }
 
-// command returns the pod and the streams of an exec or attach request. It responds to an invalid request
-// itself.
+// command returns the pod and the streams of an exec or attach request. If the request is invalid,
+// it responds with an error and returns false.
 func (s *server) command(w http.ResponseWriter, r *http.Request) (pod *corev1.Pod, options *remotecommand.Options, ok bool) {
 	if pod, ok = s.pod(w, r, true); !ok {
 		return nil, nil, false
@@ -221,11 +221,11 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
 }
 
-// executor simulates commands according to the annotations of a pod.
+// executor simulates exec commands as the annotations on a pod specify.
 type executor struct{ pod *corev1.Pod }
 
-// ExecInContainer reads no input, writes the output in the annotation, and returns the exit code in the
-// annotation.
+// ExecInContainer ignores its input. It writes the output and returns the exit code from the pod's
+// annotations.
 func (e executor) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if out != nil {
 		if _, err := io.WriteString(out, e.pod.Annotations[ExecOutputAnnotation]); err != nil {
@@ -262,7 +262,7 @@ type attacher struct {
 	pod *corev1.Pod
 }
 
-// AttachContainer writes the output of the container, and waits until it ends.
+// AttachContainer writes the container's output, and waits until the container terminates.
 func (a attacher) AttachContainer(ctx context.Context, _, _, container string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
 	if out != nil {
 		if _, err := io.WriteString(out, lines(a.pod)); err != nil {
@@ -286,17 +286,17 @@ func (s *server) portForward(w http.ResponseWriter, r *http.Request) {
 	portforward.ServePortForward(w, r, forwarder{pod}, pod.Name, string(pod.UID), options, idleTimeout, creationTimeout, portforward.SupportedProtocols)
 }
 
-// forwarder serves any port of a pod.
+// forwarder answers port-forward requests for any port of a pod.
 type forwarder struct{ pod *corev1.Pod }
 
-// PortForward responds to each HTTP request with the names of the pod and the port.
+// PortForward responds to each HTTP request with the pod's name and the port.
 func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	reader := bufio.NewReader(stream)
 	for {
 		request, err := http.ReadRequest(reader)
 		if err != nil {
-			return nil // The client has disconnected, or does not speak HTTP.
+			return nil // The client has disconnected, or has sent no HTTP request.
 		}
 		_, _ = io.Copy(io.Discard, request.Body)
 		text := fmt.Sprintf("pod %s/%s, port %d\n", f.pod.Namespace, f.pod.Name, port)

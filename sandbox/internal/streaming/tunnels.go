@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/realnode"
 )
 
-// connect opens a tunnel to the kubelet of a node, to a real node and its pods, or to a program that runs as
-// a pod. Other addresses are unreachable.
+// connect opens a tunnel to a simulated kubelet, to a real node or its pods, or to a program that
+// runs as a pod. All other addresses are unreachable.
 func connect(tunnels *queue, realNodes []string, programs *programs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, port, err := net.SplitHostPort(r.Host)
@@ -48,7 +48,7 @@ func connect(tunnels *queue, realNodes []string, programs *programs) http.Handle
 	})
 }
 
-// passOn opens a tunnel through another socket, whose server opens the rest of it.
+// passOn opens a tunnel through another Unix socket, whose server connects to the address.
 func passOn(w http.ResponseWriter, r *http.Request, socket, address string) {
 	node, err := (&net.Dialer{}).DialContext(r.Context(), "unix", socket)
 	if err == nil {
@@ -83,11 +83,12 @@ func connectProgram(w http.ResponseWriter, r *http.Request, programs *programs, 
 	realnode.Tunnel(w, program, err)
 }
 
-// tunnel is a connection to a node, with data that was already read.
+// tunnel is a connection to a simulated kubelet. Its first bytes may already be buffered.
 type tunnel struct {
 	net.Conn
 	buffered *bufio.Reader
-	// host is the node, by name or address. ask is set if its kubelet must authorize each request.
+	// host is the name or address of the node. ask is set if the kubelet must authorize each
+	// request.
 	host string
 	ask  bool
 }
@@ -95,7 +96,7 @@ type tunnel struct {
 // Read reads buffered data first.
 func (t *tunnel) Read(b []byte) (int, error) { return t.buffered.Read(b) }
 
-// queue is a net.Listener for connections that are already established.
+// queue is a net.Listener that returns tunnels that have already been established.
 type queue struct {
 	connections chan net.Conn
 	closed      <-chan struct{}
@@ -120,7 +121,7 @@ func (q *queue) Accept() (net.Conn, error) {
 	}
 }
 
-// Close does nothing: the queue ends with its context.
+// Close does nothing, because the queue ends when its context is done.
 func (q *queue) Close() error { return nil }
 
 // Addr returns the address of the socket.

@@ -12,30 +12,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Annotations with the total usage of a pod's containers.
+// Annotations on a pod with the total usage of its containers.
 const (
-	// CPUUsageAnnotation has a quantity such as 250m.
+	// CPUUsageAnnotation contains a quantity such as 250m.
 	CPUUsageAnnotation = "sandbox.tidekeeper.dev/cpu-usage"
-	// MemoryUsageAnnotation has a quantity such as 100Mi.
+	// MemoryUsageAnnotation contains a quantity such as 100Mi.
 	MemoryUsageAnnotation = "sandbox.tidekeeper.dev/memory-usage"
 )
 
-// Default usage. It is never 0, as clients would take that for a container that has just ended.
+// Default resource usage. It is never 0, because clients would conclude that the container has just
+// terminated.
 const (
-	// shareOfRequest is the share of its requests that a container uses.
+	// shareOfRequest is the fraction of its resource requests that a container uses.
 	shareOfRequest = 0.5
-	// leastCPU, in cores, and leastMemory, in bytes, are the usage of a container without requests.
+	// leastCPU and leastMemory are the usage of a container without resource requests, in cores and
+	// bytes.
 	leastCPU    = 0.001
 	leastMemory = 10 << 20
-	// ownCPU and ownMemory are the usage of a node without its pods.
+	// ownCPU and ownMemory are a node's usage in addition to its pods, in cores and bytes.
 	ownCPU    = 0.1
 	ownMemory = 500 << 20
 )
 
-// usage is an amount of CPU, in cores, and memory, in bytes.
+// usage is an amount of CPU in cores, and of memory in bytes.
 type usage struct{ cpu, memory float64 }
 
-// containerUsage is the usage of a running container, and its start time.
+// containerUsage holds the usage of a running container and the container's start time.
 type containerUsage struct {
 	usage
 	name    string
@@ -76,7 +78,7 @@ func usageOf(pod *corev1.Pod) ([]containerUsage, error) {
 	return running, nil
 }
 
-// quantity parses an annotation, and reports whether the pod has it.
+// quantity parses a pod's annotation, and reports whether the pod has it.
 func quantity(pod *corev1.Pod, annotation string) (float64, bool, error) {
 	text, told := pod.Annotations[annotation]
 	if !told {
@@ -98,14 +100,14 @@ func requests(pod *corev1.Pod, container string) corev1.ResourceList {
 	return nil
 }
 
-// meter accumulates the CPU time of a node and its containers over readings.
+// meter accumulates the CPU time of a node and its containers between readings.
 type meter struct {
 	at         time.Time
 	node       float64
 	containers map[containerKey]counter
 }
 
-// containerKey identifies a run of a container.
+// containerKey identifies a run of a container, from a start to the next.
 type containerKey struct {
 	pod     types.UID
 	name    string
@@ -118,8 +120,9 @@ type counter struct {
 	seconds float64
 }
 
-// read adds the CPU time since the last reading, or since the start of a container at its first reading, at
-// the present usage. It drops containers that no longer run.
+// read adds the CPU time since the last reading, or since the start of a container that it has not
+// read before. It assumes that the usage was always the current usage. It drops containers that no
+// longer run.
 func (m *meter) read(now, started time.Time, running map[containerKey]containerUsage) (node counter, containers map[containerKey]counter) {
 	node.usage = containerUsage{started: started, usage: usage{ownCPU, ownMemory}}
 	if m.at.IsZero() {

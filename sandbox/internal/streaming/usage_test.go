@@ -16,7 +16,8 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// podOf has containers "a" and "b"; the first requests 200m and 100Mi, the other nothing.
+// podOf returns a pod with the containers "a" and "b". Container "a" requests 200m of CPU and 100Mi
+// of memory; container "b" requests nothing.
 func podOf(annotations map[string]string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: annotations}}
 	for _, name := range []string{"a", "b"} {
@@ -66,7 +67,8 @@ func TestUsageOf(t *testing.T) {
 	}
 }
 
-// The CPU time grows at the rate that holds now, and never falls while a container runs.
+// TestMeter checks that a container's CPU time grows at the current usage, and never decreases
+// while the container runs.
 func TestMeter(t *testing.T) {
 	m := &meter{}
 	key := containerKey{"uid", "a", noon.Unix()}
@@ -85,6 +87,6 @@ func TestMeter(t *testing.T) {
 	look(20*time.Second, 0.5, 10, 10+8)
 	look(30*time.Second, 2, 30, 30+9)
 	look(40*time.Second, 0.5, 35, 35+10)
-	look(35*time.Second, 0.5, 35, 35+10) // The clock was set back.
+	look(35*time.Second, 0.5, 35, 35+10) // After the clock is set back, the CPU time must not decrease.
 	look(60*time.Second, 0, 0, 35+12.5)
 }

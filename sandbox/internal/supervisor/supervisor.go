@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervisor runs child processes, which end together with this process.
+// Package supervisor runs child processes, which are killed when this process exits.
 package supervisor
 
 import (
@@ -31,54 +31,54 @@ const (
 	Running State = "running"
 	// Paused means that the process was stopped by SIGSTOP and can be resumed.
 	Paused State = "paused"
-	// Stopped means that the process ended because it was asked to.
+	// Stopped means that the process exited after [Supervisor.Stop] had sent it SIGTERM.
 	Stopped State = "stopped"
-	// Killed means that the process was killed on purpose.
+	// Killed means that the process was killed by [Supervisor.Kill].
 	Killed State = "killed"
-	// Crashed means that the process ended unexpectedly.
+	// Crashed means that the process exited unexpectedly.
 	Crashed State = "crashed"
 )
 
-// Spec describes a process.
+// Spec describes how to start a process.
 type Spec struct {
 	// Name identifies the process. It is also its argv[0], unless Program is set.
 	Name string
-	// Program is the argv[0] of the process.
+	// Program is the argv[0] of the process. It defaults to Name.
 	Program string
-	// Path is the executable. Defaults to the executable of this process.
+	// Path is the path of the executable. It defaults to this process's executable.
 	Path string
-	// Namespaces are the new namespaces of the process, as flags of clone(2).
+	// Namespaces are the clone(2) flags for the Linux namespaces to create for the process.
 	Namespaces uintptr
-	// Args are the arguments after argv[0].
+	// Args lists the arguments after argv[0].
 	Args []string
-	// Log is the file to which standard output and error are appended.
+	// Log is the file to which standard output and standard error are appended.
 	Log string
 	// Port is the port on which the process listens, if any.
 	Port int
-	// StopTimeout is the time limit for the process to end after SIGTERM.
+	// StopTimeout is the maximum time for the process to exit after SIGTERM.
 	StopTimeout time.Duration
 }
 
-// Status is the present state of a process.
+// Status is the current status of a process.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is the process ID, zero if the process does not run.
+	// PID is the process ID, or 0 if the process is not running.
 	PID  int `json:"pid,omitempty"`
 	Port int `json:"port,omitempty"`
 	// Restarts is the number of restarts.
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// Exit describes how the process ended: an exit code or a signal.
+	// Exit describes how the process exited, with an exit code or a signal.
 	Exit string `json:"exit,omitempty"`
 	Log  string `json:"log"`
 }
 
-// Exit reports the end of a process.
+// Exit describes a process that has exited.
 type Exit struct {
 	Status
-	// Tail has the last lines of the log.
+	// Tail lists the last lines of the process's log.
 	Tail []string
 }
 
@@ -89,12 +89,13 @@ type process struct {
 	done   chan struct{}
 }
 
-// Supervisor starts and watches processes.
+// Supervisor starts processes and reports their exits.
 type Supervisor struct {
 	// OnExit is called when a process has crashed.
 	OnExit func(Exit)
 
-	// launching is held while a process is started, so that none is started twice, and none after Stop.
+	// launching is held while a process is started, so that no process is started twice or after
+	// Stop.
 	launching sync.Mutex
 	stopped   bool
 
@@ -105,7 +106,7 @@ type Supervisor struct {
 // New returns a supervisor without processes.
 func New() *Supervisor { return &Supervisor{} }
 
-// Start starts a new process.
+// Start starts a new process as spec describes.
 func (s *Supervisor) Start(spec Spec) error {
 	s.launching.Lock()
 	defer s.launching.Unlock()
@@ -119,7 +120,7 @@ func (s *Supervisor) Start(spec Spec) error {
 	return nil
 }
 
-// launch starts the process, and a goroutine that waits until it ends.
+// launch starts the process, and a goroutine that waits until it exits.
 func (s *Supervisor) launch(p *process) error {
 	if s.stopped {
 		return fmt.Errorf("%s is not started any more: all components are being stopped", p.spec.Name)
@@ -130,15 +131,16 @@ func (s *Supervisor) launch(p *process) error {
 	}
 	defer log.Close()
 	cmd := &exec.Cmd{
-		// The executable of this process, even if the file has been replaced since.
+		// By default, run this process's executable, even if the file has been replaced since.
 		Path:   cmp.Or(p.spec.Path, "/proc/self/exe"),
 		Args:   append([]string{cmp.Or(p.spec.Program, p.spec.Name)}, p.spec.Args...),
 		Stdout: log,
 		Stderr: log,
-		// Ctrl-C in the terminal must reach only the supervisor, which stops its children in order.
+		// Put children into their own process groups: Ctrl-C in the terminal must reach only the
+		// supervisor, which stops them in order.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Cloneflags: p.spec.Namespaces},
 	}
-	// Children end together with the supervisor, however it ends.
+	// Child processes are killed when the supervisor exits, even if the supervisor is killed.
 	if err := child.Start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}
@@ -199,7 +201,7 @@ func (s *Supervisor) names() []string {
 	return names
 }
 
-// Status returns the processes in the order in which they were first started.
+// Status returns the status of all processes, in the order of their first starts.
 func (s *Supervisor) Status() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +212,7 @@ func (s *Supervisor) Status() []Status {
 	return list
 }
 
-// Kill ends a process with SIGKILL and waits until it has ended.
+// Kill sends SIGKILL to a process and waits until it has terminated.
 func (s *Supervisor) Kill(name string) error {
 	done, err := s.signal(name, syscall.SIGKILL, Killed, Running, Paused)
 	if err != nil {
@@ -232,7 +234,8 @@ func (s *Supervisor) Resume(name string) error {
 	return err
 }
 
-// signal sends a signal to a process in one of the wanted states, and sets its next state.
+// signal sends a signal to a process that is in any of the wanted states, and sets the process's
+// next state.
 func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted ...State) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +253,7 @@ func (s *Supervisor) signal(name string, sig syscall.Signal, next State, wanted 
 	return p.done, nil
 }
 
-// Restart restarts a process that has ended.
+// Restart restarts a process that has exited.
 func (s *Supervisor) Restart(name string) error {
 	s.launching.Lock()
 	defer s.launching.Unlock()
@@ -272,8 +275,9 @@ func (s *Supervisor) Restart(name string) error {
 	return nil
 }
 
-// Stop ends all processes and waits for each. The processes named in first end concurrently, then the others
-// in the reverse order of their starts. A process that does not end in time is killed.
+// Stop terminates all processes and waits until they have exited. The processes named in first are
+// terminated concurrently; the others follow in the reverse order of their starts. A process that
+// does not exit in time is killed.
 func (s *Supervisor) Stop(first ...string) {
 	s.launching.Lock()
 	s.stopped = true
@@ -302,7 +306,7 @@ func (s *Supervisor) stop(p *process) {
 	p.status.State = Stopped
 	process, done := p.cmd.Process, p.done
 	s.mu.Unlock()
-	// A paused process receives the signal when it is resumed.
+	// A paused process must be resumed to handle SIGTERM.
 	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = process.Kill()
 	}
@@ -315,7 +319,7 @@ func (s *Supervisor) stop(p *process) {
 	}
 }
 
-// Tail returns the last lines of a file, or none if it cannot be read.
+// Tail returns the last lines of a file, or nothing if the file cannot be read.
 func Tail(file string, lines int) []string {
 	f, err := os.Open(file)
 	if err != nil {

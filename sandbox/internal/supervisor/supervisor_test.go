@@ -19,16 +19,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// The test binary is also the programs that the tests supervise.
+// TestMain makes the test binary act as one of the supervised programs if argv[0] is that program's
+// name.
 func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case "sleeper":
 		fmt.Println("sleeping")
-		time.Sleep(time.Hour) // sleep: it is a program that runs until it is ended
+		time.Sleep(time.Hour) // sleep: the program runs until it is terminated
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("not going")
-		time.Sleep(time.Hour) // sleep: it is a program that runs until it is killed
+		time.Sleep(time.Hour) // sleep: the program runs until it is killed
 	case "failing":
 		fmt.Println("something is wrong")
 		os.Exit(3)
@@ -52,7 +53,7 @@ func started(t *testing.T, name string) *Supervisor {
 	if err := s.Start(sp); err != nil {
 		t.Fatal(err)
 	}
-	// Until it has logged, it may not have become what it is to be.
+	// Wait for a line in the log, because the new process may not have executed the program yet.
 	if err := client.Wait(t.Context(), 2*time.Minute, name+" has started", func() error {
 		if len(Tail(sp.Log, 1)) == 0 {
 			return errors.New("its log is empty")
@@ -138,8 +139,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestRestartedOnce: of several restarts of a process at the same time, one succeeds,
-// and none after Stop.
+// TestRestartedOnce checks that only one of several concurrent restarts of a process succeeds, and
+// that no restart succeeds after Stop.
 func TestRestartedOnce(t *testing.T) {
 	s := started(t, "sleeper")
 	for range 20 {

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package words forms lines for people.
+// Package words formats text for human readers.
 //
-//	words.go   first lines, indented lines, numbers
+//	words.go   first lines, indented blocks, ordinals and counts
 package words

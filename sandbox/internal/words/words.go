@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Indent returns lines as an indented block, or a remark if they are blank.
+// Indent returns a program's output lines as an indented block. If all lines are blank, it returns
+// an indented remark that there was no output.
 func Indent(lines []string) string {
 	if strings.TrimSpace(strings.Join(lines, "")) == "" {
 		return "    (it has written nothing)\n"
@@ -20,7 +21,7 @@ func Indent(lines []string) string {
 	return text
 }
 
-// OneLine returns the first line of a text, with … if there are more.
+// OneLine returns the first line of a text, followed by … if there are more lines.
 func OneLine(text string) string {
 	text, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if more {
@@ -29,7 +30,7 @@ func OneLine(text string) string {
 	return text
 }
 
-// Ordinal returns the ordinal of a number in English, such as "first" or "4th".
+// Ordinal returns the English ordinal of a number, such as "first" or "4th".
 func Ordinal(n int) string {
 	switch n {
 	case 1:
@@ -42,7 +43,7 @@ func Ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// Times returns a count in English, such as "twice".
+// Times returns a count in English words, such as "twice".
 func Times(n int) string {
 	switch n {
 	case 0:

@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command write writes versions/1.34.mod and its .sum for a release of Kubernetes such as
-// v1.34.4, which needs the network: all that the release requires, in the versions with
-// which it was published. With --check, it looks whether those that are there still are
-// as it would write them.
+// Command write generates versions/1.34.mod and versions/1.34.sum for a Kubernetes release such as
+// v1.34.4. The .mod file requires all dependencies of the release in the versions with which the
+// release was published. Generating the files needs network access. With --check, the command
+// verifies the versions in the existing files.
 package main
 
 import (
@@ -25,12 +25,12 @@ const (
 	kubernetes = "k8s.io/kubernetes"
 )
 
-// requirement is one of a go.mod file.
+// requirement is a require directive of a go.mod file.
 type requirement struct {
 	Path, Version string
 }
 
-// file is what 'go mod edit -json' prints of a go.mod file.
+// file holds the fields of the `go mod edit -json` output that this command uses.
 type file struct {
 	Go      string
 	Require []requirement
@@ -63,7 +63,7 @@ func fail(err error) {
 
 var releaseName = regexp.MustCompile(`^v(1\.[0-9]+)\.([0-9]+)$`)
 
-// write writes the files of a release.
+// write writes the .mod and .sum files of a Kubernetes release.
 func write(release string) error {
 	names := releaseName.FindStringSubmatch(release)
 	if names == nil {
@@ -87,7 +87,8 @@ func write(release string) error {
 	return err
 }
 
-// written returns the releases that have files, by what those require.
+// written returns the Kubernetes releases that the .mod files in the folder versions require, such
+// as v1.34.4.
 func written() []string {
 	paths, _ := filepath.Glob(filepath.Join("versions", "*.mod"))
 	var releases []string
@@ -105,8 +106,8 @@ func written() []string {
 	return releases
 }
 
-// verify reports, as an error, what a release's file requires in another version than the
-// release itself.
+// verify returns an error if a release's .mod file requires a module in another version than the
+// release does.
 func verify(release string) error {
 	published, err := published(release)
 	if err != nil {
@@ -125,8 +126,8 @@ func verify(release string) error {
 	return nil
 }
 
-// published returns the go.mod file of a release, with the versions under which the parts
-// that lie in its own tree were published: v0.34.4 for v1.34.4.
+// published returns the go.mod file of a Kubernetes release. Modules from the staging folder get
+// the versions under which they were published: v0.34.4 for v1.34.4.
 func published(release string) (file, error) {
 	out, err := output("go", "list", "-m", "-f={{.GoMod}}", kubernetes+"@"+release)
 	if err != nil {
@@ -148,7 +149,7 @@ func published(release string) (file, error) {
 	return mod, nil
 }
 
-// read reads a go.mod file.
+// read parses the go.mod file at path.
 func read(path string) (file, error) {
 	var mod file
 	out, err := output("go", "mod", "edit", "-json", path)
@@ -161,7 +162,8 @@ func read(path string) (file, error) {
 	return mod, nil
 }
 
-// output runs a command, whose error output is the error.
+// output runs a command and returns its standard output. If the command fails, the error contains
+// its standard error.
 func output(name string, args ...string) ([]byte, error) {
 	var out, problems bytes.Buffer
 	command := exec.Command(name, args...)

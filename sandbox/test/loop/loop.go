@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loop has the control loop that the small operators of these tests share: it handles each object at
-// each change, and retries after an error.
+// Package loop is a minimal control loop for the test operators: it processes each changed object,
+// and retries after an error.
 package loop
 
 import (
@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Run calls look for each object of an informer, one at a time, until the context ends. It
-// starts the informer.
+// Run starts an informer and calls look for each changed object, one at a time, until the context
+// is done.
 func Run(ctx context.Context, informer cache.SharedIndexInformer, look func(cache.ObjectName) error) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](20*time.Millisecond, time.Second))
 	context.AfterFunc(ctx, queue.ShutDown)

@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command operator is a small operator that knows nothing of sandboxes: it does what it
-// would do in a pod, and reports in lines like "key: value" what came of it.
+// Command operator is a small operator that does not know about sandboxes: it acts as it would in a
+// pod, and prints the results as "key: value" lines.
 package main
 
 import (
@@ -63,7 +63,7 @@ func reportSignals() {
 		if s == syscall.SIGUSR1 {
 			return
 		}
-		if s != syscall.SIGURG { // The runtime sends these to itself.
+		if s != syscall.SIGURG { // Ignore SIGURG, which the Go runtime sends to its own process.
 			fmt.Println("got:", s)
 		}
 	}
@@ -86,7 +86,8 @@ func operate(ctx context.Context, webhookPort int, kubelet string) error {
 	if err != nil {
 		return err
 	}
-	// Without a kubeconfig, kubectl and many other programs find the cluster around them.
+	// Without a kubeconfig, kubectl and many other programs fall back to the in-cluster
+	// configuration.
 	found, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
 		return err
@@ -116,8 +117,8 @@ func operate(ctx context.Context, webhookPort int, kubelet string) error {
 	return nil
 }
 
-// ask returns the status of an answer and its first line, as programs ask kubelets whose
-// certificates are signed by no authority that they know.
+// ask sends a request and returns the status and the first line of the response. It does not verify
+// the server's certificate, like programs that call kubelets with self-signed certificates.
 func ask(ctx context.Context, config *rest.Config, url string) string {
 	config = rest.CopyConfig(config)
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
@@ -138,8 +139,8 @@ func ask(ctx context.Context, config *rest.Config, url string) string {
 	return answer.Status + ": " + strings.TrimSpace(line)
 }
 
-// serveWebhook serves a webhook that refuses everything and one that converts objects,
-// with the certificate where controller-runtime looks for it.
+// serveWebhook serves an admission webhook that denies every request, and a conversion webhook,
+// with the certificate in controller-runtime's default directory.
 func serveWebhook(port int) error {
 	http.HandleFunc("POST /convert", convert)
 	http.HandleFunc("POST /validate", func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +164,7 @@ func serveWebhook(port int) error {
 	return nil
 }
 
-// convert converts between versions that differ only in their names.
+// convert converts objects between API versions that differ only in name.
 func convert(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		metav1.TypeMeta `json:",inline"`

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shop is an operator for the tests of sandbox explore. For each ConfigMap with
-// the label shop=order it makes a Secret, its receipt, and marks the order as done. It
-// survives every fault, unless a flag has it make one of the mistakes that operators make.
+// Command shop is an operator for the tests of `sandbox explore`. For each ConfigMap with the label
+// shop=order, it creates a Secret, the receipt, and marks the order as done. It survives every
+// fault, unless a flag selects a typical operator mistake.
 package main
 
 import (
@@ -32,7 +32,8 @@ import (
 
 var mistake = flag.String("mistake", "", `a mistake to make: "done-first" marks an order as done before there is a receipt; "gives-up" does not try again what has failed; "panic" panics on a conflict; "restless" writes all the time after an error; "impatient" tries again at once when its write came too late; "turns" writes what $TURN is to its receipts`)
 
-// dated is not the default, as explore learns from one run more if undisturbed runs differ.
+// dated is off by default, because explore adds another fault-free run if the fault-free runs
+// differ.
 var dated = flag.Bool("dated", false, "write to each receipt when it was printed")
 
 var pause = flag.Duration("pause", 0, "wait before an order is served")
@@ -56,7 +57,7 @@ func main() {
 	os.Exit(1)
 }
 
-// run serves orders until it cannot, as the leader if there is an election.
+// run processes orders until an error occurs. If elect is set, it first waits to become the leader.
 func run(ctx context.Context, kubeconfig string, elect bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -75,7 +76,7 @@ func run(ctx context.Context, kubeconfig string, elect bool) error {
 	return keep(ctx, client)
 }
 
-// lead serves orders while it leads.
+// lead processes orders while this process is the leader.
 func lead(ctx context.Context, config *rest.Config, client kubernetes.Interface) error {
 	host, _ := os.Hostname()
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, "default", "shop",
@@ -94,7 +95,7 @@ func lead(ctx context.Context, config *rest.Config, client kubernetes.Interface)
 	return <-ended
 }
 
-// keep serves orders until it cannot.
+// keep processes orders until an error occurs.
 func keep(ctx context.Context, client kubernetes.Interface) error {
 	orders := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = "shop=order"
@@ -115,7 +116,7 @@ func keep(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// despair makes the mistakes of an operator that meets an error.
+// despair reacts to an error with the mistake that the flags select.
 func despair(ctx context.Context, client kubernetes.Interface, err error) {
 	switch {
 	case *mistake == "panic" && apierrors.IsConflict(err):
@@ -138,7 +139,7 @@ func serve(ctx context.Context, client kubernetes.Interface, orders listers.Conf
 	if err != nil {
 		return err
 	}
-	time.Sleep(*pause) // sleep: an operator that is slow, as on a busy machine.
+	time.Sleep(*pause) // sleep: simulates a slow operator on a busy machine.
 	if *mistake == "done-first" {
 		if err := markDone(ctx, client, order); err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// serveWebhook serves a webhook that adds $GREETING to orders, where programs made with
-// controller-runtime serve theirs, until it cannot.
+// serveWebhook serves a webhook that adds $GREETING to orders, on controller-runtime's default
+// port. It returns only after an error.
 func serveWebhook() {
 	http.HandleFunc("POST /greet", func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview

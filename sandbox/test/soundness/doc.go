@@ -1,18 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soundness measures what a verdict of explore and fuzz is worth: pairs of small operators,
-// of which one makes a known mistake and the other does the same without it. A mistake must be found,
-// by what it breaks, and its twin must survive the same faults without an alarm.
+// Package soundness measures the reliability of explore's and fuzz's verdicts with pairs of small
+// operators. One operator of each pair makes a known mistake; the other operator, its twin, behaves
+// the same without the mistake. The mistake must be found with the expected symptom, and the twin
+// must survive the same faults without a finding.
 //
-//	soundness.go  what a pair is, and how it is played and judged
-//	table.go      the table of what came of it
-//	pairs.go      all pairs, and the workloads and objects that they have in common
-//	writes.go     pairs about writes that fail, or after which the process is killed
-//	caches.go     pairs about events that are late or never come
-//	owners.go     pairs about what belongs to whom, and about deletions
-//	kinds.go      pairs about other kinds of objects, the status, and operators that never quite rest
-//	edits.go      pairs about what users write into a spec, which fuzz plays
+//	soundness.go  pairs, and how they are run and judged
+//	table.go      the table of results
+//	pairs.go      all pairs, and the workloads and objects that they share
+//	writes.go     pairs about failed writes, and processes that are killed after a write
+//	caches.go     pairs about delayed and missing watch events
+//	owners.go     pairs about ownership and deletions
+//	kinds.go      pairs about other kinds of objects, the status, and operators that never rest
+//	edits.go      pairs about edits of a spec, run with fuzz
 //
-// The operators are in the folder operators, and internal/tools/soundness plays all.
+// The operators are in the folder operators. The command internal/tools/soundness runs all pairs.
 package soundness

@@ -3,7 +3,7 @@
 
 package soundness
 
-// edits are pairs about what users write into a spec, which fuzz plays.
+// edits lists the pairs whose mistakes are about user edits of a spec, for which fuzz searches.
 var edits = []Pair{
 	{
 		Name: "empty-list", Mistake: "takes it that a list has an item",
@@ -77,7 +77,7 @@ var edits = []Pair{
 	},
 }
 
-// sample is the Thing that fuzz edits.
+// sample is the manifest of the Thing that fuzz edits.
 const sample = `
 apiVersion: example.com/v1
 kind: Thing

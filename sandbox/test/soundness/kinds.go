@@ -5,8 +5,8 @@ package soundness
 
 import "strings"
 
-// kinds are pairs about objects that are not looked at everywhere, about the status, and about
-// operators that never quite rest or come to one of several ends.
+// kinds lists the pairs about objects and status fields that comparisons treat specially, and about
+// operators that never rest or whose result varies between runs.
 var kinds = []Pair{
 	{
 		Name: "system-namespace", Mistake: "says that all is ready, and then makes it, in kube-system",
@@ -93,7 +93,8 @@ invariants:
 }
 
 const (
-	// parts is the definition of a kind of another operator.
+	// parts is the CustomResourceDefinition of the kind Part, which acts as another operator's
+	// kind.
 	parts = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

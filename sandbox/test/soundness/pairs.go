@@ -5,12 +5,12 @@ package soundness
 
 import "slices"
 
-// Pairs are all of them.
+// Pairs returns the pairs of all groups.
 func Pairs() []Pair { return slices.Concat(writes, caches, belongings, kinds, edits) }
 
-// Steps of workloads.
+// Steps of the pairs' workloads, in YAML.
 const (
-	// made makes the Thing a.
+	// made is a step that creates a Thing named "a".
 	made = `
 - name: a thing is made
   apply: |
@@ -19,7 +19,8 @@ const (
     metadata: {name: a, namespace: default}
     spec: {message: one, count: 1}
 `
-	// edited changes what it wants, and deleted deletes it and waits until it is gone.
+	// edited is a step that changes the message of the Thing "a"; deleted lists steps that delete
+	// the Thing and wait until it no longer exists.
 	edited = `
 - name: it is edited
   patch: {resource: things.example.com, namespace: default, name: a, merge: {spec: {message: two}}}
@@ -29,12 +30,13 @@ const (
   delete: {resource: things.example.com, namespace: default, name: a}
 - wait: {resource: things.example.com, namespace: default, name: a, for: deleted, timeout: 2m}
 `
-	// gone deletes it, and has nothing to wait for.
+	// gone is a step that deletes the Thing "a", which has no finalizer, without waiting.
 	gone = `
 - name: it is deleted
   delete: {resource: things.example.com, namespace: default, name: a}
 `
 )
 
-// listed has client-go list what it watches, and not stream it: such a list may be stale.
+// listed makes client-go use list requests instead of streaming lists, because only list requests
+// can return stale objects.
 var listed = []string{"KUBE_FEATURE_WatchListClient=false"}

@@ -19,39 +19,44 @@ import (
 	"time"
 )
 
-// Pair is a mistake, and how it is looked for.
+// Pair describes a mistake and the faults or edits that reveal it. Two operators belong to it: one
+// makes the mistake, and its twin does not.
 type Pair struct {
-	// Name is that of the operators, and Mistake says what the wrong one does.
+	// Name selects the pair's operators; Mistake describes the incorrect behavior.
 	Name, Mistake string
-	// Oracle and Says are in the headline of what is found and in the lines below it.
+	// Oracle must be part of the finding's headline; Says must be part of the finding's
+	// description.
 	Oracle, Says string
-	// Steps are those of the workload, with what else it has; Edits in their place are what fuzz
-	// plays. Faults are parts of the names of what explore plays.
+	// Steps contains the workload's steps for explore in YAML, possibly followed by other fields of
+	// the workload. If Steps is empty, fuzz makes the edits that Edits names. Faults lists parts of
+	// the names of the faults that explore injects.
 	Steps  string
 	Edits  []string
 	Faults []string
-	// Install is a manifest that is installed, too.
+	// Install is the YAML of an additional object to install.
 	Install string
-	// Flags are more flags of explore or fuzz, and Env are variables of the operator.
+	// Flags lists additional flags of explore or fuzz; Env lists environment variables of the
+	// operator.
 	Flags, Env []string
-	// Undisturbed: it is found without a fault, so none need take effect.
+	// Undisturbed is set if the mistake shows even in a run without faults, so that no fault has to
+	// take effect.
 	Undisturbed bool
 }
 
-// Player plays pairs.
+// Player runs explore or fuzz on the operators of pairs.
 type Player struct {
-	// Sandbox runs 'sandbox explore' or 'sandbox fuzz' with these arguments until the context ends,
-	// which interrupts it, and returns its exit code.
+	// Sandbox runs `sandbox explore` or `sandbox fuzz` with the given arguments, and returns the
+	// exit code. It interrupts the command when the context is done.
 	Sandbox func(ctx context.Context, args []string, out, progress io.Writer) (int, error)
-	// Operators is the program, and Dir is where results are kept.
+	// Operators is the path of the compiled operators; Dir is the directory for results.
 	Operators, Dir string
 }
 
-// Program runs a sandbox that is a program.
+// Program returns an implementation of [Player.Sandbox] that starts the sandbox program at path.
 func Program(path string) func(context.Context, []string, io.Writer, io.Writer) (int, error) {
 	return func(ctx context.Context, args []string, out, progress io.Writer) (int, error) {
 		sandbox := exec.CommandContext(ctx, path, args...)
-		// Interrupted, it stops its sandboxes and reports.
+		// After an interrupt, the command stops its sandboxes and writes its report.
 		sandbox.Cancel = func() error { return sandbox.Process.Signal(os.Interrupt) }
 		sandbox.WaitDelay = time.Minute
 		sandbox.Stdout, sandbox.Stderr = out, progress
@@ -62,37 +67,39 @@ func Program(path string) func(context.Context, []string, io.Writer, io.Writer) 
 	}
 }
 
-// Outcome is what came of an operator of a pair.
+// Outcome is the result of running one operator of a pair.
 type Outcome struct {
-	// Found are the headlines of what was found; As is the one that names the mistake.
+	// Found lists the headlines of all findings; As is the headline of the finding that matches the
+	// mistake.
 	Found []string
 	As    string
-	// Played and Reached are how many faults or edits were, and took effect.
+	// Played counts the faults or edits that were tried; Reached counts the ones that took effect.
 	Played, Reached int
 	Took            time.Duration
-	// Report is that of explore or fuzz, after what it said meanwhile.
+	// Report is the progress output of explore or fuzz, followed by its report.
 	Report string
-	// Err is why there is no verdict.
+	// Err explains why there is no verdict.
 	Err error
 }
 
-// Result is what came of a pair.
+// Result is the result of both operators of a pair.
 type Result struct {
 	Pair
 	Wrong, Right Outcome
 }
 
-// OK reports whether the mistake was found, and nothing in its twin, though it met faults.
+// OK reports whether the mistake was found and its twin had no findings. Unless the pair is
+// Undisturbed, at least one fault must have taken effect on the twin.
 func (r *Result) OK() bool {
 	return r.Wrong.As != "" && r.Right.Err == nil && len(r.Right.Found) == 0 && (r.Right.Reached > 0 || r.Undisturbed)
 }
 
-// Reports are those of both operators of a pair.
+// Reports returns the reports of both operators.
 func (r *Result) Reports() string {
 	return fmt.Sprintf("--- with the mistake:\n%s\n--- without it:\n%s\n", r.Wrong.Report, r.Right.Report)
 }
 
-// Play plays both operators of a pair.
+// Play runs both operators of a pair.
 func (p *Player) Play(ctx context.Context, pair Pair) Result {
 	r := Result{Pair: pair}
 	r.Wrong = p.play(ctx, pair, "mistake")
@@ -103,7 +110,7 @@ func (p *Player) Play(ctx context.Context, pair Pair) Result {
 //go:embed things.yaml
 var definition string
 
-// play plays the operator of a pair that makes the mistake, or the right one.
+// play runs one operator of a pair, the "mistake" or the "right" one.
 func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) {
 	began := time.Now()
 	defer func() { o.Took = time.Since(began) }()
@@ -141,13 +148,13 @@ func (p *Player) play(ctx context.Context, pair Pair, which string) (o Outcome) 
 	return o
 }
 
-// search is what a sandbox says while it plays. When it has found the mistake of a pair for sure, the
-// rest need not be played.
+// search reads the progress output of explore or fuzz. It calls found as soon as a finding matches
+// the mistake, because the remaining faults are then not needed.
 type search struct {
 	pair  Pair
 	found func()
 	text  bytes.Buffer
-	// told is how much of the text was looked at.
+	// told is the number of bytes in text that have already been searched.
 	told int
 }
 
@@ -162,14 +169,15 @@ func (s *search) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// names reports whether a finding with that title, and all that is said of it, names the mistake.
+// names reports whether a finding with the given title and complete description matches the pair's
+// mistake.
 func (p *Pair) names(title, whole string) bool {
 	return strings.Contains(title, p.Oracle) && strings.Contains(whole, p.Says)
 }
 
-// arguments writes what the sandbox reads, and returns its arguments up to the program. Little
-// waits: what is measured is the verdict, and not how long a run may take. Steps are not left out,
-// which would only take time.
+// arguments writes the input files of explore or fuzz to dir, and returns the command's arguments
+// up to the operator's program. Waits are short, because the suite measures verdicts and not run
+// times. Shrinking is disabled to save time.
 func (p *Pair) arguments(dir string) ([]string, error) {
 	var failed error
 	write := func(name, text string) string {
@@ -202,13 +210,14 @@ func (p *Pair) arguments(dir string) ([]string, error) {
 }
 
 var (
-	// headline is the title of a finding in a report; played and reached are numbers at its end.
+	// headline matches a finding's headline in a report; played and reached match the counts at the
+	// end of a report.
 	headline = regexp.MustCompile(`(?m)^(\d+)\. (.*)$`)
 	played   = regexp.MustCompile(`(?m)^Played (\d+)`)
 	reached  = regexp.MustCompile(`of which (\d+) (?:was|were) reached`)
 )
 
-// number is what is found of an expression.
+// number returns the number that expression matches in the report, or 0 if there is no match.
 func number(expression *regexp.Regexp, report string) int {
 	n := 0
 	if found := expression.FindStringSubmatch(report); found != nil {
@@ -217,7 +226,7 @@ func number(expression *regexp.Regexp, report string) int {
 	return n
 }
 
-// read reads a report.
+// read sets the fields of an outcome from a report.
 func (o *Outcome) read(report string, pair Pair) {
 	o.Played = number(played, report)
 	if o.Reached = o.Played; reached.MatchString(report) {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Each pair has a name of its own, is played by one of the tools, and says what must be found.
+// TestPairs checks that each pair has a unique name, input for either explore or fuzz, and an
+// expected finding.
 func TestPairs(t *testing.T) {
 	var names []string
 	for _, p := range Pairs() {
@@ -26,8 +27,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// A mistake counts as found where a finding names what it breaks, and not where another does; an
-// alarm, or a twin that no fault has met, is no success.
+// TestVerdict checks that a mistake counts as found only if a finding names its symptom. It also
+// checks that a pair fails if its twin has findings, or if no fault took effect on the twin.
 func TestVerdict(t *testing.T) {
 	const report = `
 1. invariant broken: ReplicaSet default/a has too many
@@ -74,7 +75,7 @@ Played 3 of 8 faults in 59s, of which 2 were reached; 0 not played. Found: 2.
 	}
 }
 
-// The rest is not played when the mistake was found for sure, and only then.
+// TestSearchEnds checks that a search ends early only once the mistake has definitely been found.
 func TestSearchEnds(t *testing.T) {
 	found := 0
 	s := search{pair: Pair{Oracle: "other state", Says: "role is leader"}, found: func() { found++ }}
@@ -93,7 +94,7 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// The table begins with what is wrong.
+// TestTable checks that the table lists wrong verdicts first.
 func TestTable(t *testing.T) {
 	right := Outcome{Reached: 1}
 	results := []Result{

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Head is the beginning of the table.
+// Head is the header of the Markdown table.
 const Head = "| pair | the mistake | found as | faults | alarms of the twin |\n|---|---|---|---|---|\n"
 
-// widest is how much of a headline is in the table.
+// widest is the maximum length of a table cell, in bytes.
 const widest = 160
 
-// Table writes what came of all pairs, those with a wrong verdict first.
+// Table writes a table with the results of all pairs, with wrong verdicts first.
 func Table(out io.Writer, results []Result) {
 	fmt.Fprint(out, Head)
 	for _, ok := range []bool{false, true} {
@@ -27,8 +27,9 @@ func Table(out io.Writer, results []Result) {
 	}
 }
 
-// Line is that of a pair in the table. Faults are those that took effect, on the operator with the
-// mistake until that was found, and on its twin.
+// Line returns a pair's table row. Its faults column has two numbers: the faults that had taken
+// effect on the mistaken operator when the mistake was found, and the faults that took effect on
+// its twin.
 func (r *Result) Line() string {
 	cells := []string{"`" + r.Name + "`", r.Mistake, r.found(), fmt.Sprintf("%d, %d", r.Wrong.Reached, r.Right.Reached), r.alarms()}
 	for i, cell := range cells {
@@ -40,12 +41,13 @@ func (r *Result) Line() string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// Short is what came of a pair, in a line.
+// Short returns a one-line summary of a pair's result.
 func (r *Result) Short() string {
 	return fmt.Sprintf("%s: found as: %s; alarms of the twin: %s", r.Name, r.found(), r.alarms())
 }
 
-// found says as what the mistake was.
+// found returns the oracle (the kind of check) that found the mistake, or the reason why the
+// mistake was not found.
 func (r *Result) found() string {
 	switch {
 	case r.Wrong.As != "":
@@ -59,7 +61,7 @@ func (r *Result) found() string {
 	return "no"
 }
 
-// alarms says what was found in the twin.
+// alarms returns the number and the headlines of the twin's findings.
 func (r *Result) alarms() string {
 	switch {
 	case r.Right.Err != nil:
@@ -72,7 +74,8 @@ func (r *Result) alarms() string {
 	return "none"
 }
 
-// Sum writes the last line of the table, and reports whether all were found, and without an alarm.
+// Sum writes the summary line below the table. It returns true if all mistakes were found and no
+// twin had a finding.
 func Sum(out io.Writer, results []Result) bool {
 	found, alarms, unjudged, fine := 0, 0, 0, true
 	for i := range results {

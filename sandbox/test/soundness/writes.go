@@ -3,7 +3,8 @@
 
 package soundness
 
-// writes are pairs about writes that fail, or after which the process is killed.
+// writes lists the pairs whose mistakes show after a failed write, or if the process is killed
+// after a write.
 var writes = []Pair{
 	{
 		Name: "done-first", Mistake: "says that all is ready, and then makes it",

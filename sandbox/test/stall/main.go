@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command stall is an operator for the tests of sandbox fuzz. For each Stall it keeps a
-// ConfigMap with what is on it, and a second one if the Stall asks for more. It comes to
-// what any spec asks for, and says in a condition if that is not possible, unless a flag
-// has it make mistakes that operators make.
+// Command stall is an operator for the tests of `sandbox fuzz`. For each Stall, it keeps a
+// ConfigMap with the Stall's goods, and a second ConfigMap if the spec requests it. It handles any
+// spec and reports an impossible spec in a condition, unless a flag selects typical operator
+// mistakes.
 package main
 
 import (
@@ -37,11 +37,11 @@ var mistakes = flag.String("mistakes", "", `mistakes to make, with commas: "pani
 	`"leftover" never deletes the second ConfigMap; "loop" with a negative number; "sticky" never changes the message; "hasty" reports before it writes, and then takes it for written; `+
 	`"rigid" takes many writes for a new one, and gives up what is edited meanwhile`)
 
-// counts is not the default, as it takes the whole patience of fuzz to see that the sample restored
-// does not count back.
+// counts is off by default. With a count in the status, fuzz always waits for its full --patience
+// after it has restored an edited Stall, because the count never returns to its old value.
 var counts = flag.Bool("counts", false, "count in the status how often it was written")
 
-// late has the first Stall of a process wait for its ConfigMap, for longer than anything waits for it.
+// late delays the ConfigMap of a process's first Stall for longer than fuzz waits for the operator.
 var late = flag.Bool("late", false, "write no ConfigMap for the first Stall")
 
 func makes(mistake string) bool { return slices.Contains(strings.Split(*mistakes, ","), mistake) }
@@ -61,14 +61,14 @@ type operator struct {
 	first  types.UID
 }
 
-// run keeps stalls until it cannot.
+// run processes Stalls until an error occurs.
 func run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
 	}
 	if makes("loop") {
-		config.QPS, config.Burst = 30, 30 // Far more than is taken for a loop, however busy the machine is.
+		config.QPS, config.Burst = 30, 30 // 30 requests per second are far above the rate at which fuzz reports a loop.
 	}
 	if makes("rigid") {
 		config.QPS = -1
@@ -93,7 +93,7 @@ func run(ctx context.Context) error {
 	})
 }
 
-// spec is that of a Stall.
+// spec holds the fields of a Stall's spec.
 type spec struct {
 	Message  string `json:"message"`
 	Interval string `json:"interval"`
@@ -157,17 +157,18 @@ func (o *operator) keep(ctx context.Context, stall *unstructured.Unstructured) e
 	err = o.report(ctx, stall, "")
 	if makes("rigid") && apierrors.IsConflict(err) {
 		now, gone := o.stalls.Resource(resource).Namespace(stall.GetNamespace()).Get(ctx, stall.GetName(), metav1.GetOptions{})
-		// A write of its own that its cache does not have yet is no edit.
+		// A conflict alone does not prove an edit, because it may be with the operator's own write,
+		// which its cache does not show yet. An edit changes the generation.
 		o.stuck[stall.GetUID()] = gone == nil && now.GetGeneration() != stall.GetGeneration()
 	}
 	return err
 }
 
-// preparations is the number of writes for a new Stall: more than users need for an edit, whatever the
-// speed of the machine.
+// preparations is the number of writes for a new Stall. They take longer than a user's edit, even
+// on a fast machine.
 const preparations = 50
 
-// prepare writes the ConfigMap of a new Stall again and again.
+// prepare writes a new Stall's ConfigMap as many times as the constant preparations.
 func (o *operator) prepare(ctx context.Context, stall *unstructured.Unstructured) error {
 	for i := range preparations {
 		if err := o.apply(ctx, stall, stall.GetName(), map[string]string{"prepared": fmt.Sprint(i)}); err != nil {
@@ -177,7 +178,7 @@ func (o *operator) prepare(ctx context.Context, stall *unstructured.Unstructured
 	return nil
 }
 
-// write writes the ConfigMaps of a Stall.
+// write creates or updates the ConfigMaps of a Stall.
 func (o *operator) write(ctx context.Context, stall *unstructured.Unstructured, s spec) error {
 	items, err := json.Marshal(s.Items)
 	if err != nil {

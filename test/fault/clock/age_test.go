@@ -16,8 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestAge restarts a workload when its pod is a day old, and only then: with no schedule, once
-// for each set of pods, whatever happens to the manager and its clock.
+// TestAge checks that a workload without a schedule is restarted when its pod is a day old, and not
+// earlier. The restart must happen once per set of pods, regardless of manager restarts and clock
+// changes.
 func TestAge(t *testing.T) {
 	s := newFixture(t, "@yearly", 0)
 	s.Change(t, s.restart, func() { s.restart.Spec.Schedule, s.restart.Spec.MaxPodAgeSeconds = "", 24*60*60 })
@@ -34,7 +35,8 @@ func TestAge(t *testing.T) {
 	if got := s.restart.Status.History[0].Trigger; got != tidekeeperv1.TriggerAge {
 		t.Errorf("the trigger is %s", got)
 	}
-	// By the manager's clock, the new pod was created at the restart.
+	// next is the creation time of the new pod by the manager's clock, which is 24 hours ahead of
+	// the API server's clock.
 	next := s.oldest(t).Add(24 * time.Hour)
 	manager.Kill(t)
 	s.start(t, clock)
@@ -50,8 +52,8 @@ func TestAge(t *testing.T) {
 	s.sent(t, nil)
 }
 
-// TestAgeAndAnotherRollout: a rollout of the user's own replaces the pods, so that nothing is
-// restarted when the old ones would have been too old.
+// TestAgeAndAnotherRollout checks that a user's rollout postpones the restart for the pods' age:
+// nothing is restarted at the time at which the replaced pods would have reached the maximum age.
 func TestAgeAndAnotherRollout(t *testing.T) {
 	s := newFixture(t, "@yearly", 0)
 	s.Change(t, s.restart, func() { s.restart.Spec.MaxPodAgeSeconds = 24 * 60 * 60 })
@@ -60,7 +62,7 @@ func TestAgeAndAnotherRollout(t *testing.T) {
 	s.start(t, clock)
 	s.enable(t)
 	s.eventuallyDue(t, old)
-	time.Sleep(time.Until(old.Add(-24*time.Hour + 3*time.Second))) // sleep: the times of pods are in whole seconds of the API server's clock
+	time.Sleep(time.Until(old.Add(-24*time.Hour + 3*time.Second))) // sleep: pod creation times are in whole seconds of the API server's clock
 	s.Change(t, s.deployment, func() { s.deployment.Spec.Template.Annotations["example.com/own"] = "1" })
 	framework.Eventually(t, "the rollout is complete", func() error {
 		s.Refresh(t, s.deployment)
@@ -80,12 +82,12 @@ func TestAgeAndAnotherRollout(t *testing.T) {
 	}
 }
 
-// TestAgeInAWindow: a pod that would be too old before the next window opens is restarted when
-// this one opens.
+// TestAgeInAWindow checks that a pod that would exceed its maximum age before the next window opens
+// is restarted when the current window opens.
 func TestAgeInAWindow(t *testing.T) {
 	s := newFixture(t, "@yearly", 0)
 	old := s.oldest(t).Add(24 * time.Hour)
-	// A window of two hours that closes some hours before.
+	// A window of two hours that closes some hours before the pod reaches its maximum age.
 	opens := old.Add(-6 * time.Hour).Truncate(time.Hour)
 	s.Change(t, s.restart, func() {
 		s.restart.Spec.Schedule, s.restart.Spec.MaxPodAgeSeconds = "", 24*60*60
@@ -100,7 +102,7 @@ func TestAgeInAWindow(t *testing.T) {
 	s.eventually(t, "the window opens", succeeded(opens))
 }
 
-// oldest returns when the oldest pod was created.
+// oldest returns the oldest pod's creation time.
 func (s *fixture) oldest(t *testing.T) time.Time {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -119,7 +121,7 @@ func (s *fixture) oldest(t *testing.T) time.Time {
 	return oldest
 }
 
-// eventuallyDue waits until the next restart for the age of pods is due at a time.
+// eventuallyDue waits until the next restart for the pods' age is due at the given time.
 func (s *fixture) eventuallyDue(t *testing.T, at time.Time) {
 	t.Helper()
 	framework.Eventually(t, "a restart is due at "+at.Format(time.RFC3339), func() error {

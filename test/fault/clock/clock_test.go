@@ -1,12 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock sets the wall clocks of managers: back and forth by hours, a minute
-// apart from each other, across a change to summer time, and forward by hours, as
-// after a suspend of the machine. Each tick is started once, within its deadline, or
-// not at all.
+// Package clock sets the managers' wall clocks: back and forth by hours, a minute apart from each
+// other, across a change to summer time, and forward by hours, as after a suspend of the machine.
+// Each scheduled time (tick) must start a restart once, within its deadline, or not at all.
 //
-// The manager is the real one with another clock, see package manager.
+// The tests run the real manager with a replaced clock; see package manager.
 package clock
 
 import (
@@ -36,20 +35,21 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
 }
 
-// fixture is a Deployment with a ScheduledRestart, in a namespace whose managers have
-// their own clocks.
+// fixture is a Deployment with a ScheduledRestart, in a namespace whose managers have replaced
+// clocks.
 type fixture struct {
 	*framework.Cluster
 	namespace  string
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
-	// clock is that of the last manager, and markers counts [fixture.awaitMarker].
+	// clock is the clock of the manager that was started last; markers counts the calls of
+	// [fixture.awaitMarker].
 	clock   framework.Clock
 	markers int
 }
 
-// newFixture creates a fixture whose pods take some time to become ready. The schedule
-// is suspended, as the clock of the cluster differs from those of the managers.
+// newFixture creates a fixture whose pods take the duration `pods` to become ready. The
+// ScheduledRestart is suspended because the API server's clock differs from the managers' clocks.
 func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -59,7 +59,7 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	}
 	s.deployment.Namespace, s.restart.Namespace = s.namespace, s.namespace
 	s.Apply(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-	// The managers elect a leader in this namespace.
+	// This RoleBinding lets the managers elect a leader in the namespace.
 	s.Apply(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "election", Namespace: s.namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
@@ -76,35 +76,35 @@ func newFixture(t *testing.T, schedule string, pods time.Duration) *fixture {
 	})
 	s.restart.Spec = tidekeeperv1.ScheduledRestartSpec{
 		TargetRef: tidekeeperv1.TargetRef{Kind: "Deployment", Name: "clock"}, Schedule: tidekeeperv1.CronExpression(schedule), Suspend: true, StartingDeadlineSeconds: 60,
-		// Longer than any change of the clock.
+		// The deadline is longer than any clock change.
 		ProgressDeadlineSeconds: 24 * 60 * 60,
 	}
 	s.Apply(t, s.restart)
 	return s
 }
 
-// start starts a manager with a clock.
+// start starts a manager with the given clock, limited to the fixture's namespace.
 func (s *fixture) start(t *testing.T, c framework.Clock) *framework.Manager {
 	t.Helper()
 	s.clock = c
 	return s.StartManager(t, c.Flag(), "--namespaces="+s.namespace)
 }
 
-// elect starts a manager with a clock and with leader election, of which another one leads after
-// expire.
+// elect starts a manager with the given clock and leader election. If it does not release its
+// lease, another manager takes over only after expire.
 func (s *fixture) elect(t *testing.T, c framework.Clock, args ...string) *framework.Manager {
 	t.Helper()
 	s.clock = c
 	return s.StartManager(t, slices.Concat(framework.ElectUntilReleasedIn(s.namespace), []string{c.Flag(), "--namespaces=" + s.namespace}, args)...)
 }
 
-// expire has the lease of a leader that was killed or suspended expire.
+// expire makes the lease of a killed or suspended leader expire.
 func (s *fixture) expire(t *testing.T) {
 	t.Helper()
 	s.ExpireLeaseIn(t, s.namespace)
 }
 
-// enable resumes the schedule, from now on by the manager's clock.
+// enable resumes the ScheduledRestart. Its ticks begin at the current time of the manager's clock.
 func (s *fixture) enable(t *testing.T) {
 	t.Helper()
 	s.eventuallyIs(t, "Suspended")
@@ -120,8 +120,9 @@ func (s *fixture) eventuallyIs(t *testing.T, reason string) {
 	})
 }
 
-// eventuallySent waits until that many ticks were written to the pod template. Until a tick
-// is due, it is only claimed, and the ScheduledRestart is Restarting as well.
+// eventuallySent waits until the given number of ticks were written to the pod template. It does
+// not wait for the condition reason Restarting, which also applies to a tick that is claimed but
+// not due yet.
 func (s *fixture) eventuallySent(t *testing.T, ticks int64) {
 	t.Helper()
 	framework.Eventually(t, "the tick is sent", func() error {
@@ -132,15 +133,15 @@ func (s *fixture) eventuallySent(t *testing.T, ticks int64) {
 	})
 }
 
-// outcomeOf formats the outcome of a tick.
+// outcomeOf formats a tick's outcome for comparison with a history record.
 func outcomeOf(tick time.Time, outcome tidekeeperv1.Outcome, reason string, earlier int32) string {
 	return fmt.Sprintf("%s %s %s and %d before", tick.UTC().Format("2006-01-02 15:04:05"), outcome, reason, earlier)
 }
 
 func succeeded(tick time.Time) string { return outcomeOf(tick, tidekeeperv1.OutcomeSucceeded, "", 0) }
 
-// eventually waits until the history is this, the latest first, and no restart is
-// running.
+// eventually waits until the history consists of the given records, the latest first, and no
+// restart is running.
 func (s *fixture) eventually(t *testing.T, what string, want ...string) {
 	t.Helper()
 	framework.Eventually(t, what, func() error {
@@ -153,7 +154,8 @@ func (s *fixture) eventually(t *testing.T, what string, want ...string) {
 	s.sent(t, want)
 }
 
-// stays checks that the history does not change, and that nothing is restarted.
+// stays checks that the history still consists of the given records, and that no restart is
+// running.
 func (s *fixture) stays(t *testing.T, what string, want ...string) {
 	t.Helper()
 	s.awaitMarker(t)
@@ -181,8 +183,7 @@ func (s *fixture) history(want []string) error {
 	return nil
 }
 
-// sent fails the test unless the pod template was written once for each tick that was
-// started.
+// sent fails the test unless the pod template was written once for each started tick.
 func (s *fixture) sent(t *testing.T, history []string) {
 	t.Helper()
 	started := int64(0)
@@ -197,10 +198,11 @@ func (s *fixture) sent(t *testing.T, history []string) {
 	}
 }
 
-// hour is a full hour some days from now, away from clock changes.
+// hour is 10:00 UTC in two days, far from changes to or from summer time.
 var hour = time.Now().UTC().AddDate(0, 0, 2).Truncate(24 * time.Hour).Add(10 * time.Hour)
 
-// TestBackAndForth sets the clock back and forth by hours.
+// TestBackAndForth sets the clock back and forth by hours, and checks that no tick runs twice or
+// too late.
 func TestBackAndForth(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	at := func(hours int) time.Time { return hour.Add(time.Duration(hours) * time.Hour) }
@@ -230,7 +232,8 @@ func TestBackAndForth(t *testing.T) {
 
 	clock.Set(t, at(2))
 	s.stays(t, "back by four hours, ticks that were missed do not come back", history...)
-	// A new spec counts from now. Ticks that are already in the template do not run again.
+	// After an edit of the spec, ticks count from the current time. Ticks that were already written
+	// to the template do not run again.
 	s.Change(t, s.restart, func() { s.restart.Spec.FailureLimit = 5 })
 	s.eventuallyIs(t, "Scheduled")
 	clock.Set(t, at(3).Add(-time.Second))
@@ -238,8 +241,8 @@ func TestBackAndForth(t *testing.T) {
 	s.eventually(t, "a new spec starts from now", history...)
 }
 
-// TestSetBackWhileActive sets the clock back by hours during a restart, which
-// completes as usual.
+// TestSetBackWhileActive sets the clock back by hours during a restart, which must complete as
+// usual.
 func TestSetBackWhileActive(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 3*time.Second)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
@@ -263,15 +266,17 @@ func TestSetBackWhileActive(t *testing.T) {
 	s.sent(t, nil)
 }
 
-// TestSetBackWhileClaimed sets the clock back by hours when a tick is claimed and not due
-// yet: it is taken back, and comes when the clock says so.
+// TestSetBackWhileClaimed sets the clock back by hours while a tick is claimed but not due yet. The
+// claim must be withdrawn, and the tick must run when it is due by the changed clock.
 func TestSetBackWhileClaimed(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
-	// The clock stands still, so that however long the claim takes it is not due.
+	// The clock stands still, so that the tick is not due before the claim is written, regardless
+	// of how long that takes.
 	clock := framework.NewStandingClock(t, hour.Add(-30*time.Minute))
 	s.start(t, clock)
 	s.enable(t)
-	// Claims are spread over a time that depends on the budget, and all are made by then.
+	// Claims are spread over a time that depends on the restart budget. All are made at least a
+	// second before the tick.
 	clock.Set(t, hour.Add(-time.Second))
 	s.eventuallyIs(t, "Restarting")
 	clock = clock.Going()
@@ -284,8 +289,8 @@ func TestSetBackWhileClaimed(t *testing.T) {
 	s.eventually(t, "the tick comes", succeeded(hour))
 }
 
-// TestLeaderAhead kills a leader whose clock is a minute ahead during a restart. For
-// the next leader the tick is still in the future, but it does not run twice.
+// TestLeaderAhead kills a leader whose clock is a minute ahead during a restart. By the next
+// leader's clock the restart's tick is still in the future, but the tick must not run twice.
 func TestLeaderAhead(t *testing.T) {
 	s := newFixture(t, "* * * * *", 2*time.Second)
 	ahead, behind := framework.NewClock(t, hour.Add(-30*time.Second)), framework.NewClock(t, hour.Add(-90*time.Second))
@@ -295,7 +300,8 @@ func TestLeaderAhead(t *testing.T) {
 
 	ahead.Set(t, hour.Add(-time.Second))
 	behind.Set(t, hour.Add(-61*time.Second))
-	// If it were only claimed, the next leader would send it when it is due by its clock.
+	// If the tick were only claimed, the next leader would send it when the tick is due by its own
+	// clock.
 	s.eventuallySent(t, 1)
 	leader.Kill(t)
 	s.expire(t)
@@ -324,8 +330,8 @@ func TestLeaderAhead(t *testing.T) {
 	s.sent(t, nil)
 }
 
-// TestSuspended suspends the machine across ticks: ticks that are too late afterwards
-// are not run, and the next tick is on time.
+// TestSuspended simulates a suspend of the machine across several ticks. Ticks whose deadline has
+// passed are not run afterwards, and the next tick is on time.
 func TestSuspended(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
@@ -343,12 +349,12 @@ func TestSuspended(t *testing.T) {
 	s.eventually(t, "the next tick comes", append([]string{succeeded(hour.Add(4 * time.Hour))}, history...)...)
 }
 
-// TestSuspendedLeader suspends the leader until its lease has expired, across a tick. The
-// next leader runs the tick; the old one exits when it resumes, and does nothing.
+// TestSuspendedLeader suspends the leader across a tick until its lease has expired. The next
+// leader must run the tick. The old leader must exit when it resumes, without restarting anything.
 func TestSuspendedLeader(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 0)
 	clock := framework.NewClock(t, hour.Add(-30*time.Minute))
-	// Once it resumes, it exits after as long without its lease.
+	// Once resumed, the old leader exits when it has been without its lease for the renew deadline.
 	leader := s.elect(t, clock, "--leader-elect-renew-deadline=15s")
 	s.enable(t)
 	s.elect(t, clock)

@@ -12,13 +12,13 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestEnableAndEditMoveTheTicks enables a schedule, edits it and disables it again,
-// without a restart of the manager. The workload is restarted at the tick after each edit,
-// not at the one before it, and not at all while the schedule is disabled.
+// TestEnableAndEditMoveTheTicks enables a schedule, edits it and disables it again, without
+// restarting the manager. The workload must be restarted at the first tick after each edit, and not
+// at all while the schedule is disabled.
 func TestEnableAndEditMoveTheTicks(t *testing.T) {
 	s := newFixture(t, "0,6,58 * * * *", 0)
-	// Another schedule of the same minutes, which no one edits, tells when a tick is over:
-	// its own restart has completed.
+	// A second, never edited schedule also ticks at all of these minutes. When its restart has
+	// completed, the manager has handled the tick.
 	ticks := framework.Deployment("ticks", 1, framework.App)
 	ticks.Namespace = s.namespace
 	s.Apply(t, ticks)
@@ -38,7 +38,8 @@ func TestEnableAndEditMoveTheTicks(t *testing.T) {
 		s.Change(t, s.restart, func() { change(&s.restart.Spec) })
 		s.eventuallyIs(t, reason)
 	}
-	// tick comes to a tick, until the other schedule's restart has completed.
+	// tick advances the clock to the tick at the given minute, and waits until the second
+	// schedule's restart has completed.
 	tick := func(minutes int) {
 		t.Helper()
 		clock.Set(t, at(minutes).Add(-time.Second))

@@ -12,9 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// awaitMarker waits until the manager has looked at its clock and done what comes of it: until it has
-// restarted a marker, a workload of its own whose restart is due a moment from now by that clock.
-// Whatever else is due by then is due before it.
+// awaitMarker waits until the manager has seen its clock's current time and has done all work that
+// is due by then. It creates a marker, a separate workload whose restart is due two seconds later
+// by the same clock, and waits until the marker has been restarted.
 func (s *fixture) awaitMarker(t *testing.T) {
 	t.Helper()
 	s.markers++

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// A nightly schedule that does not succeed is overdue in the second night, until it
-// succeeds.
+// TestOverdue checks that a nightly schedule whose restarts fail is reported as overdue from the
+// second night on, until one succeeds.
 func TestOverdue(t *testing.T) {
 	s := newFixture(t, "0 3 * * *", 0)
 	s.Change(t, s.restart, func() { s.restart.Spec.ProgressDeadlineSeconds = 600 })
@@ -65,7 +65,7 @@ func TestOverdue(t *testing.T) {
 	c.Set(t, night.Add(12*time.Minute))
 	overdue("it is overdue after the second night", 1)
 
-	// Another manager reports the same.
+	// Another manager also reports the schedule as overdue.
 	manager.Stop(t)
 	manager = s.start(t, c)
 	overdue("it is overdue for the next manager", 1)

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestSummerTimeWhileActive changes the zone's clock to summer time during a restart,
-// with a tick in the gap; then back, with a tick in the hour that occurs twice.
+// TestSummerTimeWhileActive changes the time zone to summer time during a restart, with a tick in
+// the skipped hour. It then changes back to winter time, with a tick in the repeated hour.
 func TestSummerTimeWhileActive(t *testing.T) {
 	s := newFixture(t, "30 2 * * *", 3*time.Second)
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -22,7 +22,8 @@ func TestSummerTimeWhileActive(t *testing.T) {
 	}
 	spring, autumn := change(t, berlin, time.March), change(t, berlin, time.October)
 
-	// The clock stands still, so that however long the request takes the tick is not due.
+	// The clock stands still, so that the tick is not due before the request is accepted,
+	// regardless of how long that takes.
 	clock := framework.NewStandingClock(t, spring.Add(-time.Hour))
 	s.start(t, clock)
 	s.Change(t, s.restart, func() { s.restart.Spec.TimeZone = "Europe/Berlin" })
@@ -68,7 +69,7 @@ func TestSummerTimeWhileActive(t *testing.T) {
 	s.sent(t, nil)
 }
 
-// change returns when the zone's clock changes in that month of next year.
+// change returns the time at which the zone changes its offset in the given month of next year.
 func change(t *testing.T, zone *time.Location, month time.Month) time.Time {
 	t.Helper()
 	_, end := time.Date(time.Now().Year()+1, month, 1, 0, 0, 0, 0, zone).ZoneBounds()

@@ -21,11 +21,11 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// upgraded is how many Deployments are restarted during an upgrade. Every second has slow pods, and every
-// third restarts in a window only.
+// upgraded is the number of Deployments that are restarted during an upgrade. Every second
+// Deployment has slow pods, and every third one is restarted only in a window.
 const upgraded = 6
 
-// upgrade is a cluster whose manager and kinds are replaced.
+// upgrade is a cluster whose manager and CRDs are upgraded.
 type upgrade struct {
 	*framework.Cluster
 	clock       framework.Clock
@@ -34,10 +34,11 @@ type upgrade struct {
 	pool        *tidekeeperv1.NodePool
 }
 
-// TestUpgradeAndBack goes from the kinds of the latest version in test/compat to those of the tree and back. Each
-// time restarts are due, windows are open, a pool is being changed, and the manager is killed in the
-// middle: nothing is restarted twice, lost or undone. OLD_CLOCK_BIN names the manager of that version, built
-// as make build-clock does; by default it is that of the tree.
+// TestUpgradeAndBack upgrades from the CRDs of the latest version in test/compat to this tree's
+// CRDs, and downgrades again. Each time restarts are due, windows are open, a pool is being
+// changed, and the manager is killed in the middle. Nothing may be restarted twice, lost or undone.
+// OLD_CLOCK_BIN names the older version's manager, built like make build-clock; by default it is
+// this tree's manager.
 func TestUpgradeAndBack(t *testing.T) {
 	t.Parallel()
 	u := newUpgrade(t)
@@ -97,13 +98,14 @@ func newUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-// install replaces the kinds.
+// install applies the CRDs in the given folder.
 func (u *upgrade) install(t *testing.T, dir string) {
 	t.Helper()
 	u.MustKubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", dir)
 }
 
-// resume resumes all schedules, from now on by the manager's clock.
+// resume resumes all ScheduledRestarts. Their ticks begin at the current time of the manager's
+// clock.
 func (u *upgrade) resume(t *testing.T) {
 	t.Helper()
 	for _, reason := range []string{tidekeeperv1.ReasonSuspended, tidekeeperv1.ReasonScheduled} {
@@ -122,7 +124,8 @@ func (u *upgrade) resume(t *testing.T) {
 	}
 }
 
-// interrupt lets a tick come, changes the pool once restarts have started, and kills the manager.
+// interrupt advances the clock to a tick, changes the pool once restarts have started, and kills
+// the manager.
 func (u *upgrade) interrupt(t *testing.T, manager *framework.Manager, tick time.Time, label string) {
 	t.Helper()
 	u.clock.Set(t, tick)
@@ -138,7 +141,8 @@ func (u *upgrade) interrupt(t *testing.T, manager *framework.Manager, tick time.
 	manager.Kill(t)
 }
 
-// eventuallyDone waits until each of the ticks, and no other, was restarted once and has succeeded.
+// eventuallyDone waits until each given tick, and no other tick, has restarted its workload once
+// and succeeded.
 func (u *upgrade) eventuallyDone(t *testing.T, ticks ...time.Time) {
 	t.Helper()
 	var templates, records []string
@@ -164,7 +168,7 @@ func (u *upgrade) eventuallyDone(t *testing.T, ticks ...time.Time) {
 	}
 }
 
-// eventuallyLabelled waits until the nodes have the label that the pool has now.
+// eventuallyLabelled waits until the nodes have the pool's label with the given value.
 func (u *upgrade) eventuallyLabelled(t *testing.T, want string) {
 	t.Helper()
 	framework.Eventually(t, "all nodes have the label "+want, func() error {

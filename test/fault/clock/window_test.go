@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestWindow restarts within a window of two hours only: at the ticks of the schedule in it,
-// and, for a request that comes after it, when it opens again.
+// TestWindow checks that restarts happen only within a window of two hours: at the schedule's ticks
+// in the window and, if a restart is requested after the window, when the window opens again.
 func TestWindow(t *testing.T) {
 	s := newFixture(t, "30 * * * *", 0)
 	at := func(hours float64) time.Time { return hour.Add(time.Duration(hours * float64(time.Hour))) }
@@ -54,12 +54,12 @@ func TestWindow(t *testing.T) {
 	s.eventually(t, "the window opens", append([]string{succeeded(request)}, history...)...)
 }
 
-// TestWindowTooShort does not start in a window of which less is left than the last restart
-// took.
+// TestWindowTooShort checks that no restart starts in a window whose remaining time is shorter than
+// the last restart took.
 func TestWindowTooShort(t *testing.T) {
 	s := newFixture(t, "0 * * * *", 3*time.Second)
 	s.Change(t, s.restart, func() {
-		// Until 100 s after a tick, which waits for its window until its deadline.
+		// The window closes 100 s after a tick. The tick may wait for the next window for an hour.
 		s.restart.Spec.Windows = []tidekeeperv1.RestartWindow{{Schedule: "59 * * * *", DurationSeconds: 160}}
 		s.restart.Spec.StartingDeadlineSeconds = 3600
 	})
@@ -68,7 +68,7 @@ func TestWindowTooShort(t *testing.T) {
 	s.enable(t)
 	clock.Set(t, hour.Add(-time.Second))
 	s.eventuallySent(t, 1)
-	// It takes two minutes by the manager's clock.
+	// The restart takes two minutes by the manager's clock.
 	clock.Set(t, hour.Add(2*time.Minute))
 	s.eventually(t, "the restart has completed", succeeded(hour))
 	clock.Set(t, hour.Add(time.Hour-time.Second))
@@ -76,7 +76,7 @@ func TestWindowTooShort(t *testing.T) {
 	s.says(t, "and the last restart took 2m")
 }
 
-// says waits until the condition Ready says something.
+// says waits until the message of the condition Ready contains the given string.
 func (s *fixture) says(t *testing.T, want string) {
 	t.Helper()
 	framework.Eventually(t, "the condition says "+want, func() error {

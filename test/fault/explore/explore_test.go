@@ -1,13 +1,13 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explore has sandbox explore look for the faults that the manager does not survive. The
-// workloads are the files beside this one; common.yaml is what they have in common: what is
-// installed, and what the manager promises at any moment.
+// Package explore runs sandbox explore, which searches for faults that the manager does not
+// survive. The workloads are the files in this folder. They include common.yaml, which installs
+// Tidekeeper and defines the invariants that the manager must keep at any moment.
 //
-// By default one fault of each of some workloads is played, and with FAULTS=all as many of each as
-// EXPLORE allows, the most promising first. WORKLOAD selects one by name, or several, separated by
-// semicolons, and FAULT faults by a part of their names.
+// By default a few workloads run with one fault each. FAULTS=all runs as many faults of each
+// workload as fit into the time EXPLORE, the most promising first. WORKLOAD selects workloads by
+// name, separated by semicolons, and FAULT selects faults by a part of their names.
 package explore
 
 import (
@@ -27,14 +27,14 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// workload is one of the files. The fault is the one that is played when only one is.
+// workload is a file in this folder. fault is the only fault that is injected by default.
 type workload struct {
 	name, fault string
-	// args are flags of the manager.
+	// args lists flags of the manager.
 	args []string
-	// argo: it has a Rollout of Argo.
+	// argo is set if the workload uses an Argo Rollout.
 	argo bool
-	// often: it is played without FAULTS=all.
+	// often is set if the workload also runs without FAULTS=all.
 	often bool
 }
 
@@ -60,7 +60,7 @@ var workloads = []workload{
 	{name: "podcount", fault: "Conflict at step 2, patch replicasets.apps", args: []string{"--controllers=*,pod-count"}},
 }
 
-// enough is for how long a workload is played with FAULTS=all, unless EXPLORE says otherwise.
+// enough is the default time for which a workload runs with FAULTS=all. EXPLORE overrides it.
 const enough = 10 * time.Minute
 
 func TestExplore(t *testing.T) {
@@ -77,7 +77,7 @@ func TestExplore(t *testing.T) {
 	}
 }
 
-// explore plays a workload. Nothing must be found, and something must have been played.
+// explore runs a workload. It fails the test if a finding is reported, or if no fault was injected.
 func (w workload) explore(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"explore", "--workload", w.name + ".yaml", "--dir", dir, "--quiet=3s", "--patience=60s"}
@@ -92,7 +92,7 @@ func (w workload) explore(t *testing.T) {
 				t.Fatalf("EXPLORE=%q: %v", text, err)
 			}
 		}
-		// Most of a run is waiting.
+		// A run mostly waits, so the number of parallel jobs can exceed the number of processors.
 		args = append(args, "--for", limit.String(), "--jobs", strconv.Itoa(4*runtime.NumCPU()))
 		if shard := framework.Shard(); shard != "" {
 			args = append(args, "--shard", shard)
@@ -122,7 +122,7 @@ func (w workload) explore(t *testing.T) {
 	t.Log(report)
 }
 
-// manager is the command of the manager: one of several, of which one leads.
+// manager returns the manager's command line, with leader election because several managers run.
 func manager(t *testing.T) []string {
 	t.Helper()
 	path, err := framework.Binary("TIDEKEEPER_BIN", "tidekeeper")
@@ -135,7 +135,8 @@ func manager(t *testing.T) []string {
 	}
 }
 
-// argo says where Argo is, of which a workload installs the CRDs and runs the controller.
+// argo sets the environment variables that name Argo's controller and CRDs, for workloads that
+// install Argo.
 func argo(t *testing.T) {
 	t.Helper()
 	path, err := framework.Binary("ARGO_BIN", "argo-rollouts")
@@ -146,7 +147,7 @@ func argo(t *testing.T) {
 	t.Setenv("ARGO_CRDS", filepath.Join(framework.ModuleDir(t, "hack/argo-rollouts", "github.com/argoproj/argo-rollouts"), "manifests", "crds"))
 }
 
-// run runs the sandbox, and returns its exit code and what it writes.
+// run runs the sandbox, and returns its exit code and output.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	path, err := framework.Binary("SANDBOX_BIN", "sandbox")
@@ -154,7 +155,7 @@ func run(t *testing.T, args ...string) (int, string) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), path, args...)
-	// It ends what it has started.
+	// The sandbox stops its processes when it is interrupted.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = framework.Patience
 	var out bytes.Buffer

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestEachFileIsPlayed: a workload that no test names would rot.
+// TestEachFileIsPlayed checks that a test runs each workload file, because an unused file would
+// rot.
 func TestEachFileIsPlayed(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil {

@@ -15,22 +15,24 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// safeguard is something that the manager does to prevent damage. Without it, there is
-// damage that a workload shows.
+// safeguard is code in the manager that prevents damage. If the code is removed from the source, a
+// workload must detect the damage.
 type safeguard struct {
 	name string
-	// out removes it from the source.
+	// out lists the edits that remove the safeguard from the source.
 	out []framework.Mistake
-	// workload and fault are those that show it. Without a fault it shows undisturbed.
+	// workload and fault name the workload and the fault that detect the damage. An empty fault
+	// means that the baseline run, without faults, detects it.
 	workload, fault string
-	// log is what must not be in the manager's log.
+	// log is a string that must not be in the manager's log.
 	log string
-	// noticed are the expected oracles and reasons: each that is found must be one of them.
+	// noticed lists the expected findings as "oracle: reason". Each reported finding must be in the
+	// list.
 	noticed []string
 }
 
-// mutant is a new file of a package, with a function that the manager calls for a node
-// that is in sync.
+// mutant returns a new source file for package nodepool. It defines the function right, which
+// callMutant calls for a node that is in sync. The given string is a part of the function's body.
 func mutant(text string) framework.Mistake {
 	return framework.Mistake{File: "internal/nodepool/mutant.go", New: `package nodepool
 
@@ -69,7 +71,8 @@ func right(ctx context.Context, c client.Client, node *corev1.Node) error {
 `}
 }
 
-// callMutant calls it when the node is already in sync and when it was just patched.
+// callMutant makes the manager call the mutant's function right when it finds a node in sync, and
+// after it has patched a node.
 var callMutant = []framework.Mistake{
 	{File: "internal/nodepool/node_controller.go", Old: "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, nil", New: "if nodePlan.Empty() {\n\t\treturn ctrl.Result{}, right(ctx, r.client, node)"},
 	{File: "internal/nodepool/node_controller.go", Old: "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn nil", New: "r.feed.push(r.cluster.RecordWrite(node.Name, nodePlan))\n\treturn right(ctx, r.client, node)"},
@@ -87,7 +90,7 @@ var safeguards = []safeguard{
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/pool" })
 	})`)),
 		workload: "nodepool",
-		// Its status may come in that moment.
+		// The pool's status may still be Healthy while the taint is missing.
 		noticed: []string{broken + "a node keeps its taint while its pool asks for it", broken + "a pool that says it is healthy is"},
 	},
 	{
@@ -149,8 +152,8 @@ var safeguards = []safeguard{
 		noticed:  []string{broken + "a restart comes after those that come first"},
 	},
 	{
-		// The second one takes the place of the record before it: the workload waits for a
-		// certain number.
+		// The second record replaces the previous record, because the workload waits for a certain
+		// number of records.
 		name: "one record of a tick",
 		out: []framework.Mistake{{
 			File: "internal/restart/decision/history.go",
@@ -186,7 +189,7 @@ var safeguards = []safeguard{
 		noticed:  []string{broken + "a RuntimeClass stays while its pool asks for it"},
 	},
 	{
-		// Like a read that waits for an event that never comes.
+		// A worker waits forever, as if for an event that never comes.
 		name:     "no worker waits forever",
 		out:      []framework.Mistake{{File: "internal/restart/act.go", Old: "if err == nil {\n\t\tattempt.DeepCopyInto", New: "if apierrors.IsInternalError(err) {\n\t\tselect {}\n\t}\n\tif err == nil {\n\t\tattempt.DeepCopyInto"}},
 		workload: "optin", fault: "ServerError at step 2, patch scheduledrestarts.tidekeeper.dev/status",
@@ -202,8 +205,8 @@ var safeguards = []safeguard{
 	},
 }
 
-// TestSafeguards removes each safeguard, and checks that a workload shows that, and for the
-// right reason. By default it does so only for the first one.
+// TestSafeguards removes each safeguard from the source, and checks that a workload detects the
+// damage, for the right reason. Without FAULTS=all it removes only the first safeguard.
 func TestSafeguards(t *testing.T) {
 	chosen := safeguards[:1]
 	if framework.AllFaults() {
@@ -214,7 +217,7 @@ func TestSafeguards(t *testing.T) {
 	}
 }
 
-// TestSafeguardsAreThere checks that each safeguard can still be removed.
+// TestSafeguardsAreThere checks that the edits that remove each safeguard still apply.
 func TestSafeguardsAreThere(t *testing.T) {
 	for _, g := range safeguards {
 		framework.Mistaken(t, g.out...)
@@ -228,7 +231,7 @@ func (g safeguard) check(t *testing.T) {
 	if g.fault != "" {
 		args = append(args, "--only", g.fault)
 	} else {
-		// When all is learnt there is no time left.
+		// The time is used up after the baseline run.
 		args = append(args, "--for=1s")
 	}
 	if g.log != "" {
@@ -248,14 +251,15 @@ func (g safeguard) check(t *testing.T) {
 	}
 }
 
-// matches reports whether the line of a finding, after its oracle, is the one that is expected.
+// matches reports whether a finding, formatted as "oracle: line", is the expected one. The line need
+// only contain the expected line.
 func matches(reason, noticed string) bool {
 	oracle, line, _ := strings.Cut(reason, ": ")
 	wantOracle, wantLine, _ := strings.Cut(noticed, ": ")
 	return oracle == wantOracle && strings.Contains(line, wantLine)
 }
 
-// found returns what was found, each line after its oracle.
+// found returns the lines of all findings in the files in dir, formatted as "oracle: line".
 func found(t *testing.T, dir string) (reasons []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))

@@ -1,8 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forgery writes corrupt and forged records to nodes, as a user with the right to edit
-// nodes can: nothing of others is removed, and nothing crashes.
+// Package forgery writes corrupt and forged ownership records to nodes, as a user with the right to
+// edit nodes can. An ownership record is the node annotation in which the manager records which
+// pool has set which labels, annotations and taints. The manager must neither crash nor remove
+// settings of other clients.
 package forgery
 
 import (
@@ -27,11 +29,11 @@ var cluster framework.Cluster
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=0")) }
 
-// poolLabel is the label by which the pool selects its nodes.
+// poolLabel is the key of the pool's node selector.
 const poolLabel = "lane.example.com/name"
 
-// corrupt are records that cannot be parsed, forged are records with false content: a
-// user with the right to edit nodes can write both.
+// corrupt lists ownership records that cannot be parsed. forged lists ownership records with false
+// content.
 var (
 	corrupt = []string{
 		"worker was here", "{", "[]", " ", `{"forged":1}`, `{"forged":{"labels":"all"}}`, strings.Repeat(`{"a":`, 20_000),
@@ -47,12 +49,12 @@ var (
 	}
 )
 
-// TestForgedRecords: with a corrupt or forged record, the manager does not crash and
-// does not remove anything that is not the pool's, and the pool stays in sync. When
-// the pool is deleted, its settings are removed.
+// TestForgedRecords checks that, with a corrupt or forged ownership record on a node, the manager
+// does not crash, does not remove settings that the pool has not made, and keeps the pool in sync.
+// Deleting the pool must remove its settings.
 func TestForgedRecords(t *testing.T) {
 	manager := cluster.StartManager(t)
-	// A pool that has no settings on these nodes, although a record may name it.
+	// This pool has no settings on the test's nodes, although a forged record may name it.
 	other := framework.Pool("other")
 	other.Spec.Labels = map[string]tidekeeperv1.LabelValue{"other": "x"}
 	cluster.Apply(t, other)
@@ -98,7 +100,7 @@ func TestForgedRecords(t *testing.T) {
 			node.Annotations[tidekeeperv1.OwnershipAnnotation] = records[i]
 		})
 	}
-	// A change that the manager must apply: when it has done so, it has seen the records.
+	// The manager handles this change after it has seen the forged records.
 	cluster.Change(t, p, func() { p.Spec.Labels[key+"-2"] = "x" })
 	eventually(t, p, "is healthy", func() error { return framework.ReadyIs(p.Status.Conditions, p.Generation, "Healthy") })
 	cluster.Change(t, p, func() { delete(p.Spec.Labels, key+"-2") })
@@ -107,7 +109,7 @@ func TestForgedRecords(t *testing.T) {
 	}
 	manager.AssertSound(t)
 
-	// The pool's settings are removed, unless they were removed from the record.
+	// The pool's settings are removed, except settings that the forged record does not contain.
 	cluster.Delete(t, p)
 	for i, node := range nodes {
 		if i < len(corrupt) {
@@ -132,14 +134,14 @@ func TestForgedRecords(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// look is the state of a node.
+// look holds a node's labels, annotations and taints.
 type look struct {
 	Labels, Annotations map[string]string
 	Taints              []string
 }
 
-// lookOf returns the state of a node without what the kubelet and the control plane
-// set.
+// lookOf returns a node's labels, annotations and taints, without the ownership annotation and most
+// labels and annotations that the kubelet and the control plane set.
 func lookOf(node *corev1.Node) look {
 	l := look{Labels: maps.Clone(node.Labels), Annotations: maps.Clone(node.Annotations)}
 	maps.DeleteFunc(l.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "beta.kubernetes.io/") })
@@ -152,7 +154,7 @@ func lookOf(node *corev1.Node) look {
 	return l
 }
 
-// eventually waits until the check accepts an object.
+// eventually refreshes an object until the given check returns nil.
 func eventually(t testing.TB, o client.Object, what string, check func() error) {
 	t.Helper()
 	framework.Eventually(t, o.GetName()+" "+what, func() error {

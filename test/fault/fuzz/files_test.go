@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// TestEachFieldIsEdited: a field that is new in a schema is in one of the files from that day on,
-// and each file is played.
+// TestEachFieldIsEdited checks that one of the files sets each schema field, including new fields,
+// and that a test runs each file.
 func TestEachFieldIsEdited(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestEachFieldIsEdited(t *testing.T) {
 	}
 }
 
-// collect notes the fields that a value has, with [] for the items of lists.
+// collect adds the paths of a value's fields to `fields`; list items have the path element [].
 func collect(fields map[string]bool, at string, value any) {
 	fields[at] = true
 	switch value := value.(type) {
@@ -81,7 +81,7 @@ func collect(fields map[string]bool, at string, value any) {
 	}
 }
 
-// describe notes the fields that a schema has.
+// describe adds the paths of a schema's fields to `fields`.
 func describe(fields map[string]bool, at string, s *apiextensionsv1.JSONSchemaProps) {
 	fields[at] = true
 	for name, property := range s.Properties {

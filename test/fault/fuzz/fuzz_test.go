@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fuzz has sandbox fuzz edit our kinds in all ways that their schemas suggest, while the
-// manager runs. The objects that are edited are the files beside this one; together they have
-// every field.
+// Package fuzz runs sandbox fuzz, which edits objects of Tidekeeper's kinds in all ways that their
+// schemas suggest while the manager runs. The edited objects are the files in this folder; together
+// they set every field.
 //
-// By default a few edits of each object are played, and with FAULTS=all every edit. OBJECT selects one object by name, or several, separated
-// by semicolons, and EDIT edits by a part of their names.
+// By default only a few edits of each object are run; FAULTS=all runs every edit. OBJECT selects
+// objects by name, separated by semicolons, and EDIT selects edits by a part of their names.
 package fuzz
 
 import (
@@ -23,29 +23,32 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// object is one of the files.
+// object is a file in this folder, with the edits to run on it.
 type object struct {
 	name string
-	// few are the edits that are played unless it is FAULTS=all.
+	// few lists the edits that run without FAULTS=all.
 	few []string
-	// own are what it has and no other object: only that is edited. None is all of it.
+	// own lists the fields that no other file sets. If it is not empty, only these fields are
+	// edited.
 	own []string
-	// flags are those that it needs.
+	// flags lists flags of sandbox fuzz for this object.
 	flags []string
-	// more are flags with which it is played by FAULTS=all.
+	// more lists additional flags of sandbox fuzz with FAULTS=all.
 	more []string
 }
 
 var objects = []object{
 	{
-		// The headroom is worked out once in five seconds at most. What is at rest sooner lacks the
-		// condition, which an edit would then seem to have left behind.
+		// The headroom is computed at most once every five seconds. If the baseline state were
+		// recorded earlier, it would lack the condition Headroom, and the first edit would seem to
+		// have left it behind.
 		name: "nodepool", flags: []string{"--busy", "--quiet=10s"},
 		few: []string{"spec.taints[0].key: empty", "spec.taints[0].effect: PreferNoSchedule", "spec.labels: a key of Kubernetes", "spec.selector: a selector"},
 	},
 	{
-		// What a schedule has seen of its workload's ConfigMaps before it was suspended stays, so that a
-		// change while it is suspended is noticed. A new one that is suspended has seen nothing.
+		// A suspended ScheduledRestart keeps the hash of its workload's ConfigMaps, so that a
+		// change while it is suspended is noticed. A ScheduledRestart that was created suspended
+		// has no hash.
 		name: "restart", flags: []string{"--ignore", "scheduledrestarts.tidekeeper.dev status.configHash"},
 		few: []string{"spec.targetRef.name: with a suffix", "spec.timeZone: an unknown time zone", "spec.windows: empty"},
 	},
@@ -74,7 +77,7 @@ func TestFuzz(t *testing.T) {
 		if slices.Contains(chosen, o.name) || len(chosen) == 0 {
 			t.Run(o.name, func(t *testing.T) {
 				if !framework.AllFaults() {
-					t.Parallel() // It waits most of the time.
+					t.Parallel() // The test mostly waits.
 				}
 				o.fuzz(t)
 			})
@@ -82,7 +85,8 @@ func TestFuzz(t *testing.T) {
 	}
 }
 
-// fuzz edits an object. Nothing must be found, and something must have been accepted.
+// fuzz runs edits of an object. It fails the test if a finding is reported, or if no edit was
+// accepted.
 func (o object) fuzz(t *testing.T) {
 	dir := t.TempDir()
 	args := append([]string{
@@ -123,7 +127,7 @@ func (o object) fuzz(t *testing.T) {
 	t.Log(report)
 }
 
-// manager is the command of the manager.
+// manager returns the manager's command line.
 func manager(t *testing.T) []string {
 	t.Helper()
 	path, err := framework.Binary("TIDEKEEPER_BIN", "tidekeeper")
@@ -136,7 +140,7 @@ func manager(t *testing.T) []string {
 	}
 }
 
-// run runs the sandbox, and returns its exit code and what it writes.
+// run runs the sandbox, and returns its exit code and output.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	path, err := framework.Binary("SANDBOX_BIN", "sandbox")
@@ -144,7 +148,7 @@ func run(t *testing.T, args ...string) (int, string) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), path, args...)
-	// It ends what it has started.
+	// The sandbox stops its processes when it is interrupted.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = framework.Patience
 	var out bytes.Buffer

@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outage takes the API server, etcd or the right to be served away from a busy
-// manager, and stops a manager for days. Afterwards the result is the same as without
-// the outage, and each restart has happened once. The soak test in this package
-// churns for as long as requested and checks that the manager does not grow.
+// Package outage kills the API server or etcd under a busy manager, answers 429 to all of the
+// manager's requests, and stops the manager for days. Afterwards the cluster must be in the same
+// state as without the outage, and each restart must have happened once. The soak test in this
+// package churns for the given time and checks that the manager's size does not grow.
 //
-// FAULTS=all makes the outages longer. OUTAGE sets the duration of the one of
+// FAULTS=all makes the outages longer. OUTAGE sets the duration of the outage in
 // TestTooManyRequests.
 package outage
 
@@ -26,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// cluster is the cluster of the soak; each outage has its own.
+// cluster is the cluster of the soak test; each outage has its own cluster.
 var cluster framework.Cluster
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, &cluster, "--nodes=1"))
 }
 
-// long is how long an outage lasts.
+// long returns the duration of an outage: `whole` with FAULTS=all, `slice` otherwise.
 func long(slice, whole time.Duration) time.Duration {
 	if framework.AllFaults() {
 		return whole
@@ -42,13 +42,12 @@ func long(slice, whole time.Duration) time.Duration {
 	return slice
 }
 
-// untilWatched is the maximum time to wait for what a manager does whose watches are cut.
-// client-go opens a watch that has failed several times after half a minute to a minute,
-// and what a controller waits for may come by two watches, one after the other.
+// untilWatched is the timeout for a manager to act after its watches were cut. After several
+// failures, client-go waits half a minute to a minute before it reopens a watch, and an action may
+// depend on two watches in sequence.
 const untilWatched = 4 * time.Minute
 
-// workload is a pool with nodes, and a Deployment with a ScheduledRestart, all under
-// one name.
+// workload is a pool with nodes, and a Deployment with a ScheduledRestart, all with the same name.
 type workload struct {
 	*framework.Cluster
 	name       string
@@ -56,12 +55,11 @@ type workload struct {
 	deployment *appsv1.Deployment
 	restart    *tidekeeperv1.ScheduledRestart
 	nodes      int
-	// from is the number of the first node.
+	// from is the number of the pool's first node.
 	from int
 }
 
-// newWorkload creates a workload whose restarts take some seconds. With 0 nodes it has
-// no pool.
+// newWorkload creates a workload whose restarts take several seconds. With 0 nodes it has no pool.
 func newWorkload(t *testing.T, c *framework.Cluster, name string, nodes int) *workload {
 	t.Helper()
 	w := &workload{
@@ -93,8 +91,8 @@ func (w *workload) node(i int) *corev1.Node {
 	return node
 }
 
-// settled returns nil if everything is as it should be: the pool's nodes have the
-// label with this value and nothing else, and no restart is running.
+// settled returns nil if the pool's nodes have the label with the given value and nothing else of
+// the pool, and no restart is running.
 func (w *workload) settled(t *testing.T, value string) error {
 	t.Helper()
 	w.Refresh(t, w.pool)
@@ -118,7 +116,7 @@ func (w *workload) settled(t *testing.T, value string) error {
 	)
 }
 
-// up waits until everything is as it should be for the first time.
+// up waits until the workload is settled for the first time.
 func (w *workload) up(t *testing.T) {
 	t.Helper()
 	framework.EventuallyWithin(t, untilWatched, w.name+" is up", func() error {
@@ -130,14 +128,15 @@ func (w *workload) up(t *testing.T) {
 	})
 }
 
-// begin gives the manager something to do.
+// begin changes the pool, requests a restart, and returns its tick.
 func (w *workload) begin(t *testing.T) (tick time.Time) {
 	t.Helper()
 	w.Change(t, w.pool, func() { w.pool.Spec.Labels[w.key()] = "2" })
 	return w.RequestRestart(t, w.restart, time.Now())
 }
 
-// ends waits until the work of begin is done, and checks that it was done once.
+// ends waits until the pool change and the restart that begin requested are complete, and checks
+// that each was done once.
 func (w *workload) ends(t *testing.T, tick time.Time) {
 	t.Helper()
 	framework.EventuallyWithin(t, untilWatched, w.name+" has completed", func() error {
@@ -155,15 +154,15 @@ func (w *workload) ends(t *testing.T, tick time.Time) {
 	}
 }
 
-// shortLeases are arguments for managers with leader election that lose their lease in an outage of
-// seconds.
+// shortLeases lists flags for managers with leader election that lose their lease in an outage of a
+// few seconds.
 var shortLeases = []string{
 	"--leader-elect", "--leader-elect-resource-namespace=" + framework.ManagerNamespace,
 	"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms",
 }
 
-// TestControlPlaneDies kills the API server, then etcd, while there is work, for longer
-// than a leader keeps its lease.
+// TestControlPlaneDies kills the API server, then etcd, while the manager has work. Each outage
+// lasts longer than a leader keeps its lease.
 func TestControlPlaneDies(t *testing.T) {
 	t.Parallel()
 	c := framework.Start(t, "--nodes=1")
@@ -184,10 +183,10 @@ func TestControlPlaneDies(t *testing.T) {
 	second.end(t)
 }
 
-// TestTooManyRequests answers 429 to all requests of a manager except those for its
-// lease, while there is work, nodes change and its watches are cut. The manager stays
-// alive and retries each request with growing delays, or when Retry-After says so.
-// When it is served again, it does the work, once.
+// TestTooManyRequests answers 429 to all of a manager's requests except requests for its lease,
+// while it has work, nodes change, and its watches are cut. The manager must keep running and retry
+// each request with growing delays, or after the time in Retry-After. After the outage it must
+// complete the work, once.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	const nodes = 20
@@ -202,13 +201,13 @@ func TestTooManyRequests(t *testing.T) {
 	proxy := c.StartProxy(t, "")
 	manager := c.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig}, c.ElectUntilReleased(t)...)...)
 	w := newWorkload(t, c, "refused", nodes)
-	// The restart may still start after the outage.
+	// The deadline is long enough for the restart to start after the outage.
 	c.Change(t, w.restart, func() {
 		w.restart.Spec.StartingDeadlineSeconds = int32((outage + 5*time.Minute).Seconds())
 	})
 	w.up(t)
-	// With Retry-After, the client delays retries; without it, the controllers' queues
-	// do.
+	// With a Retry-After header, client-go delays retries; without the header, the controllers'
+	// work queues delay them.
 	proxy.Add(t, `
 rules:
 - name: at-once
@@ -218,7 +217,7 @@ rules:
   match: {userAgents: ["*", "!*leader-election*"]}
   fault: {kind: Error, code: 429, retryAfter: 1s}
 `)
-	// What was on its way when the rules were added may still be served.
+	// Requests that were in flight when the rules were added may still be served.
 	begin, mark := time.Now(), proxy.Mark(t)
 	tick := w.begin(t)
 	proxy.AwaitFired(t, "at-once", nodes)
@@ -274,10 +273,9 @@ rules:
 	manager.AssertSound(t)
 }
 
-// TestAwayForDays starts a manager after three days without one, in which every
-// schedule had hundreds of ticks and nodes changed. The manager catches up with a
-// bounded number of writes, restarts each workload at most once, and not all at the
-// same time.
+// TestAwayForDays starts a manager after three days without one, in which every schedule had
+// hundreds of ticks and nodes changed. The manager must catch up with a bounded number of writes,
+// and restart each workload at most once, and not all at the same time.
 func TestAwayForDays(t *testing.T) {
 	t.Parallel()
 	const schedules, budget = 6, 2
@@ -309,7 +307,7 @@ func TestAwayForDays(t *testing.T) {
 	}
 	manager.Kill(t)
 
-	// Three days pass, in which the pool changes, too.
+	// Advance the clock by three days, and change the pool as well.
 	tick := begin.Truncate(5*time.Minute).AddDate(0, 0, 3)
 	clock.Set(t, tick.Add(20*time.Second))
 	c.Change(t, pool.pool, func() { pool.pool.Spec.Labels[pool.key()] = "2" })
@@ -317,7 +315,7 @@ func TestAwayForDays(t *testing.T) {
 	manager = c.StartManager(t, args...)
 	most := 0
 	framework.EventuallyWithin(t, 2*framework.Patience, "the manager has caught up", func() error {
-		// With one list: single reads would be from different moments.
+		// Read all objects with a single list: separate reads would show different states.
 		list := &tidekeeperv1.ScheduledRestartList{}
 		if err := c.List(t.Context(), list); err != nil {
 			return err
@@ -356,7 +354,8 @@ func TestAwayForDays(t *testing.T) {
 	writes := map[string]int{}
 	total := 0
 	for _, r := range audit.Requests(t) {
-		// The reviews of the manager's own rights at the start do not write anything.
+		// The manager reviews its own rights when it starts. The reviews are create requests, but
+		// write nothing.
 		if r.Writes() && r.Resource != "events" && r.Resource != "selfsubjectaccessreviews" {
 			writes[r.Resource+"/"+r.Subresource+" "+r.Name]++
 			total++

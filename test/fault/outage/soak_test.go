@@ -20,7 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// sample is the size of the idle manager.
+// sample holds the memory, goroutines and metric series of the idle manager, and the time since the
+// start of the test.
 type sample struct {
 	at          time.Duration
 	rss, heap   float64 // MiB
@@ -29,19 +30,18 @@ type sample struct {
 	series      int
 }
 
-// badDay is the scenario for each round of the soak: writes are refused or their
-// responses lost, and watches are cut.
+// badDay is the fault scenario for each round of the soak: some writes are rejected, some of their
+// responses are lost, and watches are cut.
 const badDay = `rules:
 - {name: busy, match: {verbs: [patch, update], resources: [nodes, nodepools/status, scheduledrestarts/status, deployments.apps]}, count: {from: 3, every: 9}, fault: {kind: Error, code: 429, reason: TooManyRequests}}
 - {name: lost, match: {verbs: [patch, update], resources: [nodes, nodepools/status, scheduledrestarts/status, deployments.apps]}, count: {from: 5, every: 9}, fault: {kind: LoseAnswer}}
 - {name: broken, match: {resources: [nodes, pods, nodepools, scheduledrestarts]}, events: {types: [MODIFIED]}, count: {from: 20, every: 50}, fault: {kind: CutWatch}}
 `
 
-// TestSoak churns nodes, pods, pools and restarts for the duration SOAK, with injected
-// faults and an elected manager. After each round everything is deleted, and the
-// manager must have the same size as after the first rounds: it keeps nothing of
-// deleted objects, and its queues are empty. Without SOAK the test runs the minimum
-// number of rounds that can be compared.
+// TestSoak churns nodes, pods, pools and restarts for the duration SOAK, with injected faults and
+// an elected manager. After each round everything is deleted, and the manager must be as small as
+// after the first rounds, which shows that it keeps nothing of deleted objects. Without SOAK the
+// test runs the minimum number of rounds for this comparison.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	duration, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "0s"))
@@ -50,11 +50,12 @@ func TestSoak(t *testing.T) {
 	}
 	profiles := framework.FreeAddress(t)
 	proxy := cluster.StartProxy(t, "")
-	// The test measures a single process, which no busy machine has lose its lease.
+	// The test measures a single process, so the manager must not lose its lease on a busy machine.
 	manager := cluster.StartManager(t, append([]string{"--kubeconfig", proxy.Kubeconfig, "--pprof-bind-address", profiles, "--log-level=info"}, cluster.ElectUntilReleased(t)...)...)
 	var samples []sample
 	start := time.Now()
-	// In the first rounds, caches and pools of the runtime fill.
+	// The caches and the Go runtime's pools fill up in the first rounds, so these rounds are not
+	// compared.
 	const warm = 2
 	for round := 0; round < warm+4 || time.Since(start) < duration; round++ {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
@@ -98,9 +99,10 @@ func TestSoak(t *testing.T) {
 	}
 	flat("RSS in MiB", 1.25, 8, func(s sample) float64 { return s.rss })
 	flat("the heap in MiB", 1.1, 1, func(s sample) float64 { return s.heap })
-	// It varies by one or two within an hour: a leak of two per round is detected.
+	// The number of goroutines varies by one or two within an hour, but a leak of two per round is
+	// detected.
 	flat("the number of goroutines", 1, 3, func(s sample) float64 { return s.goroutines })
-	// How many connections are idle depends on how many requests ran side by side.
+	// The number of idle connections depends on the number of concurrent requests.
 	flat("the number of goroutines of connections", 1, 16, func(s sample) float64 { return s.connections })
 	flat("the number of metric series", 1, 8, func(s sample) float64 { return float64(s.series) })
 	manager.AssertSound(t)
@@ -114,7 +116,7 @@ func churn(t *testing.T, name string) {
 	tick := w.begin(t)
 	guests := w.nodes
 	for i := range 5 {
-		// A guest node joins for a moment, and another node leaves and comes back.
+		// A guest node briefly joins the pool; another node leaves and rejoins it.
 		guest := w.node(guests + i)
 		cluster.Apply(t, guest)
 		cluster.Delete(t, guest)
@@ -133,14 +135,14 @@ func churn(t *testing.T, name string) {
 		}
 		return nil
 	})
-	// The test's cleanup deletes it.
+	// The test's cleanup deletes the last object.
 }
 
-// measure waits until nothing is queued, and returns the size of the manager.
+// measure waits until the work queues are empty, and returns the manager's size.
 func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	t.Helper()
 	var metrics framework.Metrics
-	// A pod whose node was deleted first is garbage-collected a minute later.
+	// Garbage collection deletes the pods of a deleted node after up to a minute.
 	framework.EventuallyWithin(t, time.Minute+2*framework.Patience, "the queues are empty and the pods are gone", func() error {
 		metrics = manager.ReadMetrics(t)
 		if queued := metrics.Sum("workqueue_depth") + metrics.Sum("workqueue_unfinished_work_seconds"); queued > 0 {
@@ -155,8 +157,8 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 		}
 		return nil
 	})
-	// The heap size is that after a garbage collection, which this requests. It is read
-	// before the response itself allocates memory.
+	// The request for the heap profile triggers a garbage collection, and the profile states the
+	// heap size before the response itself allocates memory.
 	heap := 0.0
 	_, after, _ := strings.Cut(profile(t, profiles, "heap?gc=1&debug=1"), "\n# HeapAlloc = ")
 	if _, err := fmt.Sscan(after, &heap); err != nil {
@@ -172,11 +174,12 @@ func measure(t *testing.T, manager *framework.Manager, profiles string) sample {
 	return s
 }
 
-// goroutines returns the number of goroutines of the manager: those that serve HTTP
-// connections, and all others.
+// goroutines returns the number of goroutines that serve HTTP connections, and the number of all
+// other goroutines.
 func goroutines(t *testing.T, profiles string) (others, connections float64) {
 	t.Helper()
-	// One paragraph for each stack: how many goroutines have it, and its functions.
+	// The profile has one paragraph per distinct stack, with its number of goroutines and its
+	// functions.
 	for stack := range strings.SplitSeq(profile(t, profiles, "goroutine?debug=1"), "\n\n") {
 		stack = strings.TrimPrefix(stack, "goroutine profile: ")
 		if _, first, found := strings.Cut(stack, "\n"); found && strings.HasPrefix(stack, "total ") {
@@ -198,7 +201,7 @@ func goroutines(t *testing.T, profiles string) (others, connections float64) {
 	return others, connections
 }
 
-// profile returns one of the manager's profiles.
+// profile returns the named pprof profile of the manager.
 func profile(t *testing.T, profiles, name string) string {
 	t.Helper()
 	response, err := http.Get("http://" + profiles + "/debug/pprof/" + name)
@@ -213,7 +216,7 @@ func profile(t *testing.T, profiles, name string) string {
 	return string(text)
 }
 
-// shown returns the indexes of the samples to show: ten at most.
+// shown returns the indexes of at most ten samples to print.
 func shown(count int) []int {
 	var indexes []int
 	for i := range min(count, 10) {

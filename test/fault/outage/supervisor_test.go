@@ -11,8 +11,7 @@ import (
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
-// supervisor runs managers like a kubelet: when one has ended, it starts another a
-// moment later.
+// supervisor runs managers like a kubelet: shortly after a manager has exited, it starts another.
 type supervisor struct {
 	stop, stopped chan struct{}
 	all           []*framework.Manager
@@ -43,7 +42,7 @@ func supervise(t *testing.T, c *framework.Cluster, args ...string) *supervisor {
 	return k
 }
 
-// end stops the last manager, and checks that none has panicked.
+// end stops the last manager, and checks that no manager has panicked.
 func (k *supervisor) end(t *testing.T) {
 	t.Helper()
 	close(k.stop)

@@ -1,9 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package underway edits a ScheduledRestart while it restarts its workload, and takes the edit
-// back: restarts work as usual afterwards, and no tick was sent twice. What an edit does at rest,
-// package fuzz tries in all ways.
+// Package underway edits a ScheduledRestart during one of its restarts, and reverts the edit.
+// Restarts must work as usual afterwards, and no tick (scheduled time) may be sent twice. Package
+// fuzz tries all edits while no restart is running.
 package underway
 
 import (
@@ -27,7 +27,7 @@ var cluster framework.Cluster
 
 func TestMain(m *testing.M) { os.Exit(framework.Main(m, &cluster, "--nodes=0")) }
 
-// spec is that of a schedule that does not tick while the test is running.
+// spec returns the spec of a ScheduledRestart whose schedule does not tick during the test.
 func spec(name string) tidekeeperv1.ScheduledRestartSpec {
 	return tidekeeperv1.ScheduledRestartSpec{
 		TargetRef: tidekeeperv1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
@@ -36,7 +36,7 @@ func spec(name string) tidekeeperv1.ScheduledRestartSpec {
 	}
 }
 
-// edit is one that the API server accepts.
+// edit is a spec edit that the API server accepts.
 type edit struct {
 	name string
 	make func(*tidekeeperv1.ScheduledRestartSpec)
@@ -80,7 +80,7 @@ func TestEditsDuringARestart(t *testing.T) {
 	manager.AssertSound(t)
 }
 
-// play edits a schedule during a restart, and takes that back.
+// play edits a ScheduledRestart during a restart, and reverts the edit.
 func (e edit) play(t *testing.T, name string) {
 	d := framework.Deployment(name, 1, framework.App)
 	cluster.Apply(t, d)
@@ -104,7 +104,7 @@ func (e edit) play(t *testing.T, name string) {
 	cluster.Change(t, r, func() { r.Spec = spec(name) })
 	rests()
 
-	// Ticks have a resolution of one second: this one is after all previous ones.
+	// Ticks are in whole seconds, so the next second is later than all previous ticks.
 	tick := cluster.RequestRestart(t, r, time.Now().Add(time.Second))
 	eventually(t, r, "restarts again", func() error {
 		if len(r.Status.History) == 0 || !r.Status.History[0].ScheduledTime.Time.Equal(tick) {
@@ -120,7 +120,7 @@ func (e edit) play(t *testing.T, name string) {
 	}
 }
 
-// eventually waits until the check accepts an object.
+// eventually refreshes an object until the given check returns nil.
 func eventually(t testing.TB, o client.Object, what string, check func() error) {
 	t.Helper()
 	framework.Eventually(t, o.GetName()+" "+what, func() error {
@@ -138,15 +138,15 @@ func up(d *appsv1.Deployment) error {
 	return nil
 }
 
-// onceEach reports a tick that was sent twice, anything else that was sent, and a
-// template that was written without a tick. Each new template creates a ReplicaSet;
-// going back to an old template does not.
+// onceEach returns a line for each tick that was sent twice, each restart without a tick, and each
+// template change without a tick. Each new template creates a ReplicaSet; reverting to an old
+// template does not.
 func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledRestart, requests []time.Time) []string {
 	t.Helper()
 	cluster.Refresh(t, d)
 	cluster.Refresh(t, r)
 	restartedAt := cluster.RestartedAt(t, d)
-	// Some bad edits enable a schedule, which then ticks at whole minutes.
+	// Some edits enable a schedule, which then ticks every full minute.
 	isTick := func(at time.Time) bool {
 		return slices.ContainsFunc(requests, at.Equal) || at.Equal(at.Truncate(time.Minute))
 	}
@@ -161,10 +161,10 @@ func onceEach(t testing.TB, d *appsv1.Deployment, r *tidekeeperv1.ScheduledResta
 	return problems
 }
 
-// send is how the manager sends a tick.
+// send is the statement in the manager's source that sends a tick to the workload.
 const send = `if err := s.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, patch)); err != nil {`
 
-// sendsTwice is the mistake of a manager that restarts a workload twice for a tick.
+// sendsTwice is a source edit that makes the manager restart a workload twice for one tick.
 var sendsTwice = framework.Mistake{
 	File: "internal/restart/send.go", Old: send,
 	New: send + `
@@ -176,11 +176,11 @@ var sendsTwice = framework.Mistake{
 	if err := s.client.Patch(ctx, t.object, client.RawPatch(types.MergePatchType, again)); err != nil {`,
 }
 
-// TestMistakeIsPossible checks that the code still is as the mistake needs it.
+// TestMistakeIsPossible checks that the source edit sendsTwice still applies.
 func TestMistakeIsPossible(t *testing.T) { framework.Mistaken(t, sendsTwice) }
 
-// TestOnceEachNotices: a manager that restarts a workload twice for a tick is detected,
-// and with the right message.
+// TestOnceEachNotices checks that onceEach detects a manager that restarts a workload twice for one
+// tick, and reports the right problem.
 func TestOnceEachNotices(t *testing.T) {
 	if !framework.AllFaults() {
 		t.Skip("it builds a manager: only with FAULTS=all")
@@ -194,7 +194,8 @@ func TestOnceEachNotices(t *testing.T) {
 	r := framework.ScheduledRestart("notices")
 	r.Spec = spec("notices")
 	cluster.Apply(t, r)
-	// Not in the last second of a minute, as the next second is a tick, too.
+	// Avoid the last second of a minute, because the next second would also be a tick of the
+	// schedule.
 	tick := time.Now().Truncate(time.Second)
 	if tick.Second() == 59 {
 		tick = tick.Add(-time.Second)

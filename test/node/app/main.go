@@ -1,8 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command app is what the pods of these tests run: a server that takes some time to become
-// ready, and the few commands that are run in its containers.
+// Command app is the program in these tests' pods: a server that takes some time to become ready,
+// and a few commands that the tests run in its containers.
 package main
 
 import (
@@ -24,17 +24,17 @@ func main() {
 	switch command := flag.Arg(0); command {
 	case "":
 		err = serve(*readyAfter)
-	case "copy": // what is read
+	case "copy": // copies stdin to stdout
 		_, err = io.Copy(os.Stdout, os.Stdin)
-	case "status": // what the kernel says of this process
+	case "status": // prints /proc/self/status
 		var text []byte
 		if text, err = os.ReadFile("/proc/self/status"); err == nil {
 			_, err = os.Stdout.Write(text)
 		}
-	case "refused": // whether the kernel refuses a system call that every process may make
+	case "refused": // reports whether the kernel rejects a system call that every process may make
 		_, _, code := syscall.Syscall(syscall.SYS_KEYCTL, 0, 0, 0)
 		fmt.Println(code == syscall.EPERM)
-	case "write": // a file into the root
+	case "write": // tries to write a file into the root directory
 		err = os.WriteFile("/written", nil, 0o600)
 	default:
 		err = fmt.Errorf("no command %s", command)
@@ -45,8 +45,8 @@ func main() {
 	}
 }
 
-// serve serves until it is asked to end. It says when it starts, and when it first says that
-// it is ready.
+// serve runs the server until it receives SIGTERM. It logs its start and the first successful
+// readiness probe.
 func serve(readyAfter time.Duration) error {
 	started := time.Now()
 	fmt.Println("started")

@@ -39,9 +39,9 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// started. The content of a Secret is hashed together with its UID, so that a value cannot
 	// be found by guessing.
 	ConfigHash *string `json:"configHash,omitempty"`
-	// ConfigTime is a time at which the content was that of configHash. Other content that has
-	// not been modified since, as far as its objects say, was changed by an edit that leaves no
-	// time, such as the removal of a key.
+	// configTime is a time at which the ConfigMaps and Secrets had the content of configHash. If
+	// the content differs although no object records a later modification, it was changed by an
+	// edit without a timestamp, such as the removal of a key.
 	ConfigTime *metav1.Time `json:"configTime,omitempty"`
 	// nextChangeTime is the time at which the restart for a change of ConfigMaps or Secrets is
 	// due. A time in the past means that the restart is due and waits. Absent if the content
@@ -64,7 +64,7 @@ type ScheduledRestartStatusApplyConfiguration struct {
 	// lastSuccessfulTime is the time at which a restart last completed successfully.
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 	// lastRequestTime is the value of the annotation tidekeeper.dev/restart-now for the last
-	// request that has an outcome.
+	// request whose restart was started, or that got an outcome without a restart.
 	LastRequestTime *metav1.Time `json:"lastRequestTime,omitempty"`
 	// pendingRequestTime is the value of the annotation tidekeeper.dev/restart-now while the
 	// requested restart is due and waits.

@@ -10,28 +10,29 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// knownProfiles caches the profile of pods by their shared containers: the manager's cache
-// keeps one copy of the containers of all pods of a workload, and adding up the requests of a
-// pod takes longer than the rest of its event. Weak pointers let the containers be
-// garbage-collected.
+// knownProfiles caches the profiles of pods, keyed by their shared containers. The manager's cache
+// keeps a single copy of the containers for all pods of a workload. The profiles are cached because
+// computing a pod's requests takes longer than all other work for a pod event. Weak pointers allow
+// the containers to be garbage-collected.
 type knownProfiles map[sharedPod]*Profile
 
-// sharedPod identifies the shared part of a pod, with the other fields that its profile depends
-// on.
+// sharedPod is the key of knownProfiles: the containers that pods share, and the other fields that
+// determine a pod's profile.
 type sharedPod struct {
 	containers weak.Pointer[corev1.Container]
 	fate       fate
 	infeasible bool
 }
 
-// At most minKnown profiles are cached, plus a profile for every podsPerKnown pods, since
-// workloads have many pods each. If there are more, most of them belong to deleted containers.
+// The cache is limited to minKnown profiles plus another profile for every podsPerKnown pods, since
+// a workload usually has many pods. If it exceeds the limit, most of its profiles belong to deleted
+// containers.
 const (
 	minKnown     = 1024
 	podsPerKnown = 4
 )
 
-// acquire returns the profile of a pod, and counts the pod as a user of it.
+// acquire returns the profile of a pod, and increments the profile's number of users.
 func (n *Nodes) acquire(pod *corev1.Pod) *Profile {
 	if len(pod.Spec.Containers) == 0 {
 		return n.profiles.acquire(pod)

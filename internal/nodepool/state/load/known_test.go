@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Pods that share their containers have one profile, unless something else decides otherwise.
+// TestPodsThatShareTheirContainers checks that pods with shared containers have the same profile,
+// unless they differ in another field of the profile.
 func TestPodsThatShareTheirContainers(t *testing.T) {
 	c := NewNodes()
 	first := objects.Pod("first").On("node").Requests("100m", "1Ki").Obj()
@@ -26,7 +27,7 @@ func TestPodsThatShareTheirContainers(t *testing.T) {
 		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")}},
 	}}
 	set := func(name string, change func(*corev1.Pod)) *Profile {
-		pod := *first // It has the same containers.
+		pod := *first // shares the containers
 		pod.Name, pod.UID = name, types.UID(name)
 		change(&pod)
 		c.SetPod(&pod)
@@ -62,7 +63,8 @@ func TestPodsThatShareTheirContainers(t *testing.T) {
 	}
 }
 
-// Profiles of containers that are gone are not remembered forever.
+// TestKnownProfilesAreBounded checks that cached profiles of deleted containers are eventually
+// dropped.
 func TestKnownProfilesAreBounded(t *testing.T) {
 	c := NewNodes()
 	for i := range 3 * minKnown {

@@ -1,11 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load adds up the requests of the pods on each node, event by event.
+// Package load maintains running sums of the pods' resource requests on each node.
 //
-//	load.go     the load of each node, and the totals of several nodes
+//	load.go     the load of each node, and sums over several nodes
 //	profile.go  the profile shared by similar pods
-//	known.go    the cache of profiles, by shared containers
+//	known.go    the cache of profiles, keyed by shared containers
 package load
 
 import (
@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Nodes is the load of each node. Only resources that some node offers are added up, so that
-// tenants who invent resources cost nothing; requests for any other resource are added once a
-// node offers the resource.
+// Nodes holds the load of each node, that is its pods and the sum of their requests. Only resources
+// that some node offers are added up, so that tenants cannot cause cost by inventing resource
+// names. Requests for another resource are added as soon as a node offers it.
 type Nodes struct {
 	profiles profiles
 	known    knownProfiles
-	// offered is the number of nodes that offer each resource.
+	// offered maps each resource to the number of nodes that offer it.
 	offered map[corev1.ResourceName]int
 	pods    map[types.UID]podOnNode
 	loads   map[string]*Load
@@ -37,21 +37,21 @@ type podOnNode struct {
 	profile *Profile
 }
 
-// Load is the load of a node. It exists as long as the node has pods or is in use, even if the
-// pods became known before their node.
+// Load is the load of a node. It exists as long as the node has pods or the load is in use. It may
+// exist before the node is known, because pods may become known first.
 type Load struct {
 	node string
-	// requested is the sum over the pods.
+	// requested is the sum of the requests of the node's pods.
 	requested resources.Sums
-	// pods is the number of pods by profile.
+	// pods counts the pods of the node by profile.
 	pods map[*Profile]int
-	// totals are sums over several nodes that include this load.
+	// totals lists the sums over several nodes to which this load contributes.
 	totals []*resources.Sums
-	// inUse is true from Nodes.Of until Nodes.Drop.
+	// inUse is true between Nodes.Of and Nodes.Drop.
 	inUse bool
 }
 
-// NewNodes returns the loads of nodes without pods.
+// NewNodes returns a Nodes without pods.
 func NewNodes() *Nodes {
 	return &Nodes{
 		profiles: profiles{}, known: knownProfiles{}, offered: map[corev1.ResourceName]int{},
@@ -59,14 +59,14 @@ func NewNodes() *Nodes {
 	}
 }
 
-// Of returns the load of a node, for use until Drop.
+// Of returns the load of a node, and keeps it until Drop is called, even if the node has no pods.
 func (n *Nodes) Of(node string) *Load {
 	l := n.of(node)
 	l.inUse = true
 	return l
 }
 
-// Drop ends the use of a node's load.
+// Drop ends the use of a load returned by Of.
 func (n *Nodes) Drop(node string) {
 	if l := n.loads[node]; l != nil {
 		l.inUse = false
@@ -74,7 +74,7 @@ func (n *Nodes) Drop(node string) {
 	}
 }
 
-// All yields each node that has pods or is in use, with its load.
+// All yields the name and the load of each node that has pods or is in use.
 func (n *Nodes) All() iter.Seq2[string, *Load] { return maps.All(n.loads) }
 
 func (n *Nodes) of(node string) *Load {
@@ -86,17 +86,17 @@ func (n *Nodes) of(node string) *Load {
 	return l
 }
 
-// tidy forgets a load that is not in use any more.
+// tidy deletes a load that is not in use and has no pods.
 func (n *Nodes) tidy(l *Load) {
 	if !l.inUse && len(l.pods) == 0 {
 		delete(n.loads, l.node)
 	}
 }
 
-// SetPod adds or updates a pod, and returns the names of the nodes whose load has changed: the
-// node that the pod came to and the node that it left; "" for no node. Pods with the same
-// containers in memory, and not merely equal containers, must differ in metadata, node, phase
-// and conditions only, like the pods of the manager's cache.
+// SetPod adds or updates a pod. It returns the names of the nodes whose load has changed: the node
+// that the pod is on now, and the node that it was on before; either may be "". Pods whose
+// containers are shared in memory, as opposed to merely equal, may differ only in their metadata,
+// node, phase and conditions, as is the case for pods in the manager's cache.
 func (n *Nodes) SetPod(pod *corev1.Pod) (came, left string) {
 	if pod.Spec.NodeName == "" || pods.IsTerminal(pod) {
 		return "", n.DeletePod(pod.UID)
@@ -119,7 +119,8 @@ func (n *Nodes) SetPod(pod *corev1.Pod) (came, left string) {
 	return now.load.node, left
 }
 
-// DeletePod removes a pod, and returns the name of the node whose load has changed; "" if none.
+// DeletePod removes a pod. It returns the name of the node whose load has changed, or "" if no load
+// has changed.
 func (n *Nodes) DeletePod(uid types.UID) (left string) {
 	pod, known := n.pods[uid]
 	if !known {
@@ -129,7 +130,7 @@ func (n *Nodes) DeletePod(uid types.UID) (left string) {
 	return n.release(pod)
 }
 
-// release removes a pod from the load of its node.
+// release removes a pod from its node's load, and returns the name of the node.
 func (n *Nodes) release(pod podOnNode) (left string) {
 	if pod.load.pods[pod.profile]--; pod.load.pods[pod.profile] == 0 {
 		delete(pod.load.pods, pod.profile)
@@ -140,7 +141,7 @@ func (n *Nodes) release(pod podOnNode) (left string) {
 	return pod.load.node
 }
 
-// add adds the requests of a pod, times count, to all sums that include the pod.
+// add adds a pod's requests, multiplied by `count`, to all sums that include the pod's node.
 func (n *Nodes) add(pod podOnNode, count int) {
 	for _, a := range pod.profile.Requests {
 		if n.offered[a.Resource] > 0 {
@@ -149,13 +150,13 @@ func (n *Nodes) add(pod podOnNode, count int) {
 	}
 }
 
-// Offer records that a node now offers other resources than before. It returns the names of the
-// nodes whose load has changed: requests for a resource count as long as any node offers the
-// resource.
+// Offer records that the resources offered by a node have changed from `before` to `now`. It
+// returns the names of all nodes whose load has changed, because requests for a resource are
+// counted on all nodes as long as any node offers the resource.
 func (n *Nodes) Offer(before, now []corev1.ResourceName) sets.Set[string] {
 	began, ended := sets.New[corev1.ResourceName](), sets.New[corev1.ResourceName]()
-	// Add first, then remove: the count of a resource that the node offers before and after
-	// must not drop to 0 in between.
+	// New resources are counted before old resources are removed, so that the count of a resource
+	// in both lists does not temporarily drop to 0.
 	for _, name := range now {
 		if n.offered[name]++; n.offered[name] == 1 {
 			began.Insert(name)
@@ -173,8 +174,8 @@ func (n *Nodes) Offer(before, now []corev1.ResourceName) sets.Set[string] {
 	return changed
 }
 
-// count adds the requests of all pods for the named resources to the sums, times sign, and
-// inserts the names of the pods' nodes into changed. It is cheap unless pods request these
+// count adds all pods' requests for the named resources, multiplied by `sign`, to the sums. It
+// inserts the names of the pods' nodes into `changed`. It is cheap unless pods request these
 // resources.
 func (n *Nodes) count(names sets.Set[corev1.ResourceName], sign int, changed sets.Set[string]) {
 	if len(names) == 0 {
@@ -208,19 +209,20 @@ func (l *Load) add(a resources.Amount, count int) {
 	}
 }
 
-// Requested returns the sum of the requests of the node's pods. The caller must not change it.
+// Requested returns the sum of the requests of the node's pods. The caller must not modify it.
 func (l *Load) Requested() resources.Sums { return l.requested }
 
-// Pods yields the number of the node's pods by profile.
+// Pods yields each profile of the node's pods, with the number of pods that have it.
 func (l *Load) Pods() iter.Seq2[*Profile, int] { return maps.All(l.pods) }
 
-// AddTo adds the load to a sum over several nodes, and keeps the sum up to date until TakeFrom.
+// AddTo adds the load to a sum over several nodes. The sum is kept up to date until TakeFrom is
+// called.
 func (l *Load) AddTo(total *resources.Sums) {
 	total.AddSums(l.requested)
 	l.totals = append(l.totals, total)
 }
 
-// TakeFrom is the opposite of AddTo.
+// TakeFrom subtracts the load from a sum that was passed to AddTo, and stops updating the sum.
 func (l *Load) TakeFrom(total *resources.Sums) {
 	total.SubtractSums(l.requested)
 	for i := range l.totals {

@@ -18,7 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Resources that no node offers are in no sum, and nothing is left of them when the pods are
+// TestInventedResourcesLeaveNothing checks that requests for resources that no node offers are not
+// added up, and that the model keeps nothing about these resources after the pods have been
 // deleted.
 func TestInventedResourcesLeaveNothing(t *testing.T) {
 	n := NewNodes()
@@ -43,8 +44,8 @@ func TestInventedResourcesLeaveNothing(t *testing.T) {
 	}
 }
 
-// After any events, the sums are those of the pods that exist, of the resources that nodes offer,
-// and nothing is kept of pods and nodes that are gone.
+// TestSumsEqualTheCount checks that, after any events, the sums equal a recount of the existing
+// pods' requests for offered resources, and that no state of deleted pods and nodes is kept.
 func TestSumsEqualTheCount(t *testing.T) {
 	names := []corev1.ResourceName{corev1.ResourceCPU, "example.com/a", "example.com/b"}
 	nodes := []string{"n0", "n1", "n2"}

@@ -17,13 +17,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Profile is shared by all pods that are equal for the model: they have the same requests,
-// including resources that no node offers yet, may run on the same nodes, and share the same
-// fate if their node is lost. A profile never changes.
+// Profile describes pods that the model need not distinguish. They have the same requests,
+// including requests for resources that no node offers yet, may run on the same nodes, and are
+// treated the same if their node is lost. A profile is immutable, except for its number of users.
 type Profile struct {
-	// Requests are sorted by resource.
+	// Requests lists the pod's requests, sorted by resource.
 	Requests []resources.Amount
-	// Tolerations decide which taints evict the pods.
+	// Tolerations lists the pod's tolerations, which determine the taints that evict it.
 	Tolerations []corev1.Toleration
 
 	selector map[string]string
@@ -33,15 +33,17 @@ type Profile struct {
 	users    int
 }
 
-// fate describes what becomes of a pod whose node is lost.
+// fate is the effect that the loss of a node has on a pod.
 type fate byte
 
 const (
-	// ends: the pod is not replaced, because it has no controller or is being deleted.
+	// ends means that the pod terminates and is not replaced, because it has no controller or is
+	// being deleted.
 	ends fate = iota
-	// isReplaced: its controller creates another pod, which needs a node.
+	// isReplaced means that the pod's controller creates a replacement, which needs another node.
 	isReplaced
-	// staysWithNode: a DaemonSet's pod, which needs no other node.
+	// staysWithNode means that the pod belongs to a DaemonSet, and terminates with its node without
+	// a replacement on another node.
 	staysWithNode
 )
 
@@ -56,7 +58,8 @@ func fateOf(pod *corev1.Pod) fate {
 	}
 }
 
-// Example returns a pod that the scheduler treats like the pods of the profile.
+// Example returns a pod that the scheduler treats like the pods with this profile, except that it
+// has no requests.
 func (p *Profile) Example() *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Tolerations: p.Tolerations, NodeSelector: p.selector, Affinity: p.affinity}}
 	switch p.fate {
@@ -71,10 +74,10 @@ func (p *Profile) Example() *corev1.Pod {
 
 type profileKey [sha256.Size]byte
 
-// Compare orders profiles by content, the same way in each process.
+// Compare orders profiles by content, so that the order is the same in every process.
 func Compare(a, b *Profile) int { return bytes.Compare(a.key[:], b.key[:]) }
 
-// request returns the amount of a resource that a pod of the profile requests; false if none.
+// request returns the profile's request for a resource, and whether the resource is requested.
 func (p *Profile) request(name corev1.ResourceName) (resources.Amount, bool) {
 	i, ok := slices.BinarySearchFunc(p.Requests, resources.Amount{Resource: name}, resources.CompareAmounts)
 	if !ok {
@@ -83,10 +86,11 @@ func (p *Profile) request(name corev1.ResourceName) (resources.Amount, bool) {
 	return p.Requests[i], true
 }
 
-// profiles interns the profiles in use, since most pods of a cluster are like many others.
+// profiles interns the profiles in use, since most pods of a cluster have the same profile as many
+// other pods.
 type profiles map[profileKey]*Profile
 
-// acquire returns the profile of a pod, and counts the pod as a user of it.
+// acquire returns the profile of a pod, and increments the profile's number of users.
 func (s profiles) acquire(pod *corev1.Pod) *Profile {
 	return s.intern(Profile{
 		Requests: resources.Requests(pod), Tolerations: slices.Clip(pod.Spec.Tolerations),
@@ -94,7 +98,8 @@ func (s profiles) acquire(pod *corev1.Pod) *Profile {
 	})
 }
 
-// intern returns the profile in use that equals p, or else p itself, and counts a user.
+// intern returns the interned profile that equals p, and increments its number of users. If there
+// is none, p is interned.
 func (s profiles) intern(p Profile) *Profile {
 	p.key = p.digest()
 	known, ok := s[p.key]
@@ -106,7 +111,7 @@ func (s profiles) intern(p Profile) *Profile {
 	return known
 }
 
-// release removes a user of a profile.
+// release decrements a profile's number of users, and drops the profile when it has no users left.
 func (s profiles) release(used *Profile) {
 	used.users--
 	if used.users == 0 {
@@ -114,7 +119,7 @@ func (s profiles) release(used *Profile) {
 	}
 }
 
-// digest returns the same key for two profiles if, and only if, their contents are equal.
+// digest returns a hash of the profile's content. Profiles with the same digest are equal.
 func (p *Profile) digest() profileKey {
 	text := make([]byte, 0, 256)
 	word := func(w string) {

@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Equal profiles share one copy, different ones do not, and an unused copy is dropped.
+// TestProfiles checks that equal profiles are interned, that different profiles stay distinct, and
+// that unused profiles are dropped.
 func TestProfiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		known := profiles{}

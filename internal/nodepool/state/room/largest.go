@@ -15,13 +15,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// largest finds the nodes of a pool with the most room. For each resource it has a heap of the
-// nodes that new pods can use and that have some of the resource free, so that the cost of an
-// event is logarithmic in the number of nodes.
+// largest tracks the nodes of a pool with the most free resources. For each resource, it holds a
+// heap of the nodes that accept new pods and have some of the resource free. The cost of an event
+// is therefore logarithmic in the number of nodes.
 type largest map[corev1.ResourceName]*nodeHeap
 
-// update moves a node to its place in each heap after its room has changed. before are the
-// amounts that were free until then.
+// update moves a node to its new position in each heap after the node's free resources have
+// changed. before lists the previous free amounts.
 func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 	for _, a := range before {
 		if h := (*l)[a.Resource]; h != nil && (!usable || resources.ValueOf(n.left, a.Resource) == 0) {
@@ -48,8 +48,8 @@ func (l *largest) update(n *Node, before []resources.Amount, usable bool) {
 	}
 }
 
-// nodes returns the nodes with the most of each resource, sorted by resource, without
-// duplicates, at most [capacity.MaxLargestFits].
+// nodes returns, for each resource, the node with the largest free amount, in the order of the
+// resources. It returns each node once, and at most [capacity.MaxLargestFits] nodes.
 func (l largest) nodes() (list []*Node) {
 	for _, name := range slices.SortedFunc(maps.Keys(l), resources.CompareNames) {
 		if n := l[name].top(); len(list) < capacity.MaxLargestFits && !slices.Contains(list, n) {
@@ -59,18 +59,19 @@ func (l largest) nodes() (list []*Node) {
 	return list
 }
 
-// nodeHeap is a heap with the node that has the most of a resource free at its top. Among equal
-// nodes, the node with more of the next resource comes first, then the first by name.
+// nodeHeap is a heap of nodes, with the node with the largest free amount of a resource at the top.
+// Ties are broken by the other resources in order, then by node name.
 type nodeHeap struct {
 	resource corev1.ResourceName
 	nodes    []*Node
 	index    map[*Node]int
 }
 
-// top returns the node with the most of the resource. A heap is never empty.
+// top returns the node with the largest free amount of the heap's resource. The heap must not be
+// empty.
 func (h *nodeHeap) top() *Node { return h.nodes[0] }
 
-// put adds the node, or moves it to its place.
+// put adds a node to the heap, or moves it to its new position.
 func (h *nodeHeap) put(n *Node) {
 	if i, known := h.index[n]; known {
 		heap.Fix(h, i)
@@ -88,7 +89,7 @@ func (h *nodeHeap) remove(n *Node) {
 // Len implements [heap.Interface].
 func (h *nodeHeap) Len() int { return len(h.nodes) }
 
-// Less implements [heap.Interface]: more room is less.
+// Less implements [heap.Interface]. Nodes with more free resources come first.
 func (h *nodeHeap) Less(i, j int) bool {
 	a, b := h.nodes[i], h.nodes[j]
 	return cmp.Or(

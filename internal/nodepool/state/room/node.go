@@ -9,23 +9,27 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Node is the room of a node. The zero value with a name and an object has no room.
+// Node holds the resource amounts of a node that determine its room for new pods. A zero value with
+// a name and an object has no room.
 type Node struct {
 	Name string
-	// Object decides by its taints and conditions whether new pods can use the node.
+	// Object is the Kubernetes node, whose taints and conditions determine whether it accepts new
+	// pods.
 	Object *corev1.Node
 	Amounts
 }
 
-// Amounts are the amounts of a node that are included in the sums of its pools. The slices
-// never change.
+// Amounts holds the amounts of a node that are included in its pools' sums. The slices must not be
+// modified.
 type Amounts struct {
 	allocatable []resources.Amount
-	// left is allocatable less the requests of the node's pods, at least 0.
+	// left holds the allocatable amounts minus the requests of the node's pods. Negative
+	// differences count as 0.
 	left []resources.Amount
 }
 
-// Recount sets the amounts of the node, and returns the previous amounts for [Pool.Update].
+// Recount sets the node's amounts. It returns the previous amounts, which the caller passes to
+// [Pool.Update].
 func (n *Node) Recount(allocatable []resources.Amount, requested resources.Sums) (before Amounts) {
 	before = n.Amounts
 	n.allocatable, n.left = allocatable, make([]resources.Amount, len(allocatable))

@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package room keeps the room for new pods on each node and in each pool, as
-// [capacity.Cluster.Level] defines it, in running sums.
+// Package room maintains running sums of the resources that are free for new pods, for each node
+// and each pool. [capacity.Cluster.Level] defines the same amounts for a single computation.
 //
-//	node.go     the room of a node
-//	pool.go     the sums of a pool, and its nodes that have no room, by cause
-//	largest.go  the nodes of a pool with the most room
+//	node.go     the free resources of a node
+//	pool.go     the sums of a pool, and its nodes that accept no new pods, by cause
+//	largest.go  the nodes of a pool with the most free resources
 package room
 
 import (
@@ -20,13 +20,13 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// Pool is the room of a pool: running sums over its nodes. The zero value is a pool without
-// nodes and taints.
+// Pool holds running sums of the free resources on the nodes of a pool. The zero value is a pool
+// without nodes and taints.
 type Pool struct {
 	taints       []corev1.Taint
 	usable, free resources.Sums
-	// lost is the sum over the nodes that new pods cannot use, by cause, and causes is the
-	// cause for each of these nodes.
+	// lost holds the sums over the nodes that do not accept new pods, by cause. causes maps each of
+	// these nodes to its cause.
 	lost    map[tidekeeperv1.LostCause]*lost
 	causes  map[*Node]tidekeeperv1.LostCause
 	largest largest
@@ -37,8 +37,8 @@ type lost struct {
 	resources.Sums
 }
 
-// SetTaints sets the taints of the pool's spec, which the pods of the pool tolerate, and counts
-// its nodes again if the taints differ.
+// SetTaints sets the taints of the pool's spec, which the pool's pods are assumed to tolerate. If
+// the taints have changed, all given nodes are counted again.
 func (p *Pool) SetTaints(taints []corev1.Taint, nodes iter.Seq[*Node]) {
 	if slices.Equal(taints, p.taints) {
 		return
@@ -49,7 +49,7 @@ func (p *Pool) SetTaints(taints []corev1.Taint, nodes iter.Seq[*Node]) {
 	}
 }
 
-// Add adds a node.
+// Add adds a node's amounts to the sums.
 func (p *Pool) Add(n *Node) {
 	cause := p.causeOf(n)
 	p.sum(n.Amounts, cause, +1)
@@ -57,22 +57,22 @@ func (p *Pool) Add(n *Node) {
 	p.largest.update(n, nil, cause == "")
 }
 
-// Remove removes a node.
+// Remove subtracts a node's amounts from the sums.
 func (p *Pool) Remove(n *Node) {
 	p.sum(n.Amounts, p.causes[n], -1)
 	delete(p.causes, n)
 	p.largest.update(n, n.left, false)
 }
 
-// Update counts the current amounts of a node, instead of the amounts before that
-// [Node.Recount] returned.
+// Update replaces a node's previous amounts, as returned by [Node.Recount], with its current
+// amounts.
 func (p *Pool) Update(n *Node, before Amounts) {
 	was, now := p.causes[n], p.causeOf(n)
 	if was != "" || now != "" || !slices.Equal(before.allocatable, n.allocatable) {
 		p.sum(before, was, -1)
 		p.sum(n.Amounts, now, +1)
 	} else {
-		// The usual case: a pod has come or gone.
+		// This is the usual case: only the node's pods have changed.
 		for i, a := range n.left {
 			if a != before.left[i] {
 				p.free.SubtractN(before.left[i], 1)
@@ -84,8 +84,8 @@ func (p *Pool) Update(n *Node, before Amounts) {
 	p.largest.update(n, before.left, now == "")
 }
 
-// causeOf returns the reason why no new pod of the pool can start on the node; "" if new pods
-// can start.
+// causeOf returns the reason why no new pod of the pool can start on the node, or "" if pods can
+// start.
 func (p *Pool) causeOf(n *Node) tidekeeperv1.LostCause {
 	return capacity.CauseOf(n.Object, p.taints, resources.ValueOf(n.left, corev1.ResourcePods) > 0)
 }
@@ -101,9 +101,9 @@ func (p *Pool) setCause(n *Node, cause tidekeeperv1.LostCause) {
 	p.causes[n] = cause
 }
 
-// sum adds the amounts of a node to the sums, times sign.
+// sum adds a node's amounts, multiplied by `sign`, to the sums.
 func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
-	to := &lost{} // Nothing is lost without a cause.
+	to := &lost{} // discarded unless there is a cause, because nothing is lost without a cause
 	if cause != "" {
 		if p.lost == nil {
 			p.lost = map[tidekeeperv1.LostCause]*lost{}
@@ -125,21 +125,22 @@ func (p *Pool) sum(amounts Amounts, cause tidekeeperv1.LostCause, sign int) {
 	}
 }
 
-// Report is the room of a pool in the form of its status.
+// Report describes the free resources of a pool in the form of the pool's status.
 type Report struct {
-	// LostNodes is the number of nodes that new pods cannot use.
+	// LostNodes is the number of nodes that do not accept new pods.
 	LostNodes    int
 	Usable, Free corev1.ResourceList
 	Lost         []tidekeeperv1.Lost
 	LargestFits  []tidekeeperv1.LargestFit
-	// LargestFit is, for each resource separately, the largest free amount on any node.
+	// LargestFit maps each resource to its largest free amount on any single usable node.
 	LargestFit corev1.ResourceList
 }
 
-// maxShownResources is the maximum number of resources in a loss or a largest fit of the status.
+// maxShownResources is the maximum number of resources that the status contains for each loss and
+// each largest fit.
 const maxShownResources = 8
 
-// Report returns the room of the pool for these resources.
+// Report returns the pool's free and lost resources, limited to the named resources.
 func (p *Pool) Report(names []corev1.ResourceName) Report {
 	names = slices.SortedFunc(slices.Values(names), resources.CompareNames)
 	shown := names[:min(len(names), maxShownResources)]

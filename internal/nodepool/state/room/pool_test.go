@@ -18,8 +18,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
 
-// After any changes of nodes and taints, the report is that of a pool to which the nodes are added
-// as they are now, and no heap has a place for a node that is not in it.
+// TestPoolEqualsANewOne checks that, after any changes of nodes and taints, the report equals the
+// report of a new pool with the same nodes, and that removed nodes do not remain in any heap.
 func TestPoolEqualsANewOne(t *testing.T) {
 	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, "example.com/gpu"}
 	rapid.Check(t, func(t *rapid.T) {

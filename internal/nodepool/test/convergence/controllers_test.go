@@ -19,10 +19,11 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// work is one item of work for the controllers: at most one write.
+// work identifies a node or a pool to be reconciled by the simulated controllers. Each reconcile
+// writes at most once.
 type work struct{ node, pool string }
 
-// allWork returns what the controllers have in their queues when they start.
+// allWork returns all nodes and pools, which are the initial content of the controllers' queues.
 func (w *world) allWork() []work {
 	all := []work{}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
@@ -34,7 +35,7 @@ func (w *world) allWork() []work {
 	return all
 }
 
-// do has a controller do one item of work, and reports whether it wrote.
+// do reconciles a node or pool, and reports whether the controller wrote anything.
 func (w *world) do(t *rapid.T, item work, mayEvict bool) bool {
 	if item.node != "" {
 		return w.doNode(t, w.nodes[item.node], mayEvict)
@@ -45,8 +46,8 @@ func (w *world) do(t *rapid.T, item work, mayEvict bool) bool {
 	return false
 }
 
-// doPool is the pool controller: it writes first the finalizer, then the managed keys. On
-// deletion, the finalizer is removed when no node has settings of the pool.
+// doPool simulates a reconcile of the pool controller, which writes first the finalizer, then the
+// managed keys. Once no node has settings of a deleted pool, it removes the pool's finalizer.
 func (w *world) doPool(t *rapid.T, pool *tidekeeperv1.NodePool) bool {
 	held := map[setting.Key]bool{}
 	for _, node := range w.nodes {
@@ -88,7 +89,8 @@ func (w *world) record(t *rapid.T, node *corev1.Node) ownership.Record {
 	return r
 }
 
-// poolsOn returns all pools that select the node and all that its record names.
+// poolsOn returns the pools that select the node, and the pools named in the node's ownership
+// annotation.
 func (w *world) poolsOn(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.PoolOnNode {
 	recorded := w.record(t, node)
 	pools := []plan.PoolOnNode{}
@@ -105,7 +107,7 @@ func (w *world) poolsOn(t *rapid.T, node *corev1.Node, mayEvict bool) []plan.Poo
 	return pools
 }
 
-// doNode is the node controller.
+// doNode simulates a reconcile of the node controller, and checks the resulting write.
 func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
 	pools := w.poolsOn(t, node, mayEvict)
 	nodePlan := plan.ForNode(node, pools)
@@ -133,8 +135,8 @@ func (w *world) doNode(t *rapid.T, node *corev1.Node, mayEvict bool) bool {
 	return true
 }
 
-// settle has the controllers work until there is nothing left to do. At first they are
-// killed again and again, at any point of their work.
+// settle runs the controllers until they have nothing left to do. In the first rounds, it kills the
+// controllers at random points of their work.
 func (w *world) settle(t *rapid.T, how string) {
 	for round := range 30 {
 		items := rapid.Permutation(w.allWork()).Draw(t, how+": order of work")

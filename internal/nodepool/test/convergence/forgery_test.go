@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// Whatever is written into the record by hand, a plan removes only what a pool manages, and
-// writes only what a member asks for. A second plan has nothing left to write.
+// TestPlanIsSafeAgainstForgery checks plans for nodes with an arbitrary forged ownership
+// annotation. Such a plan must only remove settings that a pool manages, and must only write
+// settings in the spec of a member pool. A second plan must be empty.
 func TestPlanIsSafeAgainstForgery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -94,7 +95,8 @@ func TestPlanIsSafeAgainstForgery(t *testing.T) {
 	})
 }
 
-// drawForgery returns a record that any client that may edit nodes could write.
+// drawForgery returns a random value for the ownership annotation, which any client with permission
+// to edit nodes could write.
 func drawForgery(t *rapid.T) string {
 	if rapid.IntRange(0, 4).Draw(t, "unreadable") == 0 {
 		return rapid.SampledFrom([]string{"{", "[]", " ", `{"p0":1}`, "\x00"}).Draw(t, "text")

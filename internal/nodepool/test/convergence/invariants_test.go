@@ -16,7 +16,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// check checks what must hold at every moment.
+// check verifies the invariants that must hold after every step of the simulation.
 func (w *world) check(t *rapid.T) {
 	for name, node := range w.nodes {
 		holders := map[setting.Key]string{}
@@ -57,8 +57,8 @@ func (w *world) check(t *rapid.T) {
 	w.checkNoFlapping(t)
 }
 
-// checkNoFlapping checks that between two manual edits a key only passes to older pools, and
-// that no pool writes it twice.
+// checkNoFlapping checks that, between two manual edits, the ownership of a key passes only from
+// younger to older pools, and that no pool writes the key twice.
 func (w *world) checkNoFlapping(t *rapid.T) {
 	for at, owners := range w.owners {
 		for before, after := range pairs(owners) {

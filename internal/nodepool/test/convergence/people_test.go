@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// edit writes a setting by hand, or removes it.
+// edit simulates a user's manual edit of a setting. It writes the value if `is` is true, and
+// removes the setting if it is false.
 func (w *world) edit(node string, s setting.Key, value string, is bool) {
 	w.tick++
 	w.byHand[place{node, s}] = written{w.tick, value}
@@ -74,7 +75,7 @@ func drawSpec(t *rapid.T) tidekeeperv1.NodePoolSpec {
 	return m.Obj().Spec
 }
 
-// userActions returns what users may do.
+// userActions returns the possible random actions of users, keyed by description.
 func (w *world) userActions() map[string]func(*rapid.T) {
 	value := rapid.SampledFrom(worldValues)
 	return map[string]func(*rapid.T){
@@ -97,7 +98,8 @@ func (w *world) userActions() map[string]func(*rapid.T) {
 				pool.Spec, pool.Generation = spec, pool.Generation+1
 				return
 			}
-			// Two in a row are created in the same second.
+			// Halving the tick (the step counter of the simulation) gives two pools created in
+			// succession the same creation time.
 			pool := objects.Pool(name).CreatedAt(w.tick / 2).Obj()
 			pool.Spec, pool.Finalizers = spec, nil
 			w.pools[name] = pool
@@ -120,7 +122,7 @@ func (w *world) delete(name string) {
 	}
 }
 
-// history returns a world in which users and controllers have been active.
+// history returns a simulated world after random actions of users and controllers.
 func history(t *rapid.T) *world {
 	w := drawWorld(t)
 	actions := w.userActions()

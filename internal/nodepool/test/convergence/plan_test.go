@@ -18,13 +18,15 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// The properties below are about a small world in which users edit pools and nodes while the
-// controllers do one write at a time, in any order, and may be killed after any of them. The
-// controllers remember nothing, so a crash only means that the next write is another one.
+// The following tests simulate a small cluster in which users edit pools and nodes while the
+// controllers reconcile in any order, with at most one write at a time. The controllers may be
+// killed after any write. Since they keep no state, a crash only changes the order of the next
+// writes.
 
-// From any state that users leave, the world settles in the same state, in whatever order
-// the controllers reconcile nodes and pools and however often they are killed. Meanwhile no
-// key flaps, and no setting of other clients changes; see check.
+// TestPlanConverges checks that the simulated cluster converges from any state that users have
+// left. The final state must not depend on the order in which the controllers reconcile nodes and
+// pools, or on the points at which they are killed. On the way, no key may flap and no setting of
+// other clients may change; see [world.check].
 func TestPlanConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := history(t)
@@ -42,8 +44,8 @@ func TestPlanConverges(t *testing.T) {
 	})
 }
 
-// settingsOf returns what matters of a node, which is neither the order of taints nor the
-// time at which they were added.
+// settingsOf returns a node's settings in a form that can be compared, without the order and
+// timeAdded of taints.
 func settingsOf(node *corev1.Node) map[string]string {
 	settings := map[string]string{}
 	for s, value := range setting.Actual(node) {
@@ -52,8 +54,8 @@ func settingsOf(node *corev1.Node) map[string]string {
 	return settings
 }
 
-// When everything has settled, every member matches its pools: each key has the value that
-// the oldest pool asks for.
+// TestPlanShapesMembers checks that, in the final state, every member node matches its pools. If
+// several pools specify a key, the node must have the oldest pool's value.
 func TestPlanShapesMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
@@ -84,12 +86,12 @@ func TestPlanShapesMembers(t *testing.T) {
 	})
 }
 
-// When all pools are deleted, nothing of them is left on any node:
-//   - a setting that no pool ever wrote is as users left it, including a value that was
-//     there before a pool asked for the same value;
-//   - a value that a user wrote over a pool's value last stays;
-//   - every other setting that a pool wrote is removed. The value from before the pool is
-//     not restored.
+// TestPlanLeavesNothingBehind checks the settings of nodes after all pools have been deleted:
+//   - a setting that no pool ever wrote is as users left it, including a value that the node
+//     had before a pool specified the same value;
+//   - a value with which a user last overwrote a pool's value is kept;
+//   - every other setting that a pool wrote is removed. The value that it had before is not
+//     restored.
 func TestPlanLeavesNothingBehind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
@@ -114,9 +116,8 @@ func TestPlanLeavesNothingBehind(t *testing.T) {
 				case !touched, hand.tick > pool.tick && hand.value != pool.value:
 					want = value(byHand, s)
 				case hand.tick > pool.tick && value(is, s) == value(byHand, s):
-					// A user wrote the pool's own value again. Whether it is still
-					// the pool's depends on whether a plan saw the node without it
-					// in between.
+					// A user wrote the pool's own value again. Whether the pool still owns the
+					// value depends on whether a plan was made while the node lacked it.
 					continue
 				}
 				if value(is, s) != want {

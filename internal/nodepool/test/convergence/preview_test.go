@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// The simulation predicts what the controllers do: from any state that users leave, each node
-// settles as predicted, including its ownership record.
+// TestSimulationMatchesControllers checks that the simulator predicts the final state of each node,
+// including its ownership annotation, from any state that users have left.
 func TestSimulationMatchesControllers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)
@@ -40,8 +40,8 @@ func TestSimulationMatchesControllers(t *testing.T) {
 	})
 }
 
-// A preview of any change in any world shows, for each node, exactly the difference between the
-// two states in which the controllers settle.
+// TestPreviewIsTheDifference checks that the preview of a random change of pools shows, for each
+// node, exactly the difference between the controllers' final states without and with the change.
 func TestPreviewIsTheDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := history(t)

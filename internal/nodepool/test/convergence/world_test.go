@@ -15,8 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/test/objects"
 )
 
-// contestedKeys are those that both pools ask for and users write by hand. No pool asks for
-// externalKeys.
+// contestedKeys lists the keys that both pools and users may set. externalKeys lists the keys that
+// only users set.
 var (
 	contestedKeys = []setting.Key{
 		setting.LabelKey("l0"), setting.LabelKey("l1"), setting.LabelKey("l2"), setting.AnnotationKey("l0"), setting.AnnotationKey("a1"),
@@ -30,13 +30,13 @@ var (
 	worldPools  = []string{"p0", "p1", "p2", "p3"}
 )
 
-// place is a key on one node.
+// place identifies a setting on a node.
 type place struct {
 	node string
 	key  setting.Key
 }
 
-// written is the last write to a place.
+// written describes the last write to a setting of a node.
 type written struct {
 	tick  int
 	value string
@@ -45,15 +45,15 @@ type written struct {
 type world struct {
 	nodes map[string]*corev1.Node
 	pools map[string]*tidekeeperv1.NodePool
-	// twins are the nodes with only the edits of users.
+	// twins holds a copy of each node to which only the users' edits are applied.
 	twins map[string]*corev1.Node
 
 	tick int
-	// byHand and byPool are the last writes to each place. A removal by a pool does not
-	// count.
+	// byHand and byPool hold the last write to each place by a user and by a pool, respectively.
+	// Removals by pools are not recorded.
 	byHand, byPool map[place]written
-	// owners are the pools that have written to each place since the last edit by a user,
-	// in order.
+	// owners lists, for each place, the pools that have written to it since the last user action,
+	// in the order of their writes.
 	owners map[place][]*tidekeeperv1.NodePool
 }
 

@@ -21,56 +21,57 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/setting"
 )
 
-// Objects for tests, built so that a table row reads as a sentence:
+// The builders of this file are named so that a table row reads as a sentence:
 //
 //	Node("a").Label("zone", "1").Taint("gpu", "yes", corev1.TaintEffectNoSchedule)
 //	Pool("worker").Labels("zone", "1").CreatedAt(2)
 //	Pod("web").On("a").Requests("100m", "64Mi")
 //
-// Pools are active: they have their finalizer, and manage all keys of their spec, unless the
-// row says otherwise.
+// Pools are active unless the row specifies otherwise: they have their finalizer, and manage all
+// keys of their spec.
 
 // NodeBuilder builds a node.
 type NodeBuilder struct{ node corev1.Node }
 
-// Node begins a node that has only a name.
+// Node returns a builder for a node with only a name.
 func Node(name string) *NodeBuilder {
 	return &NodeBuilder{corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("node-" + name), ResourceVersion: "1",
 	}}}
 }
 
-// Label adds a label.
+// Label adds a label to the node.
 func (m *NodeBuilder) Label(key, value string) *NodeBuilder {
 	m.node.Labels = With(m.node.Labels, key, value)
 	return m
 }
 
-// Role adds the role label of the pool.
+// Role adds the role label node-role.kubernetes.io/<pool> of the named pool.
 func (m *NodeBuilder) Role(pool string) *NodeBuilder {
 	return m.Label(tidekeeperv1.RoleLabelPrefix+pool, "")
 }
 
-// Annotation adds an annotation.
+// Annotation adds an annotation to the node.
 func (m *NodeBuilder) Annotation(key, value string) *NodeBuilder {
 	m.node.Annotations = With(m.node.Annotations, key, value)
 	return m
 }
 
-// Taint adds a taint at the end of the list.
+// Taint appends a taint to the node's taints.
 func (m *NodeBuilder) Taint(key, value string, effect corev1.TaintEffect) *NodeBuilder {
 	m.node.Spec.Taints = append(m.node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: effect})
 	return m
 }
 
-// TaintAt adds a taint with the time at which it was added.
+// TaintAt appends a taint with the given timeAdded to the node's taints.
 func (m *NodeBuilder) TaintAt(key, value string, effect corev1.TaintEffect, added time.Time) *NodeBuilder {
 	m.Taint(key, value, effect)
 	m.node.Spec.Taints[len(m.node.Spec.Taints)-1].TimeAdded = &metav1.Time{Time: added}
 	return m
 }
 
-// Owned records on the node that the pool has put a value there.
+// Owned adds an entry to the node's ownership annotation which records that the pool has set the
+// key to the value. It does not change the setting itself.
 func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuilder {
 	r, err := ownership.Parse(m.node.Annotations[tidekeeperv1.OwnershipAnnotation])
 	if err != nil {
@@ -80,45 +81,46 @@ func (m *NodeBuilder) Owned(pool string, s setting.Key, value string) *NodeBuild
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, r.String())
 }
 
-// LabelOf adds a label that is recorded as the pool's.
+// LabelOf adds a label, and records in the ownership annotation that the pool has set it.
 func (m *NodeBuilder) LabelOf(pool, key, value string) *NodeBuilder {
 	return m.Label(key, value).Owned(pool, setting.LabelKey(key), value)
 }
 
-// AnnotationOf adds an annotation that is recorded as the pool's.
+// AnnotationOf adds an annotation, and records in the ownership annotation that the pool has set
+// it.
 func (m *NodeBuilder) AnnotationOf(pool, key, value string) *NodeBuilder {
 	return m.Annotation(key, value).Owned(pool, setting.AnnotationKey(key), value)
 }
 
-// TaintOf adds a taint that is recorded as the pool's.
+// TaintOf appends a taint, and records in the ownership annotation that the pool has set it.
 func (m *NodeBuilder) TaintOf(pool, key, value string, effect corev1.TaintEffect) *NodeBuilder {
 	return m.Taint(key, value, effect).Owned(pool, setting.TaintKey(key, effect), value)
 }
 
-// OwnershipText sets the text of the ownership annotation.
+// OwnershipText sets the ownership annotation to an arbitrary string.
 func (m *NodeBuilder) OwnershipText(text string) *NodeBuilder {
 	return m.Annotation(tidekeeperv1.OwnershipAnnotation, text)
 }
 
-// ResourceVersion sets the resourceVersion.
+// ResourceVersion sets the resourceVersion of the node.
 func (m *NodeBuilder) ResourceVersion(version string) *NodeBuilder {
 	m.node.ResourceVersion = version
 	return m
 }
 
-// Ready sets the condition Ready.
+// Ready sets the status of the node's condition Ready.
 func (m *NodeBuilder) Ready(status corev1.ConditionStatus) *NodeBuilder {
 	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: status})
 	return m
 }
 
-// Capacity adds a resource to the capacity, and the same to allocatable.
+// Capacity adds a resource to both the capacity and the allocatable resources.
 func (m *NodeBuilder) Capacity(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Capacity = With(m.node.Status.Capacity, name, resource.MustParse(quantity))
 	return m.Allocatable(name, quantity)
 }
 
-// Allocatable adds a resource to allocatable.
+// Allocatable adds a resource to the allocatable resources only.
 func (m *NodeBuilder) Allocatable(name corev1.ResourceName, quantity string) *NodeBuilder {
 	m.node.Status.Allocatable = With(m.node.Status.Allocatable, name, resource.MustParse(quantity))
 	return m
@@ -130,10 +132,10 @@ func (m *NodeBuilder) Obj() *corev1.Node { return m.node.DeepCopy() }
 // PoolBuilder builds a NodePool.
 type PoolBuilder struct{ pool tidekeeperv1.NodePool }
 
-// Epoch is the creation time of pools with CreatedAt(0).
+// Epoch is the creation time of pools built with CreatedAt(0).
 var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Pool begins a pool that selects nodes by its role label and asks for no settings.
+// Pool returns a builder for a pool that selects nodes by its role label and has no settings.
 func Pool(name string) *PoolBuilder {
 	return &PoolBuilder{tidekeeperv1.NodePool{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("pool-" + name), ResourceVersion: "1", Generation: 1,
@@ -142,10 +144,10 @@ func Pool(name string) *PoolBuilder {
 	}}}
 }
 
-// PoolFrom begins with a copy of a pool.
+// PoolFrom returns a builder that starts with a copy of the pool.
 func PoolFrom(pool *tidekeeperv1.NodePool) *PoolBuilder { return &PoolBuilder{*pool.DeepCopy()} }
 
-// Spec replaces the spec.
+// Spec replaces the spec of the pool.
 func (m *PoolBuilder) Spec(spec tidekeeperv1.NodePoolSpec) *PoolBuilder {
 	m.pool.Spec = spec
 	return m
@@ -157,7 +159,7 @@ func (m *PoolBuilder) CreatedAt(n int) *PoolBuilder {
 	return m
 }
 
-// MatchLabels selects nodes by labels, given as key, value, key, value….
+// MatchLabels selects nodes by labels, given as alternating keys and values.
 func (m *PoolBuilder) MatchLabels(pairs ...string) *PoolBuilder {
 	s := m.selector()
 	for pair := range slices.Chunk(pairs, 2) {
@@ -166,7 +168,7 @@ func (m *PoolBuilder) MatchLabels(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// MatchExpression selects nodes by a requirement on a label.
+// MatchExpression selects nodes by a label selector requirement.
 func (m *PoolBuilder) MatchExpression(key string, operator metav1.LabelSelectorOperator, values ...tidekeeperv1.LabelValue) *PoolBuilder {
 	s := m.selector()
 	s.MatchExpressions = append(s.MatchExpressions, tidekeeperv1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values})
@@ -180,7 +182,7 @@ func (m *PoolBuilder) selector() *tidekeeperv1.NodeSelector {
 	return m.pool.Spec.Selector
 }
 
-// Labels asks for labels, given as key, value, key, value….
+// Labels adds labels to the spec, given as alternating keys and values.
 func (m *PoolBuilder) Labels(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Labels = With(m.pool.Spec.Labels, pair[0], tidekeeperv1.LabelValue(pair[1]))
@@ -189,7 +191,7 @@ func (m *PoolBuilder) Labels(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// Annotations asks for annotations, given as key, value, key, value….
+// Annotations adds annotations to the spec, given as alternating keys and values.
 func (m *PoolBuilder) Annotations(pairs ...string) *PoolBuilder {
 	for pair := range slices.Chunk(pairs, 2) {
 		m.pool.Spec.Annotations = With(m.pool.Spec.Annotations, pair[0], tidekeeperv1.AnnotationValue(pair[1]))
@@ -198,38 +200,38 @@ func (m *PoolBuilder) Annotations(pairs ...string) *PoolBuilder {
 	return m
 }
 
-// Taint asks for a taint.
+// Taint appends a taint to the spec.
 func (m *PoolBuilder) Taint(key, value string, effect corev1.TaintEffect) *PoolBuilder {
 	m.pool.Spec.Taints = append(m.pool.Spec.Taints, tidekeeperv1.Taint{Key: key, Value: tidekeeperv1.LabelValue(value), Effect: effect})
 	return m.Managing(setting.TaintKey(key, effect))
 }
 
-// Managing adds managed keys to the keys of the spec.
+// Managing adds keys to the managed keys, which include all keys of the spec by default.
 func (m *PoolBuilder) Managing(keys ...setting.Key) *PoolBuilder {
 	all := sets.New(slices.Collect(setting.KeysOf(&m.pool.Status.Managed))...)
 	m.pool.Status.Managed = setting.ManagedKeys(all.Insert(keys...))
 	return m
 }
 
-// ManagingNothing removes all managed keys.
+// ManagingNothing removes all managed keys from the status.
 func (m *PoolBuilder) ManagingNothing() *PoolBuilder {
 	m.pool.Status.Managed = tidekeeperv1.ManagedKeys{}
 	return m
 }
 
-// WithoutFinalizer removes the finalizer, as on a pool that was just created.
+// WithoutFinalizer removes the finalizer, as on a newly created pool.
 func (m *PoolBuilder) WithoutFinalizer() *PoolBuilder {
 	m.pool.Finalizers = nil
 	return m
 }
 
-// Handler asks for a RuntimeClass.
+// Handler sets the handler of the pool's RuntimeClass.
 func (m *PoolBuilder) Handler(handler string) *PoolBuilder {
 	m.pool.Spec.Handler = handler
 	return m
 }
 
-// Deleted sets the deletion timestamp: the pool waits for its finalizer.
+// Deleted sets the deletion timestamp, as on a pool that waits for the removal of its finalizer.
 func (m *PoolBuilder) Deleted() *PoolBuilder {
 	m.pool.DeletionTimestamp = &metav1.Time{Time: Epoch.Add(time.Hour)}
 	return m
@@ -238,23 +240,23 @@ func (m *PoolBuilder) Deleted() *PoolBuilder {
 // Obj returns a copy of the pool.
 func (m *PoolBuilder) Obj() *tidekeeperv1.NodePool { return m.pool.DeepCopy() }
 
-// Member returns the pool as it applies to a node that it selects.
+// Member returns the pool as a PoolOnNode for a member node.
 func (m *PoolBuilder) Member() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj(), Member: true} }
 
-// Evictor returns the pool as it applies to a member node on which it may add NoExecute taints
-// now.
+// Evictor returns the pool as a PoolOnNode for a member node to which the pool may add NoExecute
+// taints.
 func (m *PoolBuilder) Evictor() plan.PoolOnNode {
 	return plan.PoolOnNode{Pool: m.Obj(), Member: true, MayEvict: true}
 }
 
-// NoMember returns the pool as it applies to a node that it no longer selects, or that it
-// selects while being deleted.
+// NoMember returns the pool as a PoolOnNode for a node that is not a member, because the pool does
+// not select the node or the pool is being deleted.
 func (m *PoolBuilder) NoMember() plan.PoolOnNode { return plan.PoolOnNode{Pool: m.Obj()} }
 
 // PodBuilder builds a pod.
 type PodBuilder struct{ pod corev1.Pod }
 
-// Pod begins a pod of one container that requests nothing.
+// Pod returns a builder for a pod with a single container without resource requests.
 func Pod(name string) *PodBuilder {
 	return &PodBuilder{corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("pod-" + name), ResourceVersion: "1"},
@@ -263,7 +265,7 @@ func Pod(name string) *PodBuilder {
 	}}
 }
 
-// On binds the pod to a node.
+// On binds the pod to the named node.
 func (m *PodBuilder) On(node string) *PodBuilder {
 	m.pod.Spec.NodeName = node
 	return m
@@ -275,13 +277,14 @@ func (m *PodBuilder) Phase(phase corev1.PodPhase) *PodBuilder {
 	return m
 }
 
-// Requests sets the requests of the first container.
+// Requests sets the CPU and memory requests of the first container. An empty string omits the
+// resource.
 func (m *PodBuilder) Requests(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Containers[0].Resources.Requests = CPUAndMemory(cpu, memory)
 	return m
 }
 
-// Container adds a container.
+// Container adds a container with the given CPU and memory requests.
 func (m *PodBuilder) Container(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Containers = append(m.pod.Spec.Containers, corev1.Container{
 		Name: "c" + string(rune('0'+len(m.pod.Spec.Containers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
@@ -289,7 +292,7 @@ func (m *PodBuilder) Container(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Init adds an init container.
+// Init adds an init container with the given CPU and memory requests.
 func (m *PodBuilder) Init(cpu, memory string) *PodBuilder {
 	m.pod.Spec.InitContainers = append(m.pod.Spec.InitContainers, corev1.Container{
 		Name: "i" + string(rune('0'+len(m.pod.Spec.InitContainers))), Resources: corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)},
@@ -297,7 +300,7 @@ func (m *PodBuilder) Init(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Sidecar adds an init container that keeps running.
+// Sidecar adds an init container with the restart policy Always.
 func (m *PodBuilder) Sidecar(cpu, memory string) *PodBuilder {
 	m.Init(cpu, memory)
 	always := corev1.ContainerRestartPolicyAlways
@@ -305,13 +308,13 @@ func (m *PodBuilder) Sidecar(cpu, memory string) *PodBuilder {
 	return m
 }
 
-// Overhead sets the pod's overhead.
+// Overhead sets the CPU and memory overhead of the pod.
 func (m *PodBuilder) Overhead(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Overhead = CPUAndMemory(cpu, memory)
 	return m
 }
 
-// PodLevel sets the pod-level requests.
+// PodLevel sets the pod-level CPU and memory requests.
 func (m *PodBuilder) PodLevel(cpu, memory string) *PodBuilder {
 	m.pod.Spec.Resources = &corev1.ResourceRequirements{Requests: CPUAndMemory(cpu, memory)}
 	return m
@@ -326,7 +329,8 @@ func (m *PodBuilder) Tolerating(tolerations ...corev1.Toleration) *PodBuilder {
 // Obj returns a copy of the pod.
 func (m *PodBuilder) Obj() *corev1.Pod { return m.pod.DeepCopy() }
 
-// CPUAndMemory returns a resource list; an empty text omits a resource.
+// CPUAndMemory returns a resource list with the given quantities. An empty string omits the
+// resource.
 func CPUAndMemory(cpu, memory string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	if cpu != "" {
@@ -338,7 +342,7 @@ func CPUAndMemory(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// With returns a copy of the map with an added entry; a new map if it was nil.
+// With returns a copy of the map with the given entry added. The map may be nil.
 func With[M ~map[K]V, K comparable, V any](m M, key K, value V) M {
 	m = maps.Clone(m)
 	if m == nil {

@@ -15,18 +15,18 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 )
 
-// The effects of taints, by short names.
+// Short names for taint effects.
 const (
 	NoSchedule       = corev1.TaintEffectNoSchedule
 	PreferNoSchedule = corev1.TaintEffectPreferNoSchedule
 	NoExecute        = corev1.TaintEffectNoExecute
 )
 
-// PatchTime is the time at which the plans of these tests are carried out.
+// PatchTime is the time at which tests carry out plans.
 var PatchTime = time.Date(2026, time.March, 29, 1, 30, 0, 0, time.UTC)
 
-// ApplyPlan returns the node after the API server has applied the plan's patch. The test fails
-// unless both forms of the patch have the same effect.
+// ApplyPlan returns the node as the API server would store it after the plan's JSON patch. The test
+// fails if the plan's merge patch has a different result.
 func ApplyPlan(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -51,8 +51,8 @@ func ApplyPlan(t interface {
 	return patched
 }
 
-// ApplyPatch returns the node after a JSON patch, or the error with which the API server would
-// refuse the patch.
+// ApplyPatch returns the node as changed by a JSON patch, or the error with which the API server
+// would reject the patch.
 func ApplyPatch(node *corev1.Node, patch []byte) (*corev1.Node, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {

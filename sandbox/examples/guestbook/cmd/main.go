@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manager is the operator of the example, laid out as kubebuilder does it.
+// Command manager is the operator of the guestbook example, laid out like a kubebuilder project.
 package main
 
 import (

@@ -16,77 +16,80 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Baseline is the behavior of an operator in baseline runs, which have no fault.
+// Baseline describes an operator's behavior in baseline runs, which are runs without a fault.
 type Baseline struct {
 	Steps []BaseStep
-	// Locks are the keys of the objects of leader election. Roots are the keys of objects that
-	// users created and the operator watches, such as custom resources.
+	// Locks is the set of keys of objects used for leader election. Roots is the set of keys of
+	// objects, such as custom resources, that users create and the operator watches.
 	Locks, Roots map[string]bool
-	// Elects is set if the operator elects a leader by Leases, so that several processes may run at
-	// once.
+	// Elects is set if the operator elects a leader with Leases, so that several of its processes
+	// may run at the same time.
 	Elects bool
-	// Watched are the resources that the operator watches. Listed are the watched resources whose
-	// first list may be stale: a list at resourceVersion 0, which an API server may answer from its
-	// cache.
+	// Watched lists the resources that the operator watches. Listed lists the watched resources
+	// whose initial list may be stale: the operator lists them at resourceVersion 0, which an API
+	// server may serve from its cache.
 	Watched []string
 	Listed  []string
-	// AtStart are the resources that the operator watches right after its start.
+	// AtStart lists the resources that the operator watches right after its start.
 	AtStart []string
 	// MakesPods is set if the operator creates pods itself.
 	MakesPods bool
 	Counts    [2]Counts
-	// Uncounted are the keys whose numbers of creations or deletions differ between the two runs.
+	// Uncounted is the set of keys for which the number of created or deleted objects differs
+	// between the two runs.
 	Uncounted map[string]bool
-	// Broken are invariants that are violated in baseline runs, too.
+	// Broken is the set of problems, by first line, that also occur in baseline runs, such as
+	// violated invariants.
 	Broken map[string]bool
 	// Quiet is the longest quiet time of all steps.
 	Quiet time.Duration
-	// Managers are the field managers of all objects.
+	// Managers is the set of field managers of all objects.
 	Managers map[string]bool
-	// Habits are changes and writes that recur in an otherwise quiet cluster, and do not count as
-	// activity.
+	// Habits is the set of changes and writes that recur in an otherwise quiet cluster. They do not
+	// count as activity.
 	Habits map[observe.Habit]bool
 
 	Names observe.Names
-	// Deletions are the keys of objects that were being deleted, each with the step.
+	// Deletions maps the keys of deleted objects to the step in which their deletion began.
 	Deletions map[string]int
 }
 
-// ShortQuiet is the shortest quiet time.
+// ShortQuiet is the minimum quiet time of a step in runs that are compared with a baseline.
 const ShortQuiet = time.Second
 
-// BaseStep is the behavior of an operator in a step, and the state at its end.
+// BaseStep describes an operator's behavior in a step, and the cluster state at its end.
 type BaseStep struct {
 	State observe.State
 	Mask  *state.Mask
 	Took  time.Duration
-	// Reads is the number of reads in the quiet time, and Idle the number of writes, which had no
-	// effect.
+	// Reads counts the reads in the quiet time at the end of the step. Idle counts the writes in
+	// that time, none of which had an effect.
 	Reads, Idle int
-	// Quiet is the time without a change after which the step is over.
+	// Quiet is the time without changes after which the step ends.
 	Quiet time.Duration
-	// Writes are the writes of the operator in this step.
+	// Writes lists the operator's writes in the step.
 	Writes []observe.Request
-	// ReadCalls are the kinds of reads of the operator in this step, other than watches.
+	// ReadCalls lists the kinds of the operator's reads in the step, except for watches.
 	ReadCalls []observe.Call
-	// Last is the last kind of write that both runs have in this step, and Lasts the number of such
-	// writes in each run, after which the step may be over. 0: there is no such write.
+	// Last is the last kind of write in the step that occurs in both runs. Lasts is the number of
+	// such writes after which the step may end, or 0 if there are none.
 	Last  observe.Call
 	Lasts int
-	// Edited are the fields of Roots that are changed in this step, as "KEY PATH".
+	// Edited is the set of fields of Roots changed in the step, as "KEY PATH".
 	Edited map[string]bool
-	// Dying is set if the deletion of a root begins in this step, and waits for finalizers.
+	// Dying is set if the deletion of an object in Roots begins in the step and waits for
+	// finalizers.
 	Dying bool
 	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
-	// Events is the number of versions of each watched resource.
+	// Events counts each watched resource's object versions in the step.
 	Events map[string]int
 }
 
-// Learn returns the baseline of two runs without a fault. To shrink a workload, both may be the
-// same run, and longer is the baseline of the longer workload: it then supplies the differences
-// between runs. broken are the first lines of problems in the runs, and quiet is the upper
-// limit of the quiet time.
+// Learn returns the baseline learned from two runs without a fault. When a workload is shrunk, both
+// may be the same run; `longer` is then the baseline of the longer workload, and supplies the
+// differences between runs. `broken` lists the first lines of the runs' problems, and `quiet` is
+// the maximum quiet time.
 func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged []workload.Unjudged, longer *Baseline) (*Baseline, error) {
 	base := &Baseline{
 		Locks: map[string]bool{}, Roots: map[string]bool{}, Uncounted: map[string]bool{}, Broken: map[string]bool{}, Deletions: map[string]int{},
@@ -158,8 +161,8 @@ func Learn(a, b *observe.Record, broken []string, quiet time.Duration, unjudged 
 	return base, nil
 }
 
-// LockKeys returns the keys of the objects of leader election; none in a baseline run, in which b is
-// nil.
+// LockKeys returns the keys of objects used for leader election. It returns nil in a baseline run,
+// in which `b` is nil.
 func (b *Baseline) LockKeys() map[string]bool {
 	if b == nil {
 		return nil
@@ -167,7 +170,7 @@ func (b *Baseline) LockKeys() map[string]bool {
 	return b.Locks
 }
 
-// learnHabits adopts the habits of runs, and masks their fields.
+// learnHabits adds the habits observed in runs to the baseline, and masks their fields.
 func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	for _, o := range runs {
 		for i := range o.Habits {
@@ -177,10 +180,10 @@ func (b *Baseline) learnHabits(mask *state.Mask, runs ...*observe.Record) {
 	}
 }
 
-// differsUndisturbed is the reason that users see for a masked field.
+// differsUndisturbed is the reason for masking a field, as shown to users.
 const differsUndisturbed = "differs between undisturbed runs"
 
-// step compares step i of the two runs, and masks the fields that differ.
+// step returns the baseline of step i, with a mask of the fields that differ between the two runs.
 func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	x, y := one.Steps[i], two.Steps[i]
 	s := BaseStep{
@@ -188,7 +191,7 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	}
 	s.Mask.Learn(state.Compare(s.State, b.Names.State(y.Objects, b.Locks), nil, state.Rules{}), differsUndisturbed)
 	if i > 0 {
-		// A field that differs in a step may be equal by chance in the next.
+		// A field that differs in one step may be equal by chance in the next.
 		s.Mask.Add(fieldsOf(b.Steps[i-1].Mask)...)
 	}
 	s.Writes = one.WritesIn(i, b.Locks)
@@ -202,8 +205,8 @@ func (b *Baseline) step(one, two *observe.Record, i int) BaseStep {
 	return s
 }
 
-// lastOfBoth returns the last kind of write that both lists have, and the smaller number of
-// such writes.
+// lastOfBoth returns the last kind of write in `one` that also occurs in `two`, and the smaller of
+// the two numbers of such writes.
 func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Call, int) {
 	counts := [2]map[observe.Call]int{{}, {}}
 	for i, writes := range [][]observe.Request{one, two} {
@@ -220,7 +223,7 @@ func lastOfBoth(one, two []observe.Request, stable map[string]bool) (observe.Cal
 	return observe.Call{}, 0
 }
 
-// findRoots finds the objects that users created, of watched resources.
+// findRoots collects the objects created by users in watched resources.
 func (b *Baseline) findRoots(o *observe.Record) {
 	made := map[string]bool{}
 	for i := range o.Requests {
@@ -237,7 +240,7 @@ func (b *Baseline) findRoots(o *observe.Record) {
 	}
 }
 
-// findEdits finds the steps in which users change or delete the roots.
+// findEdits records the steps in which objects in Roots are changed or deleted.
 func (b *Baseline) findEdits(o *observe.Record) {
 	for step := range b.Steps {
 		b.Steps[step].Edited = map[string]bool{}
@@ -252,7 +255,7 @@ func (b *Baseline) findEdits(o *observe.Record) {
 	}
 }
 
-// findListed finds the resources whose first list an API server may answer from an outdated
+// findListed collects the resources whose initial list an API server may serve from an outdated
 // cache. A streaming list is always current.
 func (b *Baseline) findListed(o *observe.Record) {
 	streamed := map[string]bool{}
@@ -269,7 +272,8 @@ func (b *Baseline) findListed(o *observe.Record) {
 	slices.Sort(b.Listed)
 }
 
-// findDeletions finds the steps in which watched objects were being deleted.
+// findDeletions records the step in which each object's deletion begins, for resources other than
+// pods that the operator lists from a cache.
 func (b *Baseline) findDeletions(o *observe.Record) {
 	for i := range o.Versions {
 		v := &o.Versions[i]

@@ -15,7 +15,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/objects"
 )
 
-// The last write that both undisturbed runs have is the one that a step is over with.
+// TestLastOfBoth checks that lastOfBoth returns the last common kind of write, with the number of
+// such writes in both runs.
 func TestLastOfBoth(t *testing.T) {
 	write := func(verb, name string) observe.Request {
 		return observe.Request{Verb: verb, Resource: "claims", Namespace: "shop", Name: name}
@@ -50,8 +51,8 @@ func TestLastOfBoth(t *testing.T) {
 	}
 }
 
-// The undisturbed runs are a step apart, so one may name something after the second in which the
-// other names something else.
+// TestNamesOfAnotherStep checks that an object's name counts as stable only if both runs create the
+// object in the same step. Names derived from the time of day may be equal in different steps.
 func TestNamesOfAnotherStep(t *testing.T) {
 	began := time.Now()
 	outcome := func(names ...string) *observe.Record {
@@ -96,6 +97,3 @@ func TestEdits(t *testing.T) {
 		t.Errorf("what is new: got %q", edits)
 	}
 }
-
-// An operator that misses what users wanted in between is tried first where they changed the
-// same field twice.

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// What is judged, and what is not, is counted in the objects that there were.
+// TestScope checks the numbers of compared and excluded objects and fields.
 func TestScope(t *testing.T) {
 	run := func(oven string) *observe.Record {
 		objects := []observe.Version{
@@ -34,8 +34,8 @@ func TestScope(t *testing.T) {
 	b.Locks["leases default/leader"] = true
 	s := b.Scope(run("hot"), []string{"operator failed: panic"})
 	judged := []results.Judged{
-		{Resource: "pods", Namespaces: []string{"default"}, Objects: 1, Fields: 3},                // Its kind, namespace and image.
-		{Resource: "shops", Namespaces: []string{"default", "market"}, Objects: 2, Fields: 3 + 3}, // Kind, namespace and size of both.
+		{Resource: "pods", Namespaces: []string{"default"}, Objects: 1, Fields: 3},                // the kind, namespace and image of the pod
+		{Resource: "shops", Namespaces: []string{"default", "market"}, Objects: 2, Fields: 3 + 3}, // the kind, namespace and size of both shops
 	}
 	if !slices.EqualFunc(s.Judged, judged, func(a, b results.Judged) bool {
 		return a.Resource == b.Resource && slices.Equal(a.Namespaces, b.Namespaces) && a.Objects == b.Objects && a.Fields == b.Fields

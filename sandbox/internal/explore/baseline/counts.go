@@ -15,17 +15,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// derived are resources that are not counted, because controllers create and delete them as
-// often as needed.
+// derived lists resources that are not counted, because controllers create and delete their objects
+// in varying numbers.
 var derived = []string{"persistentvolumes", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"}
 
-// Counts are the numbers of created and deleted objects, by key.
+// Counts maps keys to the numbers of created and deleted objects.
 type Counts struct{ Created, Deleted map[string]int }
 
-// CountOf counts the objects that were created and deleted. Pods count only if the operator
-// creates them itself, as the number of pods created by other controllers depends on timing. If
-// late is set, events reach the operator late: then objects that it creates for a deleted owner
-// do not count, because the garbage collector removes them.
+// CountOf counts the created and deleted objects. It counts pods only if `pods` is set, for
+// operators that create pods themselves: the number of pods that other controllers create depends
+// on timing. If `late` is set, for events that reach the operator late, it ignores objects created
+// after the deletion of their owner, which the garbage collector removes.
 func CountOf(names observe.Names, versions []observe.Version, locks map[string]bool, pods, late bool) Counts {
 	c := Counts{Created: map[string]int{}, Deleted: map[string]int{}}
 	gone, garbage := map[types.UID]bool{}, map[types.UID]bool{}
@@ -57,8 +57,8 @@ func unite(a, b map[string]int) map[string]int {
 	return all
 }
 
-// WithoutTemplates returns the counts without ReplicaSets and pods, which are created again for
-// each revision of a template.
+// WithoutTemplates returns the counts without ReplicaSets and pods, because each revision of a
+// template replaces them.
 func (c Counts) WithoutTemplates() Counts {
 	left := Counts{Created: maps.Clone(c.Created), Deleted: maps.Clone(c.Deleted)}
 	for _, counts := range []map[string]int{left.Created, left.Deleted} {

@@ -17,8 +17,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// want is a difference between baseline runs in desired state, that is, neither in metadata nor
-// in status.
+// want is a difference in desired state between baseline runs. Desired state is everything except
+// for metadata and status.
 type want struct {
 	step int
 	state.Difference
@@ -28,8 +28,8 @@ func (w want) Line() string {
 	return fmt.Sprintf("%s: %s is %s in one undisturbed run, and %s in another", w.Object, w.Path, state.Shown(w.Want), state.Shown(w.Got))
 }
 
-// OtherWants returns the fields of desired state that differ between two baseline runs, each
-// once, in objects that the operator writes in both.
+// OtherWants returns the distinct desired-state fields that differ between two baseline runs, in
+// objects that the operator has written in both runs.
 func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	var all []want
 	for i := range b.Steps {
@@ -47,9 +47,10 @@ func (b *Baseline) OtherWants(one, two *observe.Record) []want {
 	return all
 }
 
-// OtherObjects returns a line for each object of the operator that one baseline run ends a step with and
-// the other does not, or not as often, and for each field of such an object that only one of them has.
-// On a busy machine it is the sign of a run that was taken to be at rest before the operator was done.
+// OtherObjects compares the objects written by the operator at the end of each step in the two
+// runs. It returns a line for each object whose number differs, and for each field that exists in
+// only one run. On a busy machine, such differences indicate that the cluster seemed quiet before
+// the operator had finished.
 func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
 	var lines []string
 	for i := range b.Steps {
@@ -63,10 +64,10 @@ func (b *Baseline) OtherObjects(one, two *observe.Record) []string {
 	return lines
 }
 
-// LearnMore adds a third run to the baseline, and returns a line for each problem by step. A
-// field of wants that has a value of the first two runs again has several possible outcomes,
-// chosen by chance: that is a problem. A field that differs in each run is meant to, like a
-// password.
+// LearnMore adds a third run to the baseline, and returns a line for each problem, grouped by step.
+// If a field in `wants` repeats one of its two values in the third run, its value depends on
+// chance, which is a problem. A field with three different values, such as a password, differs on
+// purpose.
 func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]string, error) {
 	if len(third.Steps) != len(b.Steps) {
 		return nil, fmt.Errorf("the third undisturbed run has %d steps, not %d", len(third.Steps), len(b.Steps))
@@ -91,12 +92,13 @@ func (b *Baseline) LearnMore(third *observe.Record, wants []want) (map[int][]str
 	return ends, nil
 }
 
-// fieldsOf returns the masked fields of a mask.
+// fieldsOf returns a mask's fields, without its objects.
 func fieldsOf(m *state.Mask) []state.Masked {
 	return slices.DeleteFunc(m.All(), func(masked state.Masked) bool { return masked.Path == "" })
 }
 
-// Masked returns the fields that are not compared, because they differ between baseline runs.
+// Masked returns the masked fields of all steps. They differ between baseline runs and are not
+// compared.
 func (b *Baseline) Masked() []state.Masked {
 	all := state.NewMask()
 	for i := range b.Steps {
@@ -105,10 +107,10 @@ func (b *Baseline) Masked() []state.Masked {
 	return all.All()
 }
 
-// mostMasked is the maximum number of masked fields that are printed.
+// mostMasked is the maximum number of masked fields to print.
 const mostMasked = 10
 
-// SayMasked prints the fields that are not compared.
+// SayMasked prints the masked fields to inform users that they are not compared.
 func SayMasked(w io.Writer, all []state.Masked) {
 	for i, masked := range all {
 		if i == mostMasked {
@@ -119,7 +121,7 @@ func SayMasked(w io.Writer, all []state.Masked) {
 	}
 }
 
-// Describe describes the baseline in a line.
+// Describe summarizes the baseline in a line.
 func (b *Baseline) Describe() string {
 	writes, took := 0, time.Duration(0)
 	for i := range b.Steps {
@@ -130,8 +132,8 @@ func (b *Baseline) Describe() string {
 		writes, strings.Join(b.Watched, ", "), took.Round(time.Second), b.Quiet.Round(100*time.Millisecond))
 }
 
-// OtherCounts returns a line for each key that is created or deleted more or, unless mayBeFewer
-// is set, less often than in the baseline runs.
+// OtherCounts returns a line for each key whose objects are created or deleted more often than in
+// the baseline runs, or less often unless mayBeFewer is set.
 func (b *Baseline) OtherCounts(now Counts, mayBeFewer bool) []string {
 	var lines []string
 	compare := func(what string, one, two, now map[string]int) {

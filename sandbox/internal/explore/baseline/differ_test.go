@@ -14,8 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// undisturbedRun is one of one step, after which there is an object that the operator has written, or
-// nothing if the object is empty.
+// undisturbedRun returns the record of a one-step run at whose end the given object exists, written
+// by the operator. If `object` is empty, no object exists.
 func undisturbedRun(t *testing.T, resource, object string) *observe.Record {
 	t.Helper()
 	if object == "" {
@@ -29,8 +29,8 @@ func undisturbedRun(t *testing.T, resource, object string) *observe.Record {
 	}
 }
 
-// What the operator wants and comes to by chance is found: if a third run comes to the same as one
-// of the first two. What is another each time is not judged, and that is said.
+// TestDifferentEnds checks that a desired-state field is a problem if a third run repeats one of
+// its two different values. A field with three different values is masked, and reported as masked.
 func TestDifferentEnds(t *testing.T) {
 	const shop = "metadata: {name: bread, namespace: default}\n"
 	for _, tc := range []struct {
@@ -85,8 +85,8 @@ func TestDifferentEnds(t *testing.T) {
 	}
 }
 
-// Baseline runs of which one lacks something of the operator's are played again; not if it is of others, or
-// has another value.
+// TestOtherObjects checks that OtherObjects reports objects and fields that exist in only one of
+// the runs, if the operator has written the object. It must not report different values of a field.
 func TestOtherObjects(t *testing.T) {
 	const shop = "metadata: {name: bread, namespace: default}\n"
 	const owned = "metadata: {name: bread, namespace: default, ownerReferences: [{kind: Town, name: a, uid: u, apiVersion: v1, controller: true}]}\n"

@@ -4,8 +4,8 @@
 // Package baseline learns the normal behavior of an operator from runs without a fault.
 //
 //	baseline.go   the baseline, learned from two runs
-//	differ.go     fields in which baseline runs differ
+//	differ.go     differences between baseline runs
 //	counts.go     the numbers of created and deleted objects
-//	interest.go   scores a resource as a target of faults
-//	scope.go      the objects and fields that runs with faults are compared by
+//	interest.go   scores resources as targets of faults
+//	scope.go      the objects and fields that are compared in runs with faults
 package baseline

@@ -5,9 +5,9 @@ package baseline
 
 import "strings"
 
-// Missed scores a fault that hides a resource from the operator from a step until a later step:
-// the operator sees the final desired state, but not the state in between. The score is highest
-// if both steps change the same field.
+// Missed scores a fault that hides a resource from the operator from `step` to the later step
+// `until`, so that the operator misses an intermediate state. The score is highest if both steps
+// change the same field.
 func (b *Baseline) Missed(step, until int, resource string) int {
 	missed := 0
 	for edit := range b.Steps[step].Edited {
@@ -23,9 +23,9 @@ func (b *Baseline) Missed(step, until int, resource string) int {
 	return missed
 }
 
-// Interest scores the events of a resource as targets of faults: highest for objects that users
-// write and the operator watches, high for objects that the operator creates, and low for
-// others.
+// Interest scores a resource's events as targets of faults. The score is highest for objects that
+// users write and the operator watches, high for objects that the operator creates or deletes, and
+// low for others.
 func (b *Baseline) Interest(step int, resource string) int {
 	for key := range b.Roots {
 		if main, _, _ := strings.Cut(key, " "); main == resource {
@@ -38,15 +38,16 @@ func (b *Baseline) Interest(step int, resource string) int {
 			interest = 8
 		}
 	}
-	// Most operators wait for the status of pods and workloads.
+	// Most operators wait for the status of pods and of workload resources such as Deployments.
 	if resource == "pods" || strings.HasSuffix(resource, ".apps") {
 		interest += 3
 	}
 	return interest
 }
 
-// Expected scores the fault that lets expectations about a resource time out: highest if the
-// operator creates such objects, as it would create them twice.
+// Expected scores a fault that holds back a resource's events until the operator no longer waits
+// for them. The score is highest if the operator creates such objects, because it may then create
+// them twice.
 func (b *Baseline) Expected(step int, resource string) int {
 	expected := 0
 	for i := range b.Steps[step].Writes {

@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Scope returns the census of a baseline run: the objects and fields that runs with faults are
-// compared by. broken are invariants that are violated without a fault.
+// Scope returns the objects and fields by which runs with faults are judged, counted in a baseline
+// run. `broken` lists problems that also occur without a fault.
 func (b *Baseline) Scope(o *observe.Record, broken []string) *results.Scope {
 	mask := state.NewMask()
 	mask.Add(b.Masked()...)

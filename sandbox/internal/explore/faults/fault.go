@@ -13,25 +13,25 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Fault is a fault, and where in a run it is injected.
+// Fault is a kind of fault, together with the point of a run at which it is injected.
 type Fault struct {
 	Kind Kind `json:"kind"`
-	// Step is the number of the step, from 1 on; 0 is the start of the operator.
+	// Step is the step number, counted from 1. 0 means the start of the operator.
 	Step int `json:"step"`
-	// Call and Nth choose a request: the Nth request of that kind in the step, from 1 on.
+	// Call and Nth select the step's Nth request of a kind, counted from 1.
 	Call *observe.Call `json:"call,omitempty"`
 	Nth  int           `json:"nth,omitempty"`
-	// Resource is the resource whose watch events are hit. For a fault of a single event, Nth
-	// chooses the event, from 1 on; 0 is the same as 1.
+	// Resource is the resource whose watch events the fault hits. If the fault hits a single event,
+	// Nth is the number of the event, counted from 1; 0 also means the first event.
 	Resource string `json:"resource,omitempty"`
-	// Until is the step after which the fault ends, if it lasts; never before Step.
+	// Until is the step at whose end a lasting fault ends. It is never less than Step.
 	Until int `json:"until,omitempty"`
-	// AsOf is the time that stale lists date from: "step 2" is the beginning of that step,
-	// "deleting KEY" the time at which that object was being deleted.
+	// AsOf is the point in time to which stale lists go back. "step 2" is the beginning of that
+	// step; "deleting KEY" is the time at which the object with that key was being deleted.
 	AsOf string `json:"asOf,omitempty"`
 }
 
-// Name returns a description of the fault that is unique within a workload.
+// Name returns a description that is unique among a workload's faults.
 func (f Fault) Name() string {
 	text := fmt.Sprintf("%s at step %d", f.Kind, f.Step)
 	switch {
@@ -52,7 +52,7 @@ func (f Fault) Name() string {
 	return text
 }
 
-// ID returns a short name for files, which is the same in each run.
+// ID returns a hash of the fault's name for use in file names. The hash is the same in each run.
 func (f Fault) ID() string { return fmt.Sprintf("%08x", hash(f.Name())) }
 
 func hash(text string) uint32 {
@@ -61,7 +61,8 @@ func hash(text string) uint32 {
 	return sum.Sum32()
 }
 
-// Describe describes the fault to users.
+// Describe explains to users which step and which request or event the fault hits, and the fault's
+// effect.
 func (f Fault) Describe(w *workload.Workload) string {
 	step := "while the operator starts"
 	if f.Step > 0 && f.Step <= len(w.Steps) {
@@ -86,8 +87,8 @@ func (f Fault) Describe(w *workload.Workload) string {
 	return text
 }
 
-// Effects returns the consequences of the fault that the judge does not blame on the operator;
-// none if f is nil. During its start, an operator may exit if the API server is unreachable.
+// Effects returns the fault's consequences for which the judge does not blame the operator. There
+// are none if `f` is nil. If the fault hits the operator's start, the operator may exit.
 func (f *Fault) Effects() Effects {
 	if f == nil {
 		return Effects{}
@@ -97,16 +98,16 @@ func (f *Fault) Effects() Effects {
 	return effects
 }
 
-// Lasting reports whether the fault still hides the state of the cluster from the operator when
-// a step ends.
+// Lasting reports whether, at the end of the given step, the fault still hides the cluster state
+// from the operator.
 func (f *Fault) Lasting(step int) bool {
 	return f.Effects().Lasts && step >= f.Step && step < f.Until
 }
 
-// Entry returns the entry of the table for the kind of the fault.
+// Entry returns the table entry of the fault's kind.
 func (f *Fault) Entry() *Entry { return f.Kind.Entry() }
 
-// Possible describes how the fault happens in real clusters; empty if f is nil.
+// Possible describes how the fault can happen in real clusters. It is empty if `f` is nil.
 func (f *Fault) Possible() string {
 	if f == nil {
 		return ""
@@ -114,7 +115,8 @@ func (f *Fault) Possible() string {
 	return f.Entry().Possible
 }
 
-// CheckWrite returns an error unless the fault is a valid fault of a write in fuzz.
+// CheckWrite returns an error if the fault does not hit a write, or if its Call, Nth or Step is
+// invalid in fuzz.
 func (f Fault) CheckWrite() error {
 	switch {
 	case f.Entry().Hits != Write:
@@ -129,10 +131,10 @@ func (f Fault) CheckWrite() error {
 	return nil
 }
 
-// OnWrite describes a fault of a write.
+// OnWrite briefly describes a fault that hits a write.
 func (f Fault) OnWrite() string {
 	return fmt.Sprintf("%s of the %s %s", f.Kind, words.Ordinal(f.Nth), f.Call)
 }
 
-// Disturbed is the step number of all faults in fuzz, which has no steps.
+// Disturbed is the step number of all faults in fuzz, because its runs have a single step.
 const Disturbed = 1

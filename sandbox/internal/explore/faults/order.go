@@ -5,13 +5,14 @@ package faults
 
 import "fmt"
 
-// Planned is a fault with a score: the higher, the more likely it is to find a problem.
+// Planned is a fault with a score. The higher the score, the more likely the fault is to reveal a
+// problem.
 type Planned struct {
 	Fault
 	Score int
 }
 
-// Subject returns the request, the time or the resource that a fault is about.
+// Subject returns the target of the fault: a request, a point in time, or a resource.
 func (f *Fault) Subject() string {
 	switch {
 	case f.Call != nil:
@@ -22,20 +23,20 @@ func (f *Fault) Subject() string {
 	return f.Resource
 }
 
-// History remembers the faults that were played and that found problems, to choose the next
+// History records the injected faults, and the faults that revealed problems, to select the next
 // fault.
 type History struct {
-	// played counts the played faults with each trait.
+	// played counts the injected faults with each trait.
 	played map[string]int
-	// found are the places at which a problem was found.
+	// found is the set of places (see Fault.places) at which a fault has revealed a problem.
 	found map[string]bool
 }
 
-// NewHistory returns a history without played faults.
+// NewHistory returns an empty History.
 func NewHistory() *History { return &History{played: map[string]int{}, found: map[string]bool{}} }
 
-// traits returns the traits of a fault, each with the amount by which an earlier fault with the
-// same trait lowers its score.
+// traits maps each trait of the fault to a penalty. Each earlier fault with the same trait lowers
+// this fault's score by the penalty.
 func (f *Fault) traits() map[string]int {
 	family := f.Entry().Family
 	return map[string]int{
@@ -45,28 +46,28 @@ func (f *Fault) traits() map[string]int {
 	}
 }
 
-// places returns keys for the place of a fault. Further faults at a place with a problem mostly
-// show the same problem again.
+// places returns keys for the fault's location. Two faults at the same location usually reveal the
+// same problem.
 func (f *Fault) places() []string {
 	return []string{fmt.Sprintf("%s in %d", f.Entry().Family, f.Step), fmt.Sprintf("%s in %d", f.Subject(), f.Step)}
 }
 
-// NotePlayed records that a fault was played.
+// NotePlayed records that a fault was injected.
 func (h *History) NotePlayed(f *Fault) {
 	for trait := range f.traits() {
 		h.played[trait]++
 	}
 }
 
-// NoteFound records that a fault found a problem.
+// NoteFound records that a fault revealed a problem.
 func (h *History) NoteFound(f *Fault) {
 	for _, place := range f.places() {
 		h.found[place] = true
 	}
 }
 
-// value returns the score of a fault, lowered for each similar fault that was played: a variety
-// of faults finds more than many similar faults.
+// value returns the fault's score, reduced for each similar fault in the history: a variety of
+// faults reveals more problems than many similar faults.
 func (h *History) value(p *Planned) int {
 	value := p.Score
 	for trait, less := range p.traits() {
@@ -80,8 +81,8 @@ func (h *History) value(p *Planned) int {
 	return value
 }
 
-// Next returns the index of the fault with the highest value, the first of equals; -1 for an
-// empty list.
+// Next returns the index of the fault with the highest value; the first fault wins a tie. It
+// returns -1 for an empty list.
 func (h *History) Next(left []Planned) int {
 	best, most := -1, 0
 	for i := range left {
@@ -92,16 +93,16 @@ func (h *History) Next(left []Planned) int {
 	return best
 }
 
-// Faults is a list of faults with their scores, from which Variety chooses.
+// Faults lists faults with their scores, from which Variety selects.
 type Faults []Planned
 
-// Variety chooses faults that differ from its earlier choices.
+// Variety selects faults that differ from its earlier selections.
 type Variety struct{ history *History }
 
-// NewVariety returns a Variety without earlier choices.
+// NewVariety returns a Variety that has not selected any faults yet.
 func NewVariety() *Variety { return &Variety{NewHistory()} }
 
-// Choose returns the faults with the highest values, at most that many.
+// Choose returns the faults with the highest values, at most `most` of them.
 func (v *Variety) Choose(all Faults, most int) []Fault {
 	left := append(Faults(nil), all...)
 	var chosen []Fault

@@ -10,7 +10,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// What was played and found makes room for what is unlike it.
+// TestOrder checks that faults which resemble injected faults, or faults that revealed a problem,
+// come later.
 func TestOrder(t *testing.T) {
 	call := func(verb, name string) *observe.Call {
 		return &observe.Call{Verb: verb, Resource: "claims", Namespace: "shop", Name: name}
@@ -21,8 +22,8 @@ func TestOrder(t *testing.T) {
 	freeze := Planned{Fault{Kind: "Freeze", Step: 3, Until: 4, Resource: "sets"}, 72}
 	for _, tc := range []struct {
 		name string
-		// left are the faults, and order those that come next one after another; found are
-		// those that the operator does not survive.
+		// left lists the faults to inject. order lists their indexes in the expected sequence.
+		// found lists the indexes of faults that reveal a problem.
 		left         []Planned
 		found, order []int
 	}{

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// PlanAll returns the faults to play for an operator, highest score first.
+// PlanAll returns all faults to inject for an operator, highest score first.
 func PlanAll(b *baseline.Baseline) []Planned {
 	var all []Planned
 	add := func(score int, f Fault) {
@@ -40,17 +40,17 @@ func PlanAll(b *baseline.Baseline) []Planned {
 	return all
 }
 
-// MostPromisingFirst sorts planned faults by score, highest first; equal scores are in a fixed
-// order that looks random.
+// MostPromisingFirst sorts planned faults by descending score. Faults with equal scores are sorted
+// by a hash: the order is fixed, but looks random.
 func MostPromisingFirst(all []Planned) {
 	slices.SortStableFunc(all, func(x, y Planned) int {
 		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(hash(x.Name()), hash(y.Name())))
 	})
 }
 
-// PlanReactions plans the faults that fuzz plays for the writes of the operator in response to an
-// edit, most promising first. Writes that failed, such as the deletion of a missing object, are
-// left out, as there is little to disturb.
+// PlanReactions plans the faults that fuzz injects into the operator's writes after an edit,
+// highest score first. It skips failed writes, such as the deletion of a missing object, because a
+// fault would change little about them.
 func PlanReactions(requests []observe.Request, versions []observe.Version, locks map[string]bool) Faults {
 	stable := map[string]bool{}
 	for i := range versions {
@@ -78,7 +78,7 @@ func PlanReactions(requests []observe.Request, versions []observe.Version, locks
 	return all
 }
 
-// planWrites plans the faults for the writes of a step.
+// planWrites plans the faults that hit a step's writes.
 func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	earlier := map[observe.Call]bool{}
 	for i := range step {
@@ -89,9 +89,10 @@ func planWrites(b *baseline.Baseline, step int, add func(int, Fault)) {
 	PlanCalls(b.Steps[step].Writes, step, b.Names.Stable, earlier, b.Elects, add)
 }
 
-// PlanCalls plans the faults for some writes; earlier are the kinds of writes in earlier steps,
-// which score lower. A crash between two writes scores high, as few operators are tested with
-// it. Faults that need a second process are planned only for an operator that elects a leader.
+// PlanCalls plans the faults for a list of writes. Kinds of writes in `earlier`, which occurred in
+// an earlier step, score lower. A crash between two writes scores high, because few operators are
+// tested with it. Faults that need a second process are planned only if `elects` is set, for
+// operators that elect a leader.
 func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earlier map[observe.Call]bool, elects bool, add func(int, Fault)) {
 	seen := map[observe.Call]int{}
 	deleted := false
@@ -104,28 +105,28 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 		}
 		switch {
 		case call.Verb == "delete" && writes[i].Upstream == http.StatusNotFound:
-			value -= 30 // The object was missing, so that the write has no effect.
+			value -= 30 // The object was missing, so the deletion has no effect.
 		case call.Verb == "delete":
 			value, deleted = value+15, true
 		case deleted:
-			// The operator may have derived this write from the object that is now deleted.
+			// The operator may have derived this write from the deleted object.
 			value += 12
 		case call.Verb == "create":
-			value -= 8 // Most operators create missing objects correctly.
+			value -= 8 // Most operators handle the creation of missing objects correctly.
 		}
 		if strings.HasSuffix(call.Resource, "/status") {
 			value -= 10
 		}
 		if strings.Contains(call.Resource, "/") && call.Verb == "create" {
-			value -= 15 // The API server stores no object, as for an eviction or a token.
+			value -= 15 // The API server stores no object for requests such as evictions and tokens.
 		}
 		if call.Resource == "persistentvolumeclaims" {
-			value += 8 // Data in a claim cannot be recovered.
+			value += 8 // Data in a PersistentVolumeClaim cannot be recovered.
 		}
 		if earlier[call] {
 			value -= 12
 		}
-		// Among similar writes in a step, faults of the first find the most problems.
+		// Of several similar writes in a step, the first reveals the most problems.
 		value -= 10 * (seen[call] - 1)
 		for _, e := range Hitting(Write) {
 			switch {
@@ -139,19 +140,19 @@ func PlanCalls(writes []observe.Request, step int, stable map[string]bool, earli
 	}
 }
 
-// planReads plans the faults for the reads of a step, other than watches.
+// planReads plans the faults that hit a step's reads, except for watches.
 func planReads(s *baseline.BaseStep, step int, add func(int, Fault)) {
 	for _, call := range s.ReadCalls {
 		for _, e := range Hitting(Write) {
 			if e.ReadScore == 0 || e.Duration() > 0 && call.Verb == "watchlist" {
-				continue // A delay of a streamed list would delay events, which other faults do.
+				continue // Delaying a streaming list delays its events, which other faults already do.
 			}
 			add(e.ReadScore, Fault{Kind: e.Kind, Step: step, Call: &call, Nth: 1})
 		}
 	}
 }
 
-// planEvents plans the faults for the watch events of a step.
+// planEvents plans the faults that hit a step's watch events.
 func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	for resource, n := range b.Steps[step].Events {
 		if n == 0 {
@@ -165,8 +166,8 @@ func planEvents(b *baseline.Baseline, step, last int, add func(int, Fault)) {
 	}
 }
 
-// planSpans plans a fault that hits all events of a resource: until the end of the step, and
-// until the end of each later step.
+// planSpans plans a fault that hits all events of a resource: once until the end of the step, and
+// once until the end of each later step.
 func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, made int, add func(int, Fault)) {
 	value := e.Score
 	if e.ByInterest {
@@ -179,21 +180,22 @@ func planSpans(b *baseline.Baseline, e *Entry, step, last int, resource string, 
 	if e.SpanScore == 0 {
 		return
 	}
-	// A span cannot go beyond a deletion, which waits for the operator: users would perform the
-	// next step on an object that still exists. Nor can it go beyond a step in which users wait for
-	// the operator.
+	// A span ends with the first step in which an object waits for the operator to remove its
+	// finalizers, because the next step might need the object to be deleted. It also ends with the
+	// first step in which users wait for the operator.
 	for until := step + 1; until <= last && !b.Steps[until-1].Dying && !b.Steps[until-1].Waits; until++ {
 		missed := b.Missed(step, until, resource)
 		value := e.SpanScore + made - (until - step) + missed
 		if e.ListsAfter && missed > 0 {
-			value += 2 // The list at the end does not contain the states in between.
+			value += 2 // The list that follows the fault does not contain the intermediate states.
 		}
 		add(value, Fault{Kind: e.Kind, Step: step, Until: until, Resource: resource})
 	}
 }
 
-// planSingleEvents plans the faults for single events of a resource in a step: each event of
-// resources that the operator or users write, and every third event of other resources.
+// planSingleEvents plans the faults that hit single events of a resource in a step. It selects
+// every event if the resource scores high because the operator or users write it, and every third
+// event otherwise.
 func planSingleEvents(step int, resource string, n, made int, add func(int, Fault)) {
 	stride := 1
 	if made < 8 {
@@ -214,8 +216,8 @@ func planSingleEvents(step int, resource string, n, made int, add func(int, Faul
 	}
 }
 
-// planStale plans restarts with stale lists, for resources that the operator lists from a
-// cache.
+// planStale plans restarts with stale lists, for the resources whose initial list may come from an
+// API server's cache.
 func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 	if len(b.Listed) == 0 {
 		return
@@ -230,7 +232,8 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				value += 15
 			}
 			add(value, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key})
-			// An API server has a cache for each resource, and a single cache may be behind.
+			// An API server has a separate cache for each resource, and only one of them may be
+			// outdated.
 			resource, _, _ := strings.Cut(key, " ")
 			add(value+3, Fault{Kind: e.Kind, Step: step, AsOf: "deleting " + key, Resource: resource})
 		}
@@ -243,7 +246,7 @@ func planStale(b *baseline.Baseline, e *Entry, step int, add func(int, Fault)) {
 				add(e.Score-10, Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment), Resource: resource})
 			}
 		}
-		// Without a change, no stale list would differ from a current list.
+		// Without a change, a stale list would equal the current list.
 		if slices.ContainsFunc(b.Listed, func(resource string) bool { return changed[resource] }) {
 			add(e.Score+15-(step-moment), Fault{Kind: e.Kind, Step: step, AsOf: fmt.Sprintf("step %d", moment)})
 		}

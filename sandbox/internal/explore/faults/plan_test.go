@@ -12,8 +12,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Each fault of the table is planned for an operator that elects a leader, writes, reads, and lists
-// from a cache, and for no operator that does none of it.
+// TestEachFaultIsPlanned checks that each fault in Table is planned for an operator that elects a
+// leader, writes, and lists from a cache, and that none is planned for an operator that does
+// nothing.
 func TestEachFaultIsPlanned(t *testing.T) {
 	b := &baseline.Baseline{
 		Elects: true, Listed: []string{"claims"}, Watched: []string{"claims"},
@@ -54,8 +55,8 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// Events are not held back beyond the deletion of what users made, if that waits for the
-// operator.
+// TestLastingFaults checks that events are held back no longer than until a step in which the
+// deletion of a user's object waits for the operator.
 func TestLastingFaults(t *testing.T) {
 	step := func(dying bool) baseline.BaseStep {
 		return baseline.BaseStep{Events: map[string]int{"claims": 1}, Dying: dying}
@@ -73,7 +74,8 @@ func TestLastingFaults(t *testing.T) {
 	}
 }
 
-// Of what is minutes late, that which the operator makes comes first.
+// TestLongestFaults checks that the first fault that holds back events for minutes hits a resource
+// that the operator creates.
 func TestLongestFaults(t *testing.T) {
 	create := observe.Request{Verb: "create", Resource: "pods"}
 	b := &baseline.Baseline{Roots: map[string]bool{"sets shop/a": true}, Steps: []baseline.BaseStep{
@@ -90,7 +92,8 @@ func TestLongestFaults(t *testing.T) {
 	t.Error("there is none")
 }
 
-// Users who wait for something do not go on while the operator sees nothing.
+// TestNothingLastsBeyondAWait checks that events are held back no longer than until a step in which
+// users wait for the operator.
 func TestNothingLastsBeyondAWait(t *testing.T) {
 	b := &baseline.Baseline{Steps: []baseline.BaseStep{{}, {Events: map[string]int{"claims": 1}, Waits: true}, {Events: map[string]int{"claims": 1}}, {Events: map[string]int{"claims": 1}}}}
 	for _, p := range PlanAll(b) {
@@ -100,8 +103,8 @@ func TestNothingLastsBeyondAWait(t *testing.T) {
 	}
 }
 
-// Another process can only take over from one that elects a leader, and an object that is new
-// is not written by another client before.
+// TestFaultsOfWrites checks that faults with a second process are planned only for operators that
+// elect a leader, and that no other client changes an object while the operator creates it.
 func TestFaultsOfWrites(t *testing.T) {
 	b := &baseline.Baseline{Steps: []baseline.BaseStep{{Writes: []observe.Request{{Verb: "create", Resource: "claims"}, {Verb: "patch", Resource: "claims"}}, ReadCalls: []observe.Call{{Verb: "get", Resource: "shops"}, {Verb: "watchlist", Resource: "claims"}}}}}
 	planned := func() map[string]bool {

@@ -10,7 +10,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/test/objects"
 )
 
-// Fuzz disturbs the writes that succeeded, each time that they come, with the faults for it.
+// TestPlanReactions checks that fuzz plans its faults for each successful write.
 func TestPlanReactions(t *testing.T) {
 	of := func(verb, resource, name string, status int) observe.Request {
 		return observe.Request{Verb: verb, Resource: resource, Namespace: "shop", Name: name, Status: status, Upstream: status}

@@ -11,131 +11,137 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Kind is the name of a kind of fault.
+// Kind is the name of a kind of fault, such as CrashAfter.
 type Kind string
 
-// Entry describes a kind of fault. A new kind is a new entry of the table: planning, injecting,
-// judging, the reports and the documentation all follow from its fields.
+// Entry describes a kind of fault. Planning, injection, judging, reports and documentation all use
+// these fields, so that a new kind needs only a new entry in Table.
 type Entry struct {
 	Kind Kind
-	// Text describes the effect of the fault in reports.
+	// Text describes the fault's effect in reports.
 	Text string
-	// Possible describes how the fault happens in real clusters, to show readers that a finding is
-	// realistic.
+	// Possible describes how the fault can happen in real clusters, to show readers of a finding
+	// that it is realistic.
 	Possible string
 	Hits     Traffic
-	// Rule is the fault that the proxy injects; empty for faults of a start.
+	// Rule is the fault that the proxy injects. It is empty for faults that hit an operator's
+	// start.
 	Rule fault.Fault
-	// Act is an action that follows when the rule has fired; nil: there is none. ActInRun is an
-	// action that needs the baseline of a workload, which fuzz does not have. Both report whether
-	// the fault took effect.
+	// Act, unless nil, is called after the proxy's rule has fired. ActInRun, unless nil, is called
+	// instead if the action needs a workload's baseline, which fuzz does not have. Both report
+	// whether the fault took effect.
 	Act      func(Actor, context.Context) (reached bool, err error)
 	ActInRun func(RunActor, context.Context) (reached bool, err error)
-	// Score says how likely the fault is to find a problem, before the request, event or start that
-	// it hits is considered. ReadScore is the score for a read (0: reads are not hit), SpanScore
-	// the score of a fault that lasts longer than its step (0: it ends with its step).
+	// Score is the fault's base score, to which the planner adds a value for the request, event or
+	// start. ReadScore is the base score for a read; 0 means that the fault does not hit reads.
+	// SpanScore is the base score if the fault lasts beyond its step; 0 means that it never does.
 	Score, ReadScore, SpanScore int
-	// ByInterest adds the interest of the resource to the score of a fault of events.
+	// ByInterest adds the resource's interest (see Baseline.Interest) to the score of a fault that
+	// hits events.
 	ByInterest bool
-	// Family is the name of a group of faults that find the same mistakes.
+	// Family is the name of a group of faults that reveal the same kind of mistake in operators.
 	Family string
-	// Only restricts the writes that the fault hits.
+	// Only narrows the set of writes that the fault hits.
 	Only Restriction
 	Effects
-	// InFuzz is set if fuzz plays the fault, too. Faults that depend on the steps of a workload, or
-	// their durations, are for explore only.
+	// InFuzz is set if fuzz injects the fault, too. Faults that depend on a workload's steps or
+	// their durations are only for explore.
 	InFuzz bool
 }
 
-// Traffic is the part of the traffic of the operator that a fault hits.
+// Traffic is the part of an operator's traffic that a fault hits.
 type Traffic string
 
 // Kinds of traffic.
 const (
-	// Write is a request that changes an object. Some faults of writes also hit reads.
+	// Write is a request that changes an object. Some faults for writes also hit reads.
 	Write Traffic = "write"
-	// Event is a single watch event of a resource, and Events are all events from the beginning of
-	// a step on.
+	// Event is a single watch event of a resource. Events stands for all events of a resource from
+	// the beginning of a step.
 	Event  Traffic = "event"
 	Events Traffic = "events"
-	// Start is a restart of the operator at the end of a step.
+	// Start is an operator restart at the end of a step.
 	Start Traffic = "start"
 )
 
-// Restriction restricts the writes that a fault hits.
+// Restriction narrows the set of writes that a fault hits.
 type Restriction string
 
-// Values of Restriction; empty is no restriction.
+// Values of Restriction. The empty value is no restriction.
 const (
-	// Changes are updates and patches, whose object another client may change concurrently.
+	// Changes restricts the fault to updates and patches, because another client can change the
+	// object concurrently.
 	Changes Restriction = "updates and patches"
-	// First is the first write of a step: the fault affects everything else in the step.
+	// First restricts the fault to the first write of a step, because the fault affects the rest of
+	// the step.
 	First Restriction = "the first write of each step"
-	// Elected are the writes of an operator that elects a leader: no other operator can have a
-	// second process.
+	// Elected restricts the fault to operators that elect a leader, because other operators cannot
+	// have a second process.
 	Elected Restriction = "operators that elect a leader by a Lease"
 )
 
-// Effects are the consequences of a fault that the judge does not blame on the operator.
+// Effects lists consequences of a fault for which the judge does not blame the operator.
 type Effects struct {
-	// HidesStates: the operator may miss intermediate states, and then rightly does less.
+	// HidesStates is set if the operator may miss intermediate states, so that it rightly does
+	// less.
 	HidesStates bool
-	// BreaksConnections: the operator may rightly exit.
+	// BreaksConnections is set if connections fail, so that the operator may rightly exit.
 	BreaksConnections bool
-	// OtherClientWrites: another client annotates the objects of users.
+	// OtherClientWrites is set if another client annotates objects that users created.
 	OtherClientWrites bool
-	// KillsControlPlane: a component of the control plane is killed.
+	// KillsControlPlane is set if a control plane component is killed.
 	KillsControlPlane bool
-	// Lasts: until the end of a step, the operator sees an outdated state.
+	// Lasts is set if the operator sees outdated objects until the end of a step.
 	Lasts bool
-	// ListsAfter: the operator is made to list the resource after the fault.
+	// ListsAfter is set if the fault forces the operator to list the resource afterwards.
 	ListsAfter bool
-	// Holds: events are held back for minutes (--hold).
+	// Holds is set if events are held back for minutes (see --hold).
 	Holds bool
-	// StaleLists: the lists after the start date from an earlier time.
+	// StaleLists is set if the operator starts with outdated lists.
 	StaleLists bool
-	// TwoProcesses: a second process of the operator runs beside the first.
+	// TwoProcesses is set if two processes of the operator run in parallel.
 	TwoProcesses bool
 }
 
-// Actor has the actions that complete a fault. Each reports whether the fault took effect.
+// Actor performs the actions that complete a fault. Each action reports whether the fault took
+// effect.
 type Actor interface {
 	// Crash kills the operator and restarts it.
 	Crash(ctx context.Context) (reached bool, err error)
-	// CutOff closes all connections of the operator for a while.
+	// CutOff closes all of the operator's connections for a while.
 	CutOff(ctx context.Context) (reached bool, err error)
-	// KillComponent kills a component of the control plane, and restarts it.
+	// KillComponent kills a control plane component and restarts it.
 	KillComponent(ctx context.Context, name string) (reached bool, err error)
 }
 
-// RunActor has the actions that need the baseline of a workload: the duration of steps, the
-// objects of users, the resources that the operator lists.
+// RunActor performs the actions that need a workload's baseline: step durations, the objects that
+// users created, and the resources that the operator lists.
 type RunActor interface {
 	Actor
-	// CrashTwice is Crash, and then kills the next process before its first write.
+	// CrashTwice acts like Crash, and also kills the new process before its first write.
 	CrashTwice(ctx context.Context) (reached bool, err error)
-	// Overtake writes as another client before the held write arrives, and hides that from the
-	// operator.
+	// Overtake writes as another client before the held write arrives, and temporarily hides these
+	// changes from the operator.
 	Overtake(ctx context.Context) (reached bool, err error)
 	// Pause suspends the leader until another process has taken over.
 	Pause(ctx context.Context) (reached bool, err error)
-	// ListAgain makes the operator list the resource of the fault at the end of the step.
+	// ListAgain makes the operator repeat its list of the fault's resource at the end of the step.
 	ListAgain(ctx context.Context) (reached bool, err error)
-	// StartStale is Crash at the end of the step, with lists from an earlier time.
+	// StartStale restarts the operator at the end of the step with outdated lists.
 	StartStale(ctx context.Context) (reached bool, err error)
 }
 
-// Late is the delay of late requests. It is longer than the usual lease of a leader, which is
-// 15 s.
+// Late is the delay of the fault named Late. It exceeds the usual lease duration in leader
+// election, 15 s.
 const Late = 20 * time.Second
 
-// held delays a write until the rule is removed.
+// held delays a write until its rule is removed, but no longer than 5 minutes.
 var held = fault.Fault{Kind: fault.Delay, For: fault.Duration(5 * time.Minute)}
 
-// answer returns a fault that responds to a request with a status code.
+// answer returns a fault that answers a request with the given status code.
 func answer(code int) fault.Fault { return fault.Fault{Kind: fault.Error, Code: code} }
 
-// Causes of faults in real clusters.
+// Causes of faults in real clusters, shown in reports.
 const (
 	byKill       = "A process can be killed at any moment: by its node, by an eviction, by the memory it needs."
 	byConnection = "A connection can break, and a request can be late, at any time."
@@ -146,7 +152,7 @@ const (
 	byUpgrade    = "The control plane is upgraded, moved, or ends by a failure of its machine."
 )
 
-// Table has an entry for each kind of fault.
+// Table defines all kinds of faults.
 var Table = []Entry{
 	{
 		Kind: "CrashBefore", Text: "killed before it is sent, and started again", Possible: byKill, Hits: Write,
@@ -268,15 +274,15 @@ var Table = []Entry{
 	},
 }
 
-// withoutControlPlane are the effects of a short outage of the control plane.
+// withoutControlPlane lists the effects of a short control plane outage.
 var withoutControlPlane = Effects{HidesStates: true, BreaksConnections: true, KillsControlPlane: true}
 
-// killing returns the action that kills and restarts a component.
+// killing returns an action that kills and restarts the named control plane component.
 func killing(name string) func(Actor, context.Context) (bool, error) {
 	return func(a Actor, ctx context.Context) (bool, error) { return a.KillComponent(ctx, name) }
 }
 
-// byKind are the entries of the table by kind.
+// byKind maps each kind of fault to its entry in Table.
 var byKind = func() map[Kind]*Entry {
 	entries := map[Kind]*Entry{}
 	for i := range Table {
@@ -285,7 +291,7 @@ var byKind = func() map[Kind]*Entry {
 	return entries
 }()
 
-// Entry returns the entry of a kind, an empty entry if there is no such kind.
+// Entry returns the table entry of the kind, or an empty entry if the kind does not exist.
 func (k Kind) Entry() *Entry {
 	if e := byKind[k]; e != nil {
 		return e
@@ -293,10 +299,10 @@ func (k Kind) Entry() *Entry {
 	return &Entry{}
 }
 
-// Known reports whether the table has the kind.
+// Known reports whether Table contains the kind.
 func (k Kind) Known() bool { return byKind[k] != nil }
 
-// Hitting returns the entries whose faults hit a kind of traffic.
+// Hitting returns the table entries of faults that hit the given kind of traffic.
 func Hitting(traffic Traffic) []*Entry {
 	var entries []*Entry
 	for i := range Table {
@@ -307,10 +313,10 @@ func Hitting(traffic Traffic) []*Entry {
 	return entries
 }
 
-// Acts reports whether an action follows when the rule has fired.
+// Acts reports whether the fault performs an action after its rule has fired.
 func (e *Entry) Acts() bool { return e.Act != nil || e.ActInRun != nil }
 
-// Duration returns the delay of a fault that only delays a request; 0 for other faults.
+// Duration returns the delay of a fault that only delays a request. It is 0 for other faults.
 func (e *Entry) Duration() time.Duration {
 	if e.Rule.Kind != fault.Delay || e.Acts() {
 		return 0

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Each entry of the table has all that planning, injecting, judging and reports need.
+// TestEntriesAreComplete checks that each Table entry has all fields that planning, injection,
+// judging and reports need.
 func TestEntriesAreComplete(t *testing.T) {
 	seen := map[Kind]bool{}
 	for i := range Table {
@@ -76,7 +77,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// The pages have the table as it is.
+// TestPagesAreInStep checks that the generated tables in the documentation match Table.
 func TestPagesAreInStep(t *testing.T) {
 	for page, kind := range map[string]Kind{"faults.md": "StaleStart", "fuzz.md": "CrashAfter"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))

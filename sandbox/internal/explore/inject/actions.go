@@ -16,17 +16,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// exceptElection matches all resources except Leases.
+// exceptElection matches all resources except for Leases, which are used for leader election.
 var exceptElection = []string{"!" + observe.Election[0]}
 
-// deaf is the minimum time for which writes of another client are hidden from the operator.
+// deaf is the minimum time for which another client's writes are hidden from the operator.
 const deaf = 3 * time.Second
 
-// moment is the time that an operator gets to react to an event.
+// moment is the time allowed for an operator to react to an event.
 const moment = time.Second
 
-// CrashTwice kills the operator, and kills the next process before its first write. The fault
-// counts as not reached if the next process writes nothing.
+// CrashTwice restarts the operator twice; the second restart precedes the new process's first
+// write. The fault counts as not reached if the new process writes nothing.
 func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) {
 	if err := i.Rules.add(AgainRule, fault.Match{Verbs: []string{"write"}, Resources: append(slices.Clone(exceptElection), "!events", "!events.events.k8s.io")}, fault.Count{Times: 1}, fault.Fault{Kind: fault.Hang}); err != nil {
 		return false, err
@@ -35,7 +35,7 @@ func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) 
 		return false, err
 	}
 	step := &i.base.Steps[i.Settler.Step]
-	// A process that has started and does nothing has nothing to write.
+	// The new process is idle after its start, so it will not write.
 	idle := func() bool {
 		return len(i.Settler.MissingWatches()) == 0 && i.Settler.QuietFor() > max(2*step.Quiet, 3*baseline.ShortQuiet)
 	}
@@ -50,8 +50,8 @@ func (i *RunInjector) CrashTwice(ctx context.Context) (reached bool, err error) 
 	return i.Crash(ctx)
 }
 
-// KillComponent kills a component of the control plane while a write is in flight, and restarts
-// the component shortly after.
+// KillComponent kills a control plane component while a write is in flight, and restarts it shortly
+// afterwards.
 func (i *Injector) KillComponent(ctx context.Context, name string) (reached bool, err error) {
 	i.Recorder.ExpectBreaks()
 	if err := i.Component(ctx, name, "kill"); err != nil {
@@ -71,9 +71,9 @@ func (i *Injector) KillComponent(ctx context.Context, name string) (reached bool
 	return true, nil
 }
 
-// Overtake annotates, as another client, the object of the held write and the objects that
-// users created, then lets the held write through. The events of these writes reach the
-// operator only later.
+// Overtake acts as another client: it annotates the held write's object and the objects that users
+// created, then lets the held write through. The operator receives the events of the annotations
+// later.
 func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
 	if err := i.Rules.add(freezeRule, fault.Match{Resources: exceptElection}, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
 		return false, err
@@ -89,19 +89,19 @@ func (i *RunInjector) Overtake(ctx context.Context) (reached bool, err error) {
 	i.Rules.Remove(FaultRule)
 	began, from := time.Now(), i.Log.Len()
 	pass(ctx, deaf)
-	// Wait longer on a slow machine, until the pace of retries shows whether the operator backs off.
+	// On a slow machine, it takes longer until the retries show whether the operator backs off.
 	for time.Since(began) < observe.MostHeld && ctx.Err() == nil && observe.Undecided(i.Log.Since(from), i.base.Locks, time.Now()) {
 		pass(ctx, observe.Look)
 	}
 	i.Rules.Remove(freezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	// Without a write by another client there was no fault.
+	// The fault has an effect only if the annotations were written.
 	return len(i.Rival.annotated) > 0, ctx.Err()
 }
 
-// heldWrite returns the key of the object of the held write, or "" if its name differs from run
-// to run.
+// heldWrite returns the key of the held write's object. It is empty if the object's name differs
+// from run to run.
 func (i *Injector) heldWrite() string {
 	if i.fault.Call.Name == "" {
 		return ""
@@ -109,16 +109,16 @@ func (i *Injector) heldWrite() string {
 	return observe.NameKey(i.fault.Call.Resource, i.fault.Call.Namespace, i.fault.Call.Name)
 }
 
-// Pause suspends the operator, which leads, until another process has taken over. Then the
-// write that was in flight arrives, and the first process resumes, notices that it lost its
-// lease, and should exit.
+// Pause suspends the leading operator process until another process has taken over. Then it lets
+// the held write through and resumes the first process, which should notice that it has lost its
+// lease, and exit.
 func (i *RunInjector) Pause(ctx context.Context) (reached bool, err error) {
 	first := i.Operator.Operator
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		return false, err
 	}
 	i.Notes.Add("the operator is suspended")
-	// A suspended process would not exit by itself, so that it is always killed at the end.
+	// Always kill the first process, because a suspended process cannot exit.
 	defer first.Close()
 	if err := i.Leadership.free(ctx); err != nil {
 		return false, err
@@ -147,8 +147,8 @@ func (i *RunInjector) Pause(ctx context.Context) (reached bool, err error) {
 	return true, ctx.Err()
 }
 
-// CutOff closes all connections of the operator until its process exits, or for longer than a
-// lease lasts.
+// CutOff closes all of the operator's connections until its process exits, or for longer than a
+// lease duration.
 func (i *Injector) CutOff(ctx context.Context) (reached bool, err error) {
 	all := fault.Match{}
 	if err := i.Rules.add(AgainRule, all, fault.Count{}, fault.Fault{Kind: fault.Close}); err != nil {

@@ -3,11 +3,11 @@
 
 // Package inject injects a fault into a run.
 //
-//	inject.go    adds the proxy rule of the fault, and acts when the rule has fired
-//	run.go       the fault of a run of a workload
+//	inject.go    adds the fault's proxy rule, and acts when the rule has fired
+//	run.go       the fault of a workload run
 //	actions.go   the actions of faults: other clients, other processes, the control plane
-//	stale.go     restarts the operator with lists from an earlier time
-//	rules.go     the rules of the proxy
-//	rival.go     another client that writes
-//	leases.go    the leases of a leader
+//	stale.go     restarts the operator with outdated lists
+//	rules.go     the proxy's rules
+//	rival.go     another client that annotates objects
+//	leases.go    the leader's leases
 package inject

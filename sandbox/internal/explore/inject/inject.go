@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Parts are the parts of a run that faults act on.
+// Parts holds the parts of a run that faults act on.
 type Parts struct {
 	Rules      Rules
 	Rival      *Rival
@@ -27,12 +27,12 @@ type Parts struct {
 	Log        *observe.Log
 	Notes      *observe.Notes
 	Operator   *operator.Processes
-	// Component performs an action, "kill" or "start", on a component of the control plane.
+	// Component performs an action, "kill" or "start", on a control plane component.
 	Component func(ctx context.Context, name, action string) error
 }
 
-// Injector injects a fault: it adds the proxy rule, and acts when the rule has fired. It knows
-// no baseline, so that fuzz, which has none, can use it.
+// Injector injects a fault: it adds a proxy rule, and performs the fault's action after the rule
+// has fired. It works without a baseline, so that fuzz can use it.
 type Injector struct {
 	Parts
 	fault   *faults.Fault
@@ -41,10 +41,10 @@ type Injector struct {
 
 var _ faults.Actor = (*Injector)(nil)
 
-// New returns an injector without a fault.
+// New returns an injector without a fault. Aim sets the fault.
 func New(parts Parts) *Injector { return &Injector{Parts: parts} }
 
-// Aim sets the fault to inject; nil: none. The fault is not reached yet.
+// Aim sets the fault to inject, or nil for none, and resets Reached.
 func (i *Injector) Aim(f *faults.Fault) {
 	i.fault = f
 	i.mark(false)
@@ -56,17 +56,18 @@ func (i *Injector) Reached() bool { return i.reached }
 // mark records whether the fault took effect.
 func (i *Injector) mark(reached bool) { i.reached = reached }
 
-// act performs an action, and marks the fault as reached if the action says so.
+// act performs an action, and records whether the fault took effect.
 func (i *Injector) act(ctx context.Context, action action) error {
 	reached, err := action(ctx)
 	i.mark(reached)
 	return err
 }
 
-// action completes a fault whose rule has fired, and reports whether the fault took effect.
+// action completes a fault after its rule has fired, and reports whether the fault took effect.
 type action func(context.Context) (reached bool, err error)
 
-// action returns the action of the fault.
+// action returns the action that completes the fault. If the action needs a baseline, it returns an
+// action that fails.
 func (i *Injector) action() action {
 	entry := i.fault.Entry()
 	return func(ctx context.Context) (bool, error) {
@@ -80,9 +81,9 @@ func (i *Injector) action() action {
 	}
 }
 
-// Arm adds the proxy rule of the fault at the beginning of its step. The channel is closed when
-// the rule fires for the first time; it is nil for faults without a rule, which come after the
-// step.
+// Arm adds the fault's proxy rule at the beginning of the fault's step. The returned channel is
+// closed when the rule fires for the first time. It is nil for faults that hit an operator start,
+// which have no rule.
 func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	f := i.fault
 	entry := f.Entry()
@@ -118,9 +119,9 @@ func (i *Injector) Arm(ctx context.Context) (<-chan struct{}, error) {
 	return fired, nil
 }
 
-// Strike waits until the rule has fired, and then performs the action of the fault. If the rule
-// does not fire in time, Strike removes the rule, and the fault counts as not reached. limit
-// and calm bound the wait, as in reaches.
+// Strike waits until the fault's rule has fired, and then performs the fault's action. If the rule
+// does not fire in time, Strike removes it, and the fault counts as not reached. `done`, `limit`
+// and `calm` bound the wait, see reaches.
 func (i *Injector) Strike(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) error {
 	return i.strike(ctx, injected, done, limit, calm, i.action())
 }
@@ -134,10 +135,11 @@ func (i *Injector) strike(ctx context.Context, injected, done <-chan struct{}, l
 	return i.act(ctx, action)
 }
 
-// reaches waits for injected to be closed, and reports whether it was. It gives up limit after
-// done is closed (nil: at once), or earlier if nothing has changed for much longer than calm, the quiet time
-// of the step in the baseline. A calm of 0 disables that, as while the operator starts, when a
-// pause says nothing.
+// reaches waits until `injected` is closed, and reports whether that has happened in time. `limit`
+// is counted from the time at which `done` is closed, or from now if `done` is nil. From then on,
+// reaches also returns false if nothing has changed for much longer than `calm`, the step's quiet
+// time in the baseline. A `calm` of 0 disables this check, because a pause proves nothing while the
+// operator starts.
 func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, limit, calm time.Duration) bool {
 	if done != nil {
 		select {
@@ -165,8 +167,8 @@ func (i *Injector) reaches(ctx context.Context, injected, done <-chan struct{}, 
 	}
 }
 
-// Crash kills the operator and restarts it at once, as if the lease of the dead leader had
-// expired.
+// Crash kills the operator and restarts it immediately. It clears the killed leader's lease, as if
+// the lease had expired.
 func (i *Injector) Crash(ctx context.Context) (reached bool, err error) {
 	i.Operator.Kill()
 	i.Notes.Add("the operator is killed")

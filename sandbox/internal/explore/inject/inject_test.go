@@ -25,7 +25,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// injectThrough returns an injector of a fault whose proxy is in front of a server, and a client of it.
+// injectThrough returns an injector for fault `f` with a proxy in front of the given server, and a
+// client of that proxy.
 func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Injector, *http.Client) {
 	t.Helper()
 	upstream := httptest.NewServer(server)
@@ -48,11 +49,11 @@ func injectThrough(t *testing.T, server http.HandlerFunc, f faults.Fault) (*Inje
 	return i, client
 }
 
-// heldBack is the status of a write that is not answered as long as there is the rule.
+// heldBack is the status of a write that receives no response until the rule is removed.
 const heldBack = -1
 
-// effectsOnWrites are whether a write arrives, and what the operator is answered: 0 is a
-// connection that breaks.
+// effectsOnWrites maps each fault for writes to its effect: whether the write reaches the API
+// server, and the status that the client receives. 0 means a broken connection.
 var effectsOnWrites = map[faults.Kind]struct {
 	sent   bool
 	status int
@@ -63,14 +64,15 @@ var effectsOnWrites = map[faults.Kind]struct {
 	"Timeout": {sent: true, status: 504}, "Overtake": {status: heldBack}, "Pause": {status: heldBack}, "KillAPIServer": {status: heldBack}, "KillEtcd": {status: heldBack},
 }
 
-// effectsOnEvents are what the operator sees of the events a and b, before which it knows nothing,
-// and the bookmark after them: while there is the rule of the fault.
+// effectsOnEvents maps each fault for events to the events that the client receives while the rule
+// is active. The server sends the events a and b, and a bookmark.
 var effectsOnEvents = map[faults.Kind]string{
 	"DropEvents": "BOOKMARK", "DropEvent": "b BOOKMARK", "DuplicateEvent": "a " + "a b BOOKMARK", "LateEvent": "a b BOOKMARK",
 	"ExpireWatch": "ERROR", "CutWatch": "", "Freeze": "held", "FreezeLong": "held", "CrashEvent": "held",
 }
 
-// Each fault of a write and of events does to a request or to a watch what it is called after.
+// TestEachFaultTakesEffect checks that each fault for writes or events has the expected effect on a
+// request or a watch.
 func TestEachFaultTakesEffect(t *testing.T) {
 	for _, entry := range faults.Table {
 		kind := entry.Kind
@@ -143,7 +145,7 @@ func testEvents(t *testing.T, kind faults.Kind) {
 	}
 	began := time.Now()
 	response, err := client.Get(i.Rules.Proxy.URL + "/api/v1/configmaps?watch=true")
-	if err != nil && kind == "CutWatch" { // The cut can come before the header of the answer is read.
+	if err != nil && kind == "CutWatch" { // The watch may be cut before the client has read the response headers.
 		<-fired
 		return
 	}
@@ -195,7 +197,8 @@ func testEvents(t *testing.T, kind faults.Kind) {
 	}
 }
 
-// A fault that is not reached leaves nothing behind that waits for it.
+// TestUnreachedFaultEnds checks that no goroutine keeps waiting for a rule that was removed before
+// it fired.
 func TestUnreachedFaultEnds(t *testing.T) {
 	rules := fault.NewRuleSet()
 	if err := rules.Add(fault.Rule{Name: FaultRule, Fault: fault.Fault{Kind: fault.Close}}); err != nil {
@@ -219,7 +222,8 @@ func TestUnreachedFaultEnds(t *testing.T) {
 	}
 }
 
-// A moment at which a step begins is that, also while the step is played.
+// TestMoments checks that "step N" refers to the etcd revision at which step N began, even during
+// that step.
 func TestMoments(t *testing.T) {
 	i := New(Parts{Settler: &settle.Settler{Revisions: []int64{10, 20, 30}}, Recorder: &observe.Recorder{Versions: []observe.Version{{Revision: 40}}}}).InRun(nil, nil, 0, 0)
 	for asOf, want := range map[string]int64{"step 0": 10, "step 1": 20, "step 2": 30} {
@@ -232,7 +236,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// Fuzz has no baseline: a fault whose action needs one ends with an error, and is not reached.
+// TestActionsInFuzz checks that a fault whose action needs a baseline fails in fuzz, which has no
+// baseline.
 func TestActionsInFuzz(t *testing.T) {
 	now := make(chan struct{})
 	close(now)
@@ -247,8 +252,8 @@ func TestActionsInFuzz(t *testing.T) {
 	}
 }
 
-// A fault is reached when its action says that it took effect, and no longer when there is another
-// fault.
+// TestReached checks that a fault counts as reached if its action reports an effect, until Aim sets
+// another fault.
 func TestReached(t *testing.T) {
 	i := New(Parts{})
 	i.Aim(&faults.Fault{Kind: "Conflict"})

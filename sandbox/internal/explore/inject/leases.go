@@ -21,7 +21,7 @@ import (
 
 var leaseResource = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// Leadership observes and ends the leadership of processes of the operator.
+// Leadership observes and clears the operator's leader election records.
 type Leadership struct {
 	Log      *observe.Log
 	Recorder *observe.Recorder
@@ -39,8 +39,8 @@ func (l Leadership) leases() []types.NamespacedName {
 	return found
 }
 
-// free clears the holder of the leases of a dead process, which would otherwise be held until
-// they expire.
+// free clears the holder in the operator's leader election records. Otherwise a killed process
+// would remain the holder until its lease expires.
 func (l Leadership) free(ctx context.Context) error {
 	for _, key := range l.leases() {
 		patch := []byte(`{"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`)
@@ -74,8 +74,8 @@ func (l Leadership) free(ctx context.Context) error {
 	return nil
 }
 
-// await waits until a lease of the operator is held, and reports whether it is within the
-// limit.
+// await waits until one of the operator's leases has a holder, and reports whether this has
+// happened within the limit.
 func (l Leadership) await(ctx context.Context, limit time.Duration) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(observe.Look) {
 		for _, key := range l.leases() {

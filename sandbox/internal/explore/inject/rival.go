@@ -18,13 +18,14 @@ import (
 type Rival struct {
 	Recorder *observe.Recorder
 	Notes    *observe.Notes
-	// annotated are the objects that were annotated while a write was in flight, and Touched the
-	// keys of all annotated objects.
+	// annotated lists the objects annotated while a write was in flight. Touched is the set of keys
+	// of all annotated objects.
 	annotated []observe.Version
 	Touched   map[string]bool
 }
 
-// touch annotates each root, as any other client might at any time.
+// touch annotates the given objects created by users (roots), as any other client might do at any
+// time.
 func (r *Rival) touch(ctx context.Context, roots map[string]bool) {
 	for _, v := range r.Recorder.Objects() {
 		if roots[v.Key()] {
@@ -48,7 +49,7 @@ func (r *Rival) annotate(ctx context.Context, v *observe.Version) bool {
 	return true
 }
 
-// Lost returns a line for each object that still exists and has lost the annotation.
+// Lost returns a line for each existing object that has lost the annotation.
 func (r *Rival) Lost() []string {
 	var lines []string
 	for i := range r.annotated {
@@ -59,15 +60,15 @@ func (r *Rival) Lost() []string {
 	return lines
 }
 
-// isLost reports whether an object still exists and has lost the annotation.
+// isLost reports whether an object still exists but has lost the annotation.
 func (r *Rival) isLost(v *observe.Version) bool {
 	now := r.Recorder.Find(workload.Target{Resource: v.Resource, Namespace: v.Object.GetNamespace(), Name: v.Object.GetName()})
 	return now != nil && now.GetUID() == v.Object.GetUID() && now.GetAnnotations()[observe.TouchedAnnotation] == ""
 }
 
-// Forgive ignores annotations that were lost in a step in which users may have removed them, by
-// a command or a patch of annotations. lostBefore are the lines for annotations that were lost
-// before the step, which are the operator's mistake.
+// Forgive ignores annotations lost in a step in which users may have removed them, by a command or
+// a patch of annotations. lostBefore lists annotations lost before the step, for which the operator
+// remains responsible.
 func (r *Rival) Forgive(lostBefore []string) {
 	before := func(v *observe.Version) bool {
 		return slices.ContainsFunc(lostBefore, func(line string) bool { return strings.HasPrefix(line, v.Key()+": ") })

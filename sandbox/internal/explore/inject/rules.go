@@ -13,7 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Names of the rules in the proxy.
+// Names of the proxy rules that a run may add.
 const (
 	FaultRule  = "explore"
 	freezeRule = "explore-freeze"
@@ -21,33 +21,33 @@ const (
 	AgainRule  = "explore-again"
 )
 
-// OwnRules are the names of all rules that a run adds to its proxy.
+// OwnRules lists the names of all proxy rules that a run may add.
 var OwnRules = []string{FaultRule, freezeRule, expireRule, AgainRule}
 
-// Rules are the rules of the proxy of a run.
+// Rules manages the rules of a run's fault proxy.
 type Rules struct{ Proxy *proxy.Server }
 
-// add adds a rule to the proxy.
+// add adds a rule to the run's proxy. The name must be unique.
 func (r Rules) add(name string, match fault.Match, count fault.Count, f fault.Fault) error {
 	return r.Proxy.Rules().Add(fault.Rule{Name: name, Match: match, Count: count, Fault: f})
 }
 
-// Remove removes a rule, if it exists.
+// Remove removes a rule from the proxy, if it exists.
 func (r Rules) Remove(name string) { r.Proxy.Rules().Remove(name) }
 
-// List returns the rules of the proxy, with the number of times that each has fired.
+// List returns the proxy's rules, with the number of times that each rule has fired.
 func (r Rules) List() []fault.RuleStatus {
 	list, _ := r.Proxy.Rules().List()
 	return list
 }
 
-// fired reports whether a rule has fired.
+// fired reports whether the named rule has fired.
 func (r Rules) fired(name string) bool {
 	return slices.ContainsFunc(r.List(), func(rule fault.RuleStatus) bool { return rule.Name == name && rule.Fired > 0 })
 }
 
-// expire makes the operator list a resource again, by answering its watches with 410 Expired.
-// It also removes the rule of the fault, so that events after the list arrive.
+// expire answers the operator's watches of a resource with 410 Expired, so that the operator lists
+// the resource again. It also removes the fault's rule, so that later events arrive.
 func (r Rules) expire(ctx context.Context, resource string) error {
 	match := fault.Match{Verbs: []string{"watch"}, Resources: []string{resource}}
 	n := r.Proxy.Open(match)
@@ -71,8 +71,8 @@ func (r Rules) expire(ctx context.Context, resource string) error {
 	return nil
 }
 
-// whenFired closes a channel when a rule has fired. It returns when the rule is removed, so
-// that a fault that is not reached leaves no goroutine behind.
+// whenFired closes the `fired` channel when the named rule fires. It returns early if the rule is
+// removed, so that an unreached fault leaves no goroutine behind.
 func whenFired(ctx context.Context, rules *fault.RuleSet, name string, fired chan<- struct{}) {
 	for {
 		all, changed := rules.List()

@@ -11,25 +11,24 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 )
 
-// RunInjector injects the fault of a run of a workload, whose steps the baseline knows.
+// RunInjector injects the fault of a workload run, and uses the baseline of the workload's steps.
 type RunInjector struct {
 	*Injector
 	base *baseline.Baseline
-	// hold is the time for which FreezeLong holds back events, and patience the time that a step
-	// may take beyond its time in the baseline.
+	// hold is the time for which FreezeLong holds back events. patience is the time by which a step
+	// may exceed its duration in the baseline.
 	hold, patience time.Duration
 }
 
 var _ faults.RunActor = (*RunInjector)(nil)
 
-// InRun returns the injector for a run with that baseline. Both f and the baseline are nil in a
-// baseline run.
+// InRun returns the injector for a workload run. `f` and `base` are nil in a baseline run.
 func (i *Injector) InRun(f *faults.Fault, base *baseline.Baseline, hold, patience time.Duration) *RunInjector {
 	i.Aim(f)
 	return &RunInjector{Injector: i, base: base, hold: hold, patience: patience}
 }
 
-// action returns the action of the fault.
+// action returns the action that completes the fault, including actions that need the baseline.
 func (i *RunInjector) action() action {
 	if act := i.fault.Entry().ActInRun; act != nil {
 		return func(ctx context.Context) (bool, error) { return act(i, ctx) }
@@ -37,9 +36,9 @@ func (i *RunInjector) action() action {
 	return i.Injector.action()
 }
 
-// Inject performs the actions of the fault that follow its rule. It is called in each step,
-// while users perform the step; done is closed when they have; nil: they
-// do nothing.
+// Inject injects the fault if it belongs to the given step: it waits for the fault's rule and
+// performs the fault's action. It is called in each step, while users perform the step. `done` is
+// closed when they have finished, and nil if they do nothing.
 func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-chan struct{}) error {
 	f := i.fault
 	switch {
@@ -63,7 +62,7 @@ func (i *RunInjector) Inject(ctx context.Context, step int, injected, done <-cha
 	return i.strike(ctx, injected, done, i.base.Steps[step].Took+2*i.base.Quiet+3*time.Second, calm, i.action())
 }
 
-// ListAgain makes the operator list the resource again at the end of the step.
+// ListAgain makes the operator repeat its list of the fault's resource at the end of the step.
 func (i *RunInjector) ListAgain(ctx context.Context) (reached bool, err error) {
 	step := i.Settler.Step
 	i.Settler.Rest(ctx, step, i.base.Steps[step].Took+2*i.base.Quiet)
@@ -75,8 +74,8 @@ func (i *RunInjector) ListAgain(ctx context.Context) (reached bool, err error) {
 	return true, nil
 }
 
-// thaw lets the events through that a lasting fault has held back, after the cluster has become
-// quiet without these events.
+// thaw releases the events held back by a lasting fault, after the cluster has become quiet without
+// them.
 func (i *RunInjector) thaw(ctx context.Context) (reached bool, err error) {
 	f := i.fault
 	i.Settler.Rest(ctx, f.Until, i.base.Steps[f.Until].Took+2*i.base.Quiet)

@@ -19,7 +19,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// StartStale restarts the operator with lists that date from an earlier time.
+// StartStale restarts the operator and serves it outdated lists.
 func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) {
 	step := i.Settler.Step
 	revision, err := i.moment(i.fault.AsOf)
@@ -32,7 +32,7 @@ func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) 
 	}
 	if len(match.Resources) == 0 {
 		_, err := i.Crash(ctx)
-		return false, err // The operator requests no list that may be stale.
+		return false, err // The operator sends no list request that can be answered with a stale list.
 	}
 	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.fault.AsOf)
 	lists, begun := match, i.Log.Len()
@@ -62,8 +62,8 @@ func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) 
 	return reached, nil
 }
 
-// restUp waits until the operator has opened its watches and the cluster is quiet, or for twice
-// the limit.
+// restUp waits until the operator has opened its watches, then until the cluster is quiet. The
+// limit applies to each of the two waits.
 func (i *RunInjector) restUp(ctx context.Context, step int, limit time.Duration) {
 	for end := time.Now().Add(limit); len(i.Settler.MissingWatches()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(observe.Look)
@@ -71,7 +71,7 @@ func (i *RunInjector) restUp(ctx context.Context, step int, limit time.Duration)
 	i.Settler.Rest(ctx, step, limit)
 }
 
-// moment returns the revision of this run that Fault.AsOf describes.
+// moment returns the etcd revision that a Fault.AsOf refers to in this run.
 func (i *RunInjector) moment(asOf string) (int64, error) {
 	if text, is := strings.CutPrefix(asOf, "step "); is {
 		step, err := strconv.Atoi(text)
@@ -93,7 +93,8 @@ func (i *RunInjector) moment(asOf string) (int64, error) {
 			if v.Type != watch.Deleted {
 				return v.Revision, nil
 			}
-			// The object was deleted without finalizers: the revision before still has it.
+			// The object had no finalizers when it was deleted, so only the preceding revision
+			// contains it.
 			return v.Revision - 1, nil
 		}
 	}

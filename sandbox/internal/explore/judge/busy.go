@@ -10,32 +10,34 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/baseline"
 )
 
-// fast is the rate of requests per second, above the baseline, that counts as a hot loop.
+// fast is the number of requests per second, beyond the baseline's requests, above which an
+// operator is in a hot loop.
 const fast = 20
 
 const (
-	// mostPeriods is the maximum number of quiet times in which requests are counted: a busy machine
-	// slows a hot loop down.
+	// mostPeriods is the maximum number of periods in which requests are counted. On a busy
+	// machine, a hot loop is slower and therefore takes longer to detect.
 	mostPeriods = 6
-	// fewRequests is the number of requests of a period, above the baseline, above which they may be a hot loop.
+	// fewRequests is the number of requests per period, beyond the baseline's requests, that rules
+	// out a hot loop.
 	fewRequests = 3
 )
 
-// Pace counts the requests of an operator in a quiet cluster, in periods as long as the quiet time of
-// the baseline.
+// Pace counts an operator's requests in a quiet cluster. It counts them in periods as long as the
+// baseline's quiet time.
 type Pace struct {
-	// Quiet is the length of a period, and Before the requests in one period of the baseline.
+	// Quiet is the duration of a period. Before is the baseline's number of requests per period.
 	Quiet  time.Duration
 	Before int
-	// counts are the requests in each period so far.
+	// counts lists the number of requests of each period so far.
 	counts []int
 }
 
-// Add counts the requests of one more period.
+// Add records the number of requests in another period.
 func (p *Pace) Add(requests int) { p.counts = append(p.counts, requests) }
 
-// Open reports whether another period may show a hot loop: so far there are requests in each period,
-// but not as many as are counted on an idle machine.
+// Open reports whether another period is needed to decide about a hot loop, because the operator
+// still sends requests, but fewer than a hot loop on an idle machine.
 func (p *Pace) Open() bool {
 	if len(p.counts) == 0 {
 		return true
@@ -43,14 +45,14 @@ func (p *Pace) Open() bool {
 	return !p.Hot() && !p.slowsDown() && len(p.counts) < mostPeriods && p.counts[len(p.counts)-1]-p.Before > fewRequests
 }
 
-// Hot reports whether the requests of all periods, above the baseline, are as many as a hot loop sends in
-// one, and do not become fewer.
+// Hot reports whether the requests beyond the baseline, summed over all periods, exceed a hot
+// loop's requests in a single period without slowing down.
 func (p *Pace) Hot() bool {
 	return p.total()-len(p.counts)*p.Before > int(fast*p.Quiet.Seconds()) && !p.slowsDown()
 }
 
-// slowsDown reports whether the operator sends less than half of the requests that it sent at first: after
-// failures, an operator waits longer and longer.
+// slowsDown reports whether the last period has less than half as many requests beyond the baseline
+// as the first. An operator with back-off waits longer and longer after failures.
 func (p *Pace) slowsDown() bool {
 	return 2*(p.counts[len(p.counts)-1]-p.Before) < p.counts[0]-p.Before
 }
@@ -63,7 +65,7 @@ func (p *Pace) total() int {
 	return total
 }
 
-// busy returns the problem of a pace that is a hot loop of the given requests.
+// busy returns a problem if the requests form a hot loop. `what` names the kind of requests.
 func (p *Pace) busy(what string, step int) []Problem {
 	if !p.Hot() {
 		return nil
@@ -73,25 +75,27 @@ func (p *Pace) busy(what string, step int) []Problem {
 	}}}
 }
 
-// Rest is the pace of the operator's reads, and of its writes without effect, at the end of a step.
+// Rest counts the operator's reads and its writes without effect in a quiet cluster, at the end of
+// a step.
 type Rest struct{ Reads, Idle Pace }
 
-// NewRest returns the pace of a step whose end in the baseline is given, where the quiet time was quiet.
+// NewRest returns an empty Rest for the step with the given baseline. `quiet` is the duration of a
+// period.
 func NewRest(base *baseline.BaseStep, quiet time.Duration) *Rest {
 	return &Rest{Reads: Pace{Quiet: quiet, Before: base.Reads}, Idle: Pace{Quiet: quiet, Before: base.Idle}}
 }
 
-// Open reports whether the cluster is to be observed for another period.
+// Open reports whether another period of observation is needed for a verdict.
 func (r *Rest) Open() bool { return r.Reads.Open() || r.Idle.Open() }
 
-// Add counts the requests of one more period.
+// Add records the numbers of requests in another period.
 func (r *Rest) Add(reads, idle int) {
 	r.Reads.Add(reads)
 	r.Idle.Add(idle)
 }
 
-// Busy returns the problems of an operator that reads, or writes without effect, more often in a quiet
-// cluster than in the baseline.
+// Busy returns a problem for a hot loop of reads, and a problem for a hot loop of writes without
+// effect.
 func (r *Rest) Busy(step int) []Problem {
 	return append(r.Reads.busy("reads", step), r.Idle.busy("writes that change nothing", step)...)
 }

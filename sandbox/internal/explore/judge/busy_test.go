@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// A hot loop is known by the number of its requests, however long a busy machine takes for them. Requests that
-// become fewer, or are as frequent in the baseline, are no hot loop.
+// TestPace checks that a hot loop is detected by the number of its requests, regardless of the
+// machine's speed. Requests that slow down, or that are as frequent in the baseline, are no hot
+// loop.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before int
-		// counts are the requests in one second after the other.
+		// counts lists the number of requests in successive periods of a second.
 		counts []int
-		// periods is in how many of them the verdict is known.
+		// periods is the number of periods needed for a verdict.
 		periods int
 		hot     bool
 	}{

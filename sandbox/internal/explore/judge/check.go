@@ -24,58 +24,57 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Oracle is the rule that detected a problem.
+// Oracle is the name of the check that detected a problem.
 type Oracle string
 
-// Oracles, as reports show them.
+// Oracles, named as in reports.
 const (
-	// OtherState: the objects at the end of a step differ from the baseline.
+	// OtherState means that the objects at the end of a step differ from the baseline.
 	OtherState Oracle = "other state"
-	// OtherEnds: baseline runs differ in desired state.
+	// OtherEnds means that the desired state differs between the ends of baseline runs.
 	OtherEnds Oracle = "different ends"
-	// NotReached: the condition of a step does not come true.
+	// NotReached means that a step failed, for example because its condition never became true.
 	NotReached Oracle = "not reached"
-	// NotAtRest: the operator keeps writing or reading.
+	// NotAtRest means that the operator keeps writing or reading.
 	NotAtRest Oracle = "not at rest"
-	// OtherCounts: more or fewer objects were created or deleted than in the baseline.
+	// OtherCounts means that the number of created or deleted objects differs from the baseline.
 	OtherCounts Oracle = "other counts"
-	// Broken: a version of an object violated an invariant.
+	// Broken means that an object version violates an invariant.
 	Broken Oracle = "invariant broken"
-	// Failed: the operator panicked, exited, or logged a line that --fail-on-log matches.
+	// Failed means that the operator panicked, exited, or logged a line that --fail-on-log matches.
 	Failed Oracle = "operator failed"
 )
 
-// Problem is a mistake of the operator that a run shows.
+// Problem is an operator's mistake, revealed by a run.
 type Problem struct {
 	Oracle Oracle `json:"oracle"`
-	// Step is the step in which the problem was detected.
+	// Step is the number of the step in which the problem was detected.
 	Step  int      `json:"step"`
 	Lines []string `json:"lines"`
-	// At is the time of the mistake, or zero if it has no definite time.
+	// At is the time of the mistake, or zero if the time is unknown.
 	At time.Time `json:"-"`
 }
 
-// Certain reports whether a single run proves the problem. An exit does not: the process may
-// have lacked resources of the machine.
+// Certain reports whether a single run proves the problem. An exit is not certain, because the
+// machine may have run out of resources.
 func (p *Problem) Certain() bool {
 	return p.Oracle == Broken || p.Oracle == OtherEnds || p.Oracle == Failed && !strings.HasPrefix(p.Lines[0], EndedByItself)
 }
 
-// EndedByItself is the prefix of a line about an exit of the operator.
+// EndedByItself is the prefix of a problem's line about an exit of the operator.
 const EndedByItself = "the operator ended by itself: "
 
-// Judge compares a run with the baseline, and checks invariants that hold in each cluster.
+// Judge compares a run with the baseline, and checks invariants.
 type Judge struct {
 	Workload *workload.Workload
-	// Base and Fault are nil for a baseline run.
+	// Base and Fault are nil in a baseline run.
 	Base     *baseline.Baseline
 	Fault    *faults.Fault
 	Recorder *observe.Recorder
 	Rival    *inject.Rival
 }
 
-// Differences returns the differences of the present objects from the end of a step in the
-// baseline.
+// Differences compares the current objects with the baseline at the end of a step.
 func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	want, got := comparableStates(j.Fault, base.State, j.Base.Names.State(j.Recorder.Objects(), j.Base.Locks))
 	if j.Fault.Effects().OtherClientWrites && handedOn(j.Recorder.Objects(), j.Rival.Touched) {
@@ -84,8 +83,8 @@ func (j *Judge) Differences(base *baseline.BaseStep) []state.Difference {
 	return state.Compare(want, got, base.Mask, state.Rules{})
 }
 
-// After adds the problems that only the whole run shows: broken invariants, failures and exits
-// of the operator, other numbers of objects, and hot loops.
+// After adds the problems that only a complete run can reveal: violated invariants, failures and
+// exits of the operator, unexpected numbers of objects, and hot loops.
 func (j *Judge) After(o *Outcome, failures, ends []string) {
 	last := max(len(o.Steps)-1, 0)
 	for _, p := range brokenInvariants(j.Workload.Invariants, o.Versions, slices.Collect(maps.Keys(j.Recorder.Watched))...) {
@@ -119,13 +118,13 @@ func (j *Judge) After(o *Outcome, failures, ends []string) {
 	}
 }
 
-// knowable returns the requests without requests for deleted objects, if a fault may have
-// hidden the deletion: then each event of a dependent rightly makes the operator try again.
+// knowable removes requests for deleted objects if the fault may have hidden their deletion from
+// the operator: in this case, the operator rightly retries at each event of a dependent.
 func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Version) []observe.Request {
 	if !f.Effects().HidesStates {
 		return requests
 	}
-	// seen are the creations and deletions of each object by key, in order.
+	// seen maps each object's key to its creations and deletions, in order.
 	seen := map[string][]*observe.Version{}
 	for i := range versions {
 		if v := &versions[i]; v.Type == watch.Deleted || v.Type == watch.Added {
@@ -136,17 +135,18 @@ func knowable(f *faults.Fault, requests []observe.Request, versions []observe.Ve
 		gone := false
 		for _, v := range seen[observe.NameKey(r.Resource, r.Namespace, r.Name)] {
 			if v.Time.Before(r.Time) {
-				gone = v.Type == watch.Deleted // The object may be created again later.
+				gone = v.Type == watch.Deleted // An object with the same key may be recreated later.
 			}
 		}
 		return gone
 	})
 }
 
-// Summary returns the problem in a line.
+// Summary describes the problem in a line.
 func (p *Problem) Summary() string { return Summary(p.Oracle, p.Lines) }
 
-// Summary returns the violations of an oracle in a line.
+// Summary describes an oracle's problem in a line: the first of the given lines, and the number
+// of further lines.
 func Summary(o Oracle, lines []string) string {
 	text := string(o)
 	if len(lines) > 0 {
@@ -160,8 +160,9 @@ func Summary(o Oracle, lines []string) string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// Shows returns the problem without numbers and values, for comparison with other findings: the
-// oracle with the subject, a line for each object.
+// Shows returns the problem in a form that is comparable between findings: the oracle and the
+// affected object or field, without numbers and values. A problem with several objects results in a
+// line for each object.
 func (p *Problem) Shows() []string {
 	lines := p.Lines[:min(1, len(p.Lines))]
 	if p.Oracle == OtherState || p.Oracle == OtherCounts {
@@ -180,13 +181,13 @@ func (p *Problem) Shows() []string {
 	return all
 }
 
-// Same reports whether two problems have the same oracle and first line.
+// Same reports whether two problems have the same oracle and the same first line.
 func (p *Problem) Same(other Problem) bool {
 	return p.Oracle == other.Oracle && slices.Equal(p.Lines[:min(1, len(p.Lines))], other.Lines[:min(1, len(other.Lines))])
 }
 
-// Invalid returns the writes whose last try the API server refused as invalid (422), a line
-// each.
+// Invalid returns a line for each write whose last attempt the API server rejected as invalid
+// (422). It ignores responses injected by a fault.
 func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	last := map[observe.Call]*observe.Request{}
 	var order []observe.Call
@@ -210,7 +211,8 @@ func Invalid(requests []observe.Request, locks map[string]bool) []string {
 	return lines
 }
 
-// Rank returns the rank of an oracle: the lower, the more useful is its problem to readers.
+// Rank returns the rank of an oracle. The lower the rank, the more useful the problem is to
+// readers.
 func Rank(o Oracle) int {
 	return slices.Index([]Oracle{Failed, Broken, OtherEnds, OtherState, NotReached, OtherCounts, NotAtRest}, o)
 }

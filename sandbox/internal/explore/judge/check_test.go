@@ -33,7 +33,8 @@ func TestOtherCounts(t *testing.T) {
 	}
 }
 
-// An operator that has not seen that an owner is gone makes what belongs to it once more.
+// TestGarbageDoesNotCount checks that objects created after the deletion of their owner are not
+// counted if events reach the operator late.
 func TestGarbageDoesNotCount(t *testing.T) {
 	event := func(kind watch.EventType, resource, text string) observe.Version {
 		v := objects.Version(t, resource, text)
@@ -107,8 +108,8 @@ func TestRefusedFast(t *testing.T) {
 	}
 }
 
-// An operator that does not hear that an object is gone asks for it again: while it is gone, also if
-// it is made again later.
+// TestKnowable checks that requests for a deleted object are ignored until the object is recreated,
+// if the fault hides states.
 func TestKnowable(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	event := func(second int, kind watch.EventType) observe.Version {
@@ -132,8 +133,8 @@ func TestKnowable(t *testing.T) {
 	}
 }
 
-// A write that the API server refuses for good is in the headline; one that is accepted later is not,
-// nor one that a fault has answered.
+// TestInvalid checks that Invalid excludes writes that are accepted later, and responses injected
+// by a fault.
 func TestInvalid(t *testing.T) {
 	of := func(verb, name string, status int, injected fault.Kind) observe.Request {
 		return observe.Request{Verb: verb, Resource: "services", Namespace: "shop", Name: name, Upstream: status, Status: status, Fault: injected}

@@ -13,8 +13,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// handedOn reports whether the operator has copied the annotation of explore to another object,
-// or to another place, such as the template of its pods.
+// handedOn reports whether the operator has copied TouchedAnnotation to another object, or to
+// another field, such as its pod template.
 func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	for i := range objects {
 		v := &objects[i]
@@ -28,15 +28,15 @@ func handedOn(objects []observe.Version, annotated map[string]bool) bool {
 	return false
 }
 
-// templateHash matches the hash in the names of objects made from a template, such as
-// ReplicaSets, in the alphabet that Kubernetes uses for hashes.
+// templateHash matches the hash in the name of an object created from a template, such as a
+// ReplicaSet. Kubernetes uses a special alphabet for such hashes.
 var templateHash = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`)
 
 const anyHash = "-HASH"
 
-// withoutRevisions returns a state without differences that follow from a new revision of a
-// template. If the operator copies the annotation of explore to a template, all objects made
-// from the template are replaced. Their content and number are still compared.
+// withoutRevisions returns a state that does not distinguish revisions of a template: all objects
+// created from a template are replaced if the operator copies TouchedAnnotation to it. Their
+// contents and numbers are still compared.
 func withoutRevisions(s observe.State) observe.State {
 	all := observe.State{}
 	for key, group := range s {
@@ -59,8 +59,8 @@ func withoutRevisions(s observe.State) observe.State {
 	return all
 }
 
-// byOwner returns a key by owner for a pod or a ReplicaSet, which is the same for each revision
-// of a template; other keys are returned as they are.
+// byOwner returns a key with the owner's name for a pod or ReplicaSet, which is the same for each
+// revision of a template. It returns other resources' keys unchanged.
 func byOwner(key string, f observe.Fields) string {
 	resource := state.ResourceOf(key)
 	if resource != "replicasets.apps" && resource != "pods" {

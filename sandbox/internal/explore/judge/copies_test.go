@@ -14,8 +14,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// deployed are a Deployment with its ReplicaSet and a pod, of a template with that hash, and another
-// ReplicaSet of an earlier one; with the annotation of the kit, if it is handed on.
+// deployed returns a Deployment with a ReplicaSet and a pod whose names contain `hash`, and a
+// ReplicaSet of an earlier template if `earlier` is not empty. `annotations` are set in the
+// template.
 func deployed(hash, earlier string, replicas int64, annotations map[string]any) []observe.Version {
 	owned := func(kind, name string) map[string]any {
 		return map[string]any{"namespace": "shop", "labels": map[string]any{"pod-template-hash": hash}, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true}}}
@@ -43,8 +44,9 @@ func deployed(hash, earlier string, replicas int64, annotations map[string]any) 
 	return all
 }
 
-// What the kit wrote is not judged where an operator hands it on to a template, nor is the new
-// revision that comes of it; the content of that is, and the number of its objects.
+// TestCopiesOfTheAnnotation checks that a new template revision is ignored if the operator has
+// copied TouchedAnnotation to the template. The contents and numbers of the template's objects are
+// still compared.
 func TestCopiesOfTheAnnotation(t *testing.T) {
 	stable := map[string]bool{}
 	before := deployed("6bc5d9f7c8", "", 2, map[string]any{"team": "a"})

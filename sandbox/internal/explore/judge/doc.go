@@ -1,15 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package judge finds the problems of a run.
+// Package judge detects the problems of a run.
 //
 //	check.go        compares a run with the baseline
 //	steps.go        the verdict on a step, and on a second run
-//	busy.go         hot loops: requests in a cluster that is at rest
+//	busy.go         hot loops: continuous requests in a quiet cluster
 //	verdict.go      the record of a run, with its problems
-//	invariants.go   rules that must hold for each version
+//	invariants.go   conditions that every object version must satisfy
 //	history.go      differences explained by intermediate states that a fault hides
-//	copies.go       differences that follow from the annotation that explore writes
-//	timeline.go     the events of a run, in order of time
-//	strangers.go    detects other clients, which would spoil the verdict
+//	copies.go       differences caused by copies of explore's annotation
+//	timeline.go     the events of a run, sorted by time
+//	strangers.go    detects other clients, whose writes would invalidate the verdict
 package judge

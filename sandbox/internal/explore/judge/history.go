@@ -13,13 +13,13 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// comparableStates returns the desired and the actual state without differences that the fault may
-// rightly cause.
+// comparableStates removes differences between the desired and the actual state that are a
+// legitimate effect of the fault.
 func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, observe.State) {
 	if f.Effects().HidesStates {
 		want, got = withoutHistory(want), withoutHistory(got)
-		// Claims outlive their owners. Where the owners were never created, there are no claims to
-		// keep; deletions of claims are counted elsewhere.
+		// A PersistentVolumeClaim outlives its owner, but does not exist if the owner was never
+		// created. Deletions of PersistentVolumeClaims are counted elsewhere.
 		maps.DeleteFunc(want, func(key string, _ []observe.Fields) bool {
 			return strings.HasPrefix(key, "persistentvolumeclaims ") && len(got[key]) == 0
 		})
@@ -30,7 +30,7 @@ func comparableStates(f *faults.Fault, want, got observe.State) (observe.State, 
 	return want, got
 }
 
-// each returns a state with change applied to each object.
+// each applies a change to each object in a state, and returns the new state.
 func each(s observe.State, change func(observe.Fields) observe.Fields) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -41,10 +41,10 @@ func each(s observe.State, change func(observe.Fields) observe.Fields) observe.S
 	return state
 }
 
-// withoutHistory returns a state without traces of intermediate states, which a controller that
-// misses these states does not leave: revisions of a template, ReplicaSets of earlier revisions
-// without pods, volumes kept by claims, conditions that are False (they may be missing if they
-// were never True), and the observedGeneration of a condition.
+// withoutHistory returns a state without traces of intermediate states, which a controller leaves
+// only if it has seen those states: revisions of a template, earlier ReplicaSets without pods,
+// volumes kept by PersistentVolumeClaims, conditions that are False (a condition that was never
+// True may be missing), and the observedGeneration of conditions.
 func withoutHistory(s observe.State) observe.State {
 	state := make(observe.State, len(s))
 	for key, group := range s {
@@ -67,8 +67,8 @@ func withoutHistory(s observe.State) observe.State {
 // ofCondition matches a field of a status condition.
 var ofCondition = regexp.MustCompile(`^(status\.conditions\[[^]]*])\.`)
 
-// withoutDigests returns a state in which all digests in annotations and labels are equal, as
-// an operator may have computed them from an object with the annotation of another client.
+// withoutDigests returns a state in which all digests in annotations and labels are equal, because
+// an operator may compute digests of objects that another client has annotated.
 func withoutDigests(s observe.State) observe.State {
 	return each(s, func(f observe.Fields) observe.Fields {
 		fields := maps.Clone(f)

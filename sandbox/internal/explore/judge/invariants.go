@@ -23,14 +23,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// brokenInvariants returns each violation of an invariant, once for each object. Invariants are
-// the built-in invariants and own; resources are the names of all recorded resources.
+// brokenInvariants returns the violations of the built-in invariants and of the workload's
+// invariants (`own`), each at most once per object. `resources` lists the names of all recorded
+// resources.
 func brokenInvariants(own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	return BrokenSince(time.Time{}, own, versions, resources...)
 }
 
-// BrokenSince returns the violations at a time or later, even if the same invariant was
-// violated before.
+// BrokenSince returns the violations at or after `began`, even if the same invariant was violated
+// before.
 func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.Version, resources ...string) []Problem {
 	var problems []Problem
 	told := map[string]bool{}
@@ -76,7 +77,7 @@ func BrokenSince(began time.Time, own []workload.Invariant, versions []observe.V
 	return problems
 }
 
-// everything has all present objects by resource.
+// everything maps each resource to its existing objects.
 type everything map[string]map[types.UID]any
 
 func (e everything) saw(v *observe.Version) {
@@ -89,8 +90,8 @@ func (e everything) saw(v *observe.Version) {
 	}
 }
 
-// lists returns the objects as lists, for CEL expressions. It is evaluated only when an
-// expression uses the variable.
+// lists returns the objects as lists for CEL expressions. It is called only for expressions that
+// use ObjectsVariable.
 func (e everything) lists() any {
 	lists := make(map[string]any, len(e))
 	for resource, objects := range e {
@@ -99,13 +100,13 @@ func (e everything) lists() any {
 	return lists
 }
 
-// podCounter counts the pods of owners with spec.replicas.
+// podCounter counts the pods of owners that have spec.replicas.
 type podCounter struct {
-	// wanted is the largest number of replicas that an owner ever requested, as its controller may
-	// see a smaller number late.
+	// wanted maps each owner to the largest number of replicas that it has ever requested. Smaller
+	// numbers do not count, because the controller may notice them late.
 	wanted map[types.UID]int64
-	// active are the active pods of each owner, and owners the owner of each pod: a pod may be
-	// released, and adopted by another owner.
+	// active maps each owner to its active pods. owners maps each pod to its owner, which may
+	// release the pod for adoption by another owner.
 	active map[types.UID]map[types.UID]bool
 	owners map[types.UID]types.UID
 }
@@ -114,10 +115,10 @@ func newPodCounter() *podCounter {
 	return &podCounter{wanted: map[types.UID]int64{}, active: map[types.UID]map[types.UID]bool{}, owners: map[types.UID]types.UID{}}
 }
 
-// replicated are the kinds that never have more pods than replicas.
+// replicated lists the resources whose objects never have more pods than replicas.
 var replicated = []string{"replicasets.apps", "statefulsets.apps", "replicationcontrollers"}
 
-// saw reports a pod that exceeds the replicas that its owner ever requested.
+// saw reports a pod beyond the largest number of replicas that its owner has ever requested.
 func (c *podCounter) saw(v *observe.Version) string {
 	if slices.Contains(replicated, v.Resource) {
 		c.wanted[v.Object.GetUID()] = max(replicasOf(v.Object), c.wanted[v.Object.GetUID()])
@@ -154,10 +155,10 @@ func (c *podCounter) saw(v *observe.Version) string {
 	return ""
 }
 
-// owners records which objects exist, and the controller of each.
+// owners tracks existing objects and their controllers.
 type owners struct {
-	// objects are the existing objects; controllers are the controllers of all objects, including
-	// deleted objects.
+	// objects holds the existing objects. controllers maps objects, including deleted objects, to
+	// their controllers.
 	objects     map[types.UID]*unstructured.Unstructured
 	controllers map[types.UID]types.UID
 }
@@ -178,8 +179,8 @@ func (o *owners) saw(v *observe.Version) {
 	}
 }
 
-// stays reports whether an object exists and is to be kept: neither the object nor its
-// controller, at any level, is deleted or being deleted.
+// stays reports whether an object exists and will continue to exist: neither the object nor any of
+// its direct or indirect controllers has been deleted or is being deleted.
 func (o *owners) stays(uid types.UID) bool {
 	for seen := 0; ; seen++ {
 		object := o.objects[uid]
@@ -187,16 +188,16 @@ func (o *owners) stays(uid types.UID) bool {
 			return false
 		}
 		owner, has := o.controllers[uid]
-		if !has || seen > len(o.objects) { // The second condition ends a cycle of controllers.
+		if !has || seen > len(o.objects) { // The second condition ends the loop if controllers form a cycle.
 			return true
 		}
 		uid = owner
 	}
 }
 
-// taken reports an object that changed its controller although the earlier controller still
-// exists. A controller may pass the object to an object that it controls, and take it back, as
-// a StatefulSet does with claims that are deleted with a pod.
+// taken reports an object whose controller changes while the former controller still exists. A
+// controller may pass the object to another object that it controls, and take it back. A
+// StatefulSet does this with a PersistentVolumeClaim that is to be deleted together with a pod.
 func (o *owners) taken(v *observe.Version) string {
 	if v.Old == nil || v.Type == watch.Deleted {
 		return ""
@@ -209,21 +210,23 @@ func (o *owners) taken(v *observe.Version) string {
 	return fmt.Sprintf("%s was taken from %s %s, which still exists, by %s %s", v.Key(), before.Kind, before.Name, now.Kind, now.Name)
 }
 
-// surge tracks the rollouts of Deployments, whose ReplicaSets together never exceed the
-// replicas plus maxSurge.
+// surge tracks the rollouts of Deployments by UID. The ReplicaSets of a Deployment must never
+// exceed its replicas plus maxSurge in total.
 type surge map[types.UID]*rollout
 
-// rollout is the size limit of a Deployment, and the sizes of its ReplicaSets.
+// rollout holds a Deployment's size limit and the sizes of its ReplicaSets.
 type rollout struct {
-	// deployment is the NAMESPACE/NAME, empty until the Deployment is seen.
+	// deployment is the Deployment as NAMESPACE/NAME. It is empty until the Deployment is seen.
 	deployment string
-	// most is the largest limit so far, as the controller may see a smaller limit late.
+	// most is the largest limit so far. Smaller limits do not count, because the controller may
+	// notice them late.
 	most int64
-	// asked are the replicas of each ReplicaSet of the Deployment, by UID.
+	// asked maps the UIDs of the Deployment's ReplicaSets to their spec.replicas.
 	asked map[types.UID]int64
 }
 
-// of returns the rollout of a Deployment, which may be seen after its ReplicaSets.
+// of returns a Deployment's rollout. It creates the rollout if a ReplicaSet is seen before its
+// Deployment.
 func (s surge) of(deployment types.UID) *rollout {
 	if s[deployment] == nil {
 		s[deployment] = &rollout{asked: map[types.UID]int64{}}
@@ -231,7 +234,8 @@ func (s surge) of(deployment types.UID) *rollout {
 	return s[deployment]
 }
 
-// saw reports a ReplicaSet whose replicas exceed the Deployment's replicas and surge.
+// saw reports a growing ReplicaSet if the total size of its Deployment's ReplicaSets exceeds the
+// replicas plus maxSurge.
 func (s surge) saw(v *observe.Version) string {
 	switch v.Resource {
 	case "deployments.apps":
@@ -242,7 +246,7 @@ func (s surge) saw(v *observe.Version) string {
 		owner, uid := metav1.GetControllerOf(v.Object), v.Object.GetUID()
 		for deployment, of := range s {
 			if owner == nil || owner.UID != deployment {
-				delete(of.asked, uid) // The ReplicaSet was released.
+				delete(of.asked, uid) // The ReplicaSet has lost its controller or was adopted by another one.
 			}
 		}
 		if owner == nil {
@@ -265,7 +269,7 @@ func (s surge) saw(v *observe.Version) string {
 	return ""
 }
 
-// replicasAndSurge returns the number of pods that a Deployment may have at once.
+// replicasAndSurge returns a Deployment's maximum number of pods during a rollout.
 func replicasAndSurge(object *unstructured.Unstructured) int64 {
 	replicas := replicasOf(object)
 	var d appsv1.Deployment
@@ -279,7 +283,7 @@ func replicasAndSurge(object *unstructured.Unstructured) int64 {
 	return replicas + int64(more)
 }
 
-// replicasOf returns spec.replicas of an object, 1 by default.
+// replicasOf returns an object's spec.replicas, which defaults to 1.
 func replicasOf(object *unstructured.Unstructured) int64 {
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	if !found {
@@ -288,17 +292,18 @@ func replicasOf(object *unstructured.Unstructured) int64 {
 	return replicas
 }
 
-// claims finds claims that are deleted while in use: by a StatefulSet with a matching claim
-// template, or by a pod that mounts the claim, unless the user is to be deleted, too.
+// claims detects the deletion of PersistentVolumeClaims that are in use, because a pod mounts the
+// claim or because a StatefulSet has a matching claim template. Pods and StatefulSets that are
+// about to be deleted themselves do not count.
 type claims struct {
 	owners *owners
-	// users are the StatefulSets and pods of each namespace.
+	// users maps each namespace to the UIDs of its StatefulSets and pods.
 	users map[string]map[types.UID]bool
 }
 
 func newClaims(o *owners) claims { return claims{o, map[string]map[types.UID]bool{}} }
 
-// saw reports a claim whose deletion begins while it is in use.
+// saw reports a PersistentVolumeClaim whose deletion begins while it is in use.
 func (c claims) saw(v *observe.Version) string {
 	namespace := v.Object.GetNamespace()
 	switch v.Resource {
@@ -330,7 +335,8 @@ func (c claims) saw(v *observe.Version) string {
 	return ""
 }
 
-// wants reports whether a pod mounts a claim, or a StatefulSet has a pod that does.
+// wants reports whether a PersistentVolumeClaim is mounted by an active pod, or belongs to one of a
+// StatefulSet's current ordinals.
 func wants(user *unstructured.Unstructured, claim string) bool {
 	if user.GetKind() == "Pod" {
 		volumes, _, _ := unstructured.NestedSlice(user.Object, "spec", "volumes")

@@ -59,8 +59,8 @@ func TestTooManyPods(t *testing.T) {
 	}
 }
 
-// What did not hold before a mark is reported if it does not hold after it again, and of what was
-// before only the objects are kept that there are.
+// TestBrokenSinceAMark checks that a violation recurring after the given time is reported even if
+// it also occurred before, and that Forget keeps only existing objects.
 func TestBrokenSinceAMark(t *testing.T) {
 	at := func(second int64, v observe.Version) observe.Version {
 		v.Time, v.Revision = time.Unix(second, 0), second
@@ -129,7 +129,8 @@ func TestTakenFromAnother(t *testing.T) {
 	}
 }
 
-// A StatefulSet with whenScaled: Delete hands the claim of a pod that is to go on to the pod.
+// TestHandedOn checks that a StatefulSet with whenScaled: Delete may pass a PersistentVolumeClaim
+// to the pod that will be deleted, and take it back.
 func TestHandedOn(t *testing.T) {
 	claim := func(owner string) observe.Version {
 		return objects.Version(t, "persistentvolumeclaims", "metadata: {name: data-db-1, namespace: shop, uid: claim, ownerReferences: ["+owner+"]}")
@@ -145,7 +146,8 @@ func TestHandedOn(t *testing.T) {
 	}
 }
 
-// An invariant sees all objects of its moment, and may be about the end of an object.
+// TestInvariantsOverAllObjects checks that an invariant can refer to all objects existing at the
+// time, and can apply to deletions.
 func TestInvariantsOverAllObjects(t *testing.T) {
 	w, err := workload.Parse([]byte(`steps: [{run: ls}]
 invariants:
@@ -178,7 +180,7 @@ invariants:
 	}
 }
 
-// broken returns what is found in some versions.
+// broken returns the lines of all built-in invariant violations.
 func broken(versions []observe.Version) string {
 	var lines []string
 	for _, p := range brokenInvariants(nil, versions) {
@@ -284,7 +286,7 @@ func TestWantedClaims(t *testing.T) {
 	}
 }
 
-// What controls itself by mistake, in a circle, ends nothing.
+// TestOwnersInACircle checks that stays terminates if objects control each other.
 func TestOwnersInACircle(t *testing.T) {
 	o := newOwners()
 	for _, names := range [][2]string{{"a", "b"}, {"b", "a"}} {

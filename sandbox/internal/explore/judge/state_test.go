@@ -95,7 +95,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// A controller that has not seen a state in between has no history of it. What has pods is none.
+// TestHistoryThatWasSkipped checks that missing traces of intermediate states are ignored, whereas
+// missing ReplicaSets with pods are not.
 func TestHistoryThatWasSkipped(t *testing.T) {
 	deployment := func(revision string) observe.Version {
 		return objects.Version(t, "deployments.apps", "metadata: {name: web, annotations: {deployment.kubernetes.io/revision: '"+revision+"', note: n}}")
@@ -141,7 +142,8 @@ func TestHistoryThatWasSkipped(t *testing.T) {
 	}
 }
 
-// What an operator makes of the annotations of others changes with them.
+// TestDigestsOfWhatAnotherAnnotated checks that digests in annotations are ignored only if another
+// client has annotated objects.
 func TestDigestsOfWhatAnotherAnnotated(t *testing.T) {
 	of := func(digest, note string) observe.State {
 		return (observe.Names{}).State([]observe.Version{objects.Version(t, "statefulsets.apps", "metadata: {name: p, annotations: {input-hash: '"+digest+"', note: "+note+"}}")}, nil)
@@ -170,7 +172,8 @@ func TestLocksAreLeftOut(t *testing.T) {
 	}
 }
 
-// What was generated from a name that differs from run to run belongs to its owner.
+// TestGeneratedNames checks that objects with generated names that differ from run to run share a
+// key, which contains their owner's name.
 func TestGeneratedNames(t *testing.T) {
 	pod := func(prefix, owner string) observe.Version {
 		return objects.Version(t, "pods", "metadata: {name: "+prefix+"x, namespace: shop, generateName: "+prefix+", ownerReferences: [{kind: ReplicaSet, name: "+owner+", controller: true}]}")
@@ -202,8 +205,8 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// What the control plane has of its own from the beginning is left out, and nothing else is: not
-// what others have in its namespaces, nor what they write there.
+// TestSystemNamespaces checks that control plane objects are excluded only if they existed before
+// the run. Objects that other clients create or change in system namespaces are compared.
 func TestSystemNamespaces(t *testing.T) {
 	const by = "metadata: {name: a, namespace: kube-system, managedFields: [{manager: kube-apiserver, operation: Update}%s]}"
 	own := objects.Version(t, "configmaps", fmt.Sprintf(by, ""))
@@ -227,7 +230,8 @@ func TestSystemNamespaces(t *testing.T) {
 	}
 }
 
-// Of what kubelets report, that which others wrote is judged.
+// TestStatusOfKubelets checks that status fields are compared only if clients other than kubelets
+// have written them.
 func TestStatusOfKubelets(t *testing.T) {
 	v := objects.Version(t, "nodes", `metadata:
   name: a
@@ -241,7 +245,8 @@ status: {capacity: {cpu: 4}, phase: Gone, conditions: [{type: Ready, status: 'Tr
 	}
 }
 
-// Of generations, it is judged whether the present one was seen.
+// TestObservedGenerations checks that observed generations are compared by whether they are
+// current, not by number.
 func TestObservedGenerations(t *testing.T) {
 	of := func(generation, seen int) observe.Fields {
 		v := objects.Version(t, "shops", fmt.Sprintf("metadata: {name: a, generation: %d}\nstatus: {observedGeneration: %d, conditions: [{type: Open, observedGeneration: %d}]}", generation, seen, seen))
@@ -255,7 +260,7 @@ func TestObservedGenerations(t *testing.T) {
 	}
 }
 
-// Endpoints are compared whatever their order, and on whichever nodes they are.
+// TestEndpointSlices checks that the order of endpoints and their nodes are ignored.
 func TestEndpointSlices(t *testing.T) {
 	of := func(endpoints string) observe.Fields {
 		v := objects.Version(t, "endpointslices.discovery.k8s.io", "metadata: {name: web-x, generateName: web-}\nendpoints: ["+endpoints+"]")
@@ -286,7 +291,8 @@ func TestUnservedGroups(t *testing.T) {
 	}
 }
 
-// The reports of a node's kubelet are no change, unlike a label or a taint.
+// TestHeartbeat checks that a kubelet's status updates are heartbeats, unlike changes of labels or
+// taints.
 func TestHeartbeat(t *testing.T) {
 	const before = "metadata: {name: a, resourceVersion: '1', labels: {x: y}}\nspec: {taints: [{key: a}]}\nstatus: {ready: 1}"
 	for _, tc := range []struct {
@@ -307,7 +313,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// Diff returns in what a state differs from the one that it should be, a line each.
+// Diff returns a line for each difference between the desired and the actual state.
 func Diff(want, got observe.State, mask *state.Mask) []string {
 	return state.Lines(state.Compare(want, got, mask, state.Rules{}))
 }

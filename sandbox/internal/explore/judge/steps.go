@@ -12,26 +12,27 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// StepEnd is the state of a cluster in a step of a run with a fault, compared with the baseline.
+// StepEnd compares the cluster with the baseline at the end of a step, in a run with a fault.
 type StepEnd struct {
 	Step int
 	// Quiet is set if the cluster is quiet.
 	Quiet bool
-	// Unwatched are the resources that the operator should watch, and does not.
+	// Unwatched lists the resources that the operator should watch but does not.
 	Unwatched []string
-	// Differences are the differences of the objects from the baseline.
+	// Differences lists the deviations of objects from the baseline.
 	Differences []state.Difference
 }
 
-// AsBaseline reports whether the step may end: the cluster is quiet, and as in the baseline.
+// AsBaseline reports whether the step may end, because the cluster is quiet and matches the
+// baseline.
 func (e *StepEnd) AsBaseline() bool {
 	return e.Quiet && len(e.Unwatched) == 0 && len(e.Differences) == 0
 }
 
-// Problems returns the problems of a step that has not ended as in the baseline within its limit.
-// Missing watches and other objects are reported first, as continuing writes may be only a
-// consequence of them. standing selects the differences in objects that do not keep changing,
-// and restless describes the changes; both are for a cluster that is not quiet.
+// Problems returns the problems of a step that fails to match the baseline in time. Missing watches
+// and differing objects come first, because continuing writes may be only a consequence of them. If
+// the cluster is not quiet, `standing` selects the differences in objects that are no longer
+// changing, and `restless` describes the changes.
 func (e *StepEnd) Problems(standing func([]state.Difference) []state.Difference, restless func() []string) []Problem {
 	if len(e.Unwatched) > 0 {
 		return []Problem{e.problem(NotReached, fmt.Sprintf("the operator does not watch %v any more", e.Unwatched))}
@@ -54,9 +55,9 @@ func (e *StepEnd) problem(oracle Oracle, lines ...string) Problem {
 	return Problem{Oracle: oracle, Step: e.Step, Lines: lines}
 }
 
-// FailedStep returns the problem of a step that failed in a run with a fault, because of a
-// condition that did not come true (waited) or for another reason. It is nil while the fault
-// hides from the operator the objects that the condition depends on.
+// FailedStep returns the problem of a failed step in a run with a fault. `waited` is set if the
+// step's condition did not become true; while the fault hides the cluster state from the operator,
+// this is not a problem, and FailedStep returns nil.
 func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem {
 	if waited && f.Lasting(step) {
 		return nil
@@ -64,8 +65,8 @@ func FailedStep(f *faults.Fault, step int, waited bool, reason string) *Problem 
 	return &Problem{Oracle: NotReached, Step: step, Lines: []string{reason}}
 }
 
-// LostWrites returns the problem of writes of another client that are lost, a line each; nil if
-// none is.
+// LostWrites returns a problem whose lines list another client's lost writes, or nil if there are
+// none.
 func LostWrites(step int, lines []string) []Problem {
 	if len(lines) == 0 {
 		return nil
@@ -73,9 +74,9 @@ func LostWrites(step int, lines []string) []Problem {
 	return []Problem{{Oracle: OtherState, Step: step, Lines: lines}}
 }
 
-// Unjudgeable returns the reason, for users, why a run with a fault says nothing about the
-// operator: it has a problem, and the fault was not reached, so that the machine may have been
-// too slow. It is empty for other runs, and for a problem that is certain.
+// Unjudgeable explains to users why a run with a fault proves nothing about the operator: it has a
+// problem although the fault was not reached, so the machine may have been too slow. It is empty
+// for other runs, and if a problem is certain.
 func (o *Outcome) Unjudgeable() string {
 	certain := slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.Certain() })
 	if o.Reached || len(o.Problems) == 0 || certain {
@@ -86,8 +87,9 @@ func (o *Outcome) Unjudgeable() string {
 
 const unreached = "the fault was not reached"
 
-// DifferentFrom describes how the second run of a fault differs from the first, which had the
-// problems before; empty if both show the same problem, and the fault was reached in the second.
+// DifferentFrom describes how a fault's second run (the receiver) differs from the first run, whose
+// problems are `before`. It is empty if the second run reached the fault and shows the same
+// problem.
 func (o *Outcome) DifferentFrom(before []Problem) string {
 	reason := ""
 	if !o.Reached {

@@ -11,8 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// A step ends when all is as in the baseline. At its limit, a watch that is missing is the problem,
-// then other objects, then what goes on.
+// TestStepEnds checks that a step ends when the cluster matches the baseline. If it never does,
+// problems are reported in this order: a missing watch, differing objects, continuing changes.
 func TestStepEnds(t *testing.T) {
 	moves := state.Difference{Object: "configmaps default/moves", Text: "it is missing"}
 	stays := state.Difference{Object: "configmaps default/stays", Text: "it is missing"}
@@ -49,8 +49,8 @@ func TestStepEnds(t *testing.T) {
 	}
 }
 
-// A condition that does not come true is no problem while events are held back, and is after that; a
-// step that fails for another reason always is.
+// TestFailedSteps checks that a condition that never becomes true is a problem, unless events are
+// held back. Any other failure of a step is always a problem.
 func TestFailedSteps(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -74,8 +74,8 @@ func TestFailedSteps(t *testing.T) {
 	}
 }
 
-// What is found without the fault says nothing, unless it is certain; and what is found again is the
-// same, with the fault reached again.
+// TestRunsAreCompared checks that a problem in a run that did not reach the fault is judged only if
+// the problem is certain, and that a second run confirms a finding only if it reaches the fault.
 func TestRunsAreCompared(t *testing.T) {
 	missing := Problem{Oracle: OtherState, Lines: []string{"configmaps default/a: it is missing"}}
 	other := Problem{Oracle: OtherState, Lines: []string{"secrets default/b: data.n is 1, not 2"}}

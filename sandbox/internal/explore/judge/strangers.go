@@ -16,9 +16,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// Strangers returns an error if another client has interfered with a run, by a rule of the
-// proxy or by writing to the sandbox. Such a run says nothing about the operator. Managers are the
-// known field managers; nil: writers are not checked.
+// Strangers returns an error if another client has interfered with a run by adding a proxy rule or
+// by writing to the sandbox. Such a run proves nothing about the operator. `managers` is the set of
+// known field managers. If it is nil, writers are not checked.
 func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]bool) error {
 	for _, rule := range rules {
 		if !slices.Contains(inject.OwnRules, rule.Name) {
@@ -28,7 +28,8 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]
 	if managers == nil {
 		return nil
 	}
-	// This program writes with the default field manager, which is the name of its executable.
+	// This process (explore or fuzz) writes with the default field manager, which is the name of
+	// its executable.
 	kit, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
 	written := map[string]bool{}
 	for i := range o.Requests {
@@ -38,7 +39,7 @@ func Strangers(rules []fault.RuleStatus, o *observe.Record, managers map[string]
 	}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		// The request for an object with a generated name has no name.
+		// A create request with generateName has no name.
 		if v.Initial || written[v.Key()] || written[observe.NameKey(v.Resource, v.Object.GetNamespace(), "")] {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 )
 
-// A run says nothing in which someone has a part that it did not give one.
+// TestStrangers checks that other clients' proxy rules and writes are detected.
 func TestStrangers(t *testing.T) {
 	by := func(name string, managers ...string) observe.Version {
 		o := &unstructured.Unstructured{}

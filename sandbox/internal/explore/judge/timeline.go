@@ -13,11 +13,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// mostMoments is the maximum number of lines of a timeline.
+// mostMoments is the maximum number of lines in a timeline.
 const mostMoments = 60
 
-// Timeline merges the actions of this tool, the writes of the operator, and the changes of
-// other objects, in order of time. Of a long timeline it keeps the lines nearest to the fault.
+// Timeline merges explore's own actions, the operator's writes, and creations and deletions of
+// objects, sorted by time. A long timeline is reduced to the lines nearest to the fault.
 func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	var all []results.Moment
 	var injected time.Time
@@ -61,7 +61,7 @@ func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 	if len(all) <= mostMoments {
 		return all
 	}
-	// Lines near the fault are the most useful, and lines of this tool are always kept.
+	// Lines near the fault are the most useful. Explore's own actions are always kept.
 	middle := injected.Sub(o.Began).Seconds()
 	if injected.IsZero() {
 		middle = all[len(all)-1].Seconds
@@ -76,7 +76,7 @@ func Timeline(o *Outcome, locks map[string]bool) []results.Moment {
 		}
 		d := all[i].Seconds - middle
 		if d < 0 {
-			d *= -2 // Lines after the fault are more useful than lines before.
+			d *= -2 // Lines after the fault are more useful than lines before it.
 		}
 		return d
 	}

@@ -16,8 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// A timeline has the actions of the kit, the writes of the operator, and the objects that come and go,
-// in order of time.
+// TestTimeline checks that a timeline contains explore's own actions, the operator's writes, and
+// creations and deletions of objects, sorted by time.
 func TestTimeline(t *testing.T) {
 	began := time.Now()
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
@@ -57,7 +57,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Of a long timeline, the lines near the fault are kept, more of them after it, and all of the kit.
+// TestLongTimeline checks that a long timeline keeps lines near the fault, with more lines after it
+// than before, and all of explore's own actions.
 func TestLongTimeline(t *testing.T) {
 	began := time.Now()
 	o := &Outcome{Record: observe.Record{Began: began}}

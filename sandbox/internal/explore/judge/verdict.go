@@ -7,17 +7,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// Outcome is the record of a run with the verdict on it.
+// Outcome is the record of a run and its problems.
 type Outcome struct {
 	observe.Record
 	// Reached is set if the fault was injected.
 	Reached  bool
 	Problems []Problem
-	// Rest is the pace of the operator at the end of the last step, nil for a baseline run.
+	// Rest counts the operator's requests at the end of the last step. It is nil in a baseline run.
 	Rest *Rest
 }
 
-// FirstLines returns the first line of each problem of runs.
+// FirstLines returns the first line of each problem in the given runs.
 func FirstLines(runs ...*Outcome) []string {
 	var lines []string
 	for _, o := range runs {

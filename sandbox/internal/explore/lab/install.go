@@ -19,8 +19,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// install applies the manifests at path. Objects of unknown kinds are left out with a warning:
-// an operator may come with Certificates, for example, although cert-manager is not installed.
+// install applies the manifests at the given path. It skips objects of unknown kinds with a
+// warning. For example, an operator's manifests may contain Certificates although cert-manager is
+// not installed.
 func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path string) error {
 	flag := "-f"
 	if _, err := os.Stat(filepath.Join(path, "kustomization.yaml")); err == nil {
@@ -29,8 +30,9 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	var err error
 	for range 2 {
 		err = s.Kubectl(ctx, "", "apply", "--server-side", flag, path)
-		// Objects that come next may need the CustomResourceDefinitions, and so may objects that
-		// were applied too early, for which the manifests are applied a second time.
+		// Wait for the CustomResourceDefinitions that the next manifests may need. Then apply the
+		// manifests again, because some of their objects may have been applied before their
+		// CustomResourceDefinition was established.
 		if err := established(ctx, r); err != nil {
 			return err
 		}
@@ -46,15 +48,15 @@ func (l *Lab) install(ctx context.Context, s *Sandbox, r *observe.Recorder, path
 	return nil
 }
 
-// unknownKind matches the complaint of kubectl about an object whose kind is not served, and
-// aside the lines that kubectl prints beside such a complaint.
+// unknownKind matches kubectl's error for an object of an unknown kind. aside matches the other
+// lines that kubectl prints along with this error.
 var (
 	unknownKind = regexp.MustCompile(`no matches for kind "([^"]+)" in version "([^"]+)"`)
 	aside       = regexp.MustCompile(`^(ensure CRDs are installed first|.+ serverside-applied|exit status \d+|Warning: .*|)$`)
 )
 
-// unknownKinds returns the kinds, as VERSION KIND, that the output of kubectl reports as not
-// served, and whether it reports no other error.
+// unknownKinds returns the unknown kinds in kubectl's output, as VERSION KIND. `only` is true if
+// the output contains no other error.
 func unknownKinds(complaint string) (kinds []string, only bool) {
 	only = true
 	for line := range strings.Lines(strings.Replace(complaint, ": ", "\n", 1)) {
@@ -69,11 +71,11 @@ func unknownKinds(complaint string) (kinds []string, only bool) {
 	return slices.Compact(kinds), only
 }
 
-// unknownNamespace matches the error of kubectl about a missing namespace.
+// unknownNamespace matches kubectl's error for a missing namespace.
 var unknownNamespace = regexp.MustCompile(`namespaces "([^"]+)" not found`)
 
-// withAdvice adds advice to the error about a missing namespace, which is typical for a part of
-// a kustomization, such as config/rbac. Other errors are returned as they are.
+// withAdvice adds advice to an error about a missing namespace, which typically occurs if only a
+// part of a kustomization is installed, such as config/rbac. It returns other errors unchanged.
 func withAdvice(err error) error {
 	match := unknownNamespace.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -82,10 +84,10 @@ func withAdvice(err error) error {
 	return fmt.Errorf("%w\nthere is no namespace %s: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default, which makes and names it", err, match[1])
 }
 
-// establishing limits the wait for CustomResourceDefinitions.
+// establishing is the timeout for CustomResourceDefinitions to become established.
 const establishing = 30 * time.Second
 
-// established waits until all CustomResourceDefinitions have the condition Established.
+// established waits until all CustomResourceDefinitions have the Established condition.
 func established(ctx context.Context, r *observe.Recorder) error {
 	definitions := r.Client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	over := time.After(establishing)

@@ -14,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// What kubectl prints of manifests with Certificates, where cert-manager is not installed.
+// TestUnknownKinds checks that unknown kinds are found in kubectl's output for manifests with
+// Certificates while cert-manager is not installed.
 func TestUnknownKinds(t *testing.T) {
 	const unknown = `exit status 1: namespace/shop serverside-applied
 resource mapping not found for name: "serving-cert" namespace: "shop" from "config/default": no matches for kind "Certificate" in version "cert-manager.io/v1"
@@ -39,7 +40,8 @@ ensure CRDs are installed first
 	}
 }
 
-// It is said what to do about a part of a kustomization whose namespace is in another part.
+// TestInstallAdvice checks that the error for a missing namespace explains how to install a part of
+// a kustomization.
 func TestInstallAdvice(t *testing.T) {
 	unknown := errors.New(`exit status 1: Error from server (NotFound): error when creating "config/rbac": namespaces "system" not found`)
 	if err := withAdvice(unknown); !errors.Is(err, unknown) || !strings.Contains(err.Error(), "there is no namespace system: install what has it before this, or, in place of a part such as config/rbac, the whole, such as config/default") {
@@ -50,7 +52,8 @@ func TestInstallAdvice(t *testing.T) {
 	}
 }
 
-// It is said where the files are looked for that a workload installs.
+// TestInstallPaths checks that the error for a missing path names the directory that the path is
+// relative to.
 func TestInstallPaths(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "workload.yaml")

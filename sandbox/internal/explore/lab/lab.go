@@ -32,60 +32,60 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/supervisor"
 )
 
-// Lab is a pool of sandboxes that all begin in the same state. After a run, its sandbox is
-// restored to that state and reused, which takes a fraction of the time of starting a sandbox.
+// Lab is a pool of sandboxes with the same initial state. After each run, the sandbox is restored
+// to that state and reused, which takes a fraction of a sandbox's start time.
 type Lab struct {
 	dir      string
 	workload *workload.Workload
-	// prepared is the snapshot of the state in which runs begin.
+	// prepared is the snapshot of the state that runs start from.
 	prepared *snapshot.Snapshot
-	// bin is the directory of kubectl and the other programs in this binary.
+	// bin is the directory of links to the sandbox binary's embedded programs, such as kubectl.
 	bin string
-	// account is the NAMESPACE/NAME of the ServiceAccount of the operator, empty for all rights.
-	// Why is a line for users about that choice.
+	// account is the operator's ServiceAccount as NAMESPACE/NAME, or empty for an operator with all
+	// rights. Why explains the choice to users in a line.
 	account, Why string
-	// from is the Deployment or StatefulSet of that account, empty for none. environment are the
-	// variables that its container declares, hostName is the name of the Pod of the operator, and
-	// served are the Services whose webhooks the operator serves.
+	// from is the Deployment or StatefulSet that uses the account, or empty. environment lists its
+	// container's environment variables. hostName is the name of the operator's Pod. served is the
+	// set of Services whose webhooks the operator serves.
 	from        string
 	environment []string
 	hostName    string
 	served      map[types.NamespacedName]bool
-	// Warnings are lines for users about the installed objects.
+	// Warnings lists warnings for users about the installed objects.
 	Warnings []string
-	// Alone is set if this machine does not permit running the operator in namespaces of its own,
-	// as if in a pod. Then it shares the network of the machine.
+	// Alone is set if this machine does not permit separate namespaces for the operator, for
+	// example inside a pod. The operator then shares the machine's network.
 	Alone bool
-	// idled, unless it is nil, is called after each run, when its sandbox becomes idle.
+	// idled, unless nil, is called after each run whose sandbox becomes idle.
 	idled func()
 
 	mu sync.Mutex
-	// idle are the sandboxes without a run, longest idle first, and made is the number of sandboxes
-	// ever started.
+	// idle lists the unused sandboxes, longest idle first. made counts the sandboxes ever started.
 	idle []*Sandbox
 	made int
 }
 
-// Sandbox is a running sandbox.
+// Sandbox is a running sandbox of a Lab.
 type Sandbox struct {
 	dir    cluster.Dir
 	Config *rest.Config
 	stop   context.CancelFunc
-	// running waits for the sandbox to stop, and ended receives the error of that.
+	// running waits for the sandbox's goroutines to stop. ended receives the error with which the
+	// sandbox stopped.
 	running sync.WaitGroup
 	ended   chan error
-	// crashed receives an error for each component that crashes.
+	// crashed receives an error for each crash of a control plane component.
 	crashed chan error
 	lab     *Lab
-	// runs is the number of runs so far, and since the time at which the last run ended. spoilt
-	// keeps the sandbox from being reused.
+	// runs counts the runs so far. since is the end time of the last run. spoilt is set if the
+	// sandbox must not be reused.
 	runs   int
 	since  time.Time
 	spoilt bool
 }
 
-// New returns a lab in a directory, for the nodes and the manifests of a workload. Its state is
-// not prepared yet.
+// New returns a lab in a directory, for the nodes and manifests of a workload. The caller must call
+// prepare.
 func New(dir string, w *workload.Workload) (*Lab, error) {
 	l := &Lab{dir: dir, workload: w, bin: filepath.Join(dir, "bin")}
 	if err := os.Mkdir(l.bin, 0o700); err != nil {
@@ -103,12 +103,12 @@ func New(dir string, w *workload.Workload) (*Lab, error) {
 	return l, nil
 }
 
-// path returns the PATH of commands, with the directory of kubectl first.
+// path returns a PATH that begins with the directory of kubectl.
 func (l *Lab) path() string { return l.bin + string(os.PathListSeparator) + os.Getenv("PATH") }
 
-// prepare creates the state in which all runs begin, and takes a snapshot: the manifests are
-// installed, the cluster is quiet, and the operator has a Pod. installed, unless it is nil,
-// checks the installed objects; its error ends prepare.
+// prepare creates the initial state of all runs and takes a snapshot: the manifests are installed,
+// the cluster is quiet, and the operator has a Pod. `installed`, unless nil, checks the installed
+// objects. If it returns an error, prepare fails.
 func (l *Lab) prepare(ctx context.Context, command []string, installed func(context.Context, dynamic.Interface) error) error {
 	s, err := l.up(ctx, l.base(), true)
 	if err != nil {
@@ -166,11 +166,11 @@ func (l *Lab) prepare(ctx context.Context, command []string, installed func(cont
 
 func (l *Lab) base() cluster.Dir { return cluster.Dir(filepath.Join(l.dir, "base")) }
 
-// mostRuns is the number of runs after which a sandbox is removed, because its control plane
-// keeps some memory of each run.
+// mostRuns is the number of runs after which a sandbox is removed, because its control plane's
+// memory usage grows with each run.
 const mostRuns = 40
 
-// Begin returns a sandbox in the prepared state: an idle sandbox, or else a new sandbox.
+// Begin restores an idle sandbox to the prepared state and returns it, or starts a new sandbox.
 func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	for s := l.take(false); s != nil; s = l.take(false) {
 		if s.putBack(ctx) == nil {
@@ -184,7 +184,7 @@ func (l *Lab) Begin(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// Fresh starts a sandbox that had no run. An idle sandbox is removed to make room.
+// Fresh starts an unused sandbox. It removes an idle sandbox to make room.
 func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	if s := l.take(true); s != nil {
 		s.remove()
@@ -192,7 +192,7 @@ func (l *Lab) Fresh(ctx context.Context) (*Sandbox, error) {
 	return l.another(ctx)
 }
 
-// another starts a sandbox in the prepared state.
+// another starts a new sandbox, which is a copy of the prepared base sandbox.
 func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
 	l.mu.Lock()
 	l.made++
@@ -204,7 +204,8 @@ func (l *Lab) another(ctx context.Context) (*Sandbox, error) {
 	return l.up(ctx, dir, false)
 }
 
-// take returns the sandbox that became idle last, or first, or nil.
+// take removes and returns an idle sandbox: the longest idle if `first` is set, and the most
+// recently used otherwise. It returns nil if no sandbox is idle.
 func (l *Lab) take(first bool) *Sandbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,8 +221,8 @@ func (l *Lab) take(first bool) *Sandbox {
 	return s
 }
 
-// Over ends a run, and keeps the sandbox for the next run, unless a component was disturbed or
-// the sandbox had mostRuns runs.
+// Over ends a run. The sandbox becomes idle, unless a fault has hit its control plane or it has
+// served mostRuns runs. It is removed in these cases.
 func (s *Sandbox) Over() {
 	if s.runs++; s.spoilt || s.runs >= mostRuns {
 		s.remove()
@@ -236,8 +237,8 @@ func (s *Sandbox) Over() {
 	}
 }
 
-// resting returns the number of idle sandboxes, and the time since which the longest idle
-// sandbox is idle.
+// resting returns the number of idle sandboxes, and the time since which the longest idle sandbox
+// has been idle.
 func (l *Lab) resting() (int, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,9 +257,9 @@ func (l *Lab) Close() {
 	removing.Wait()
 }
 
-// putBack restores the prepared state. It returns an error, and the sandbox must be removed, if
-// a component has crashed or the set of kinds is another: the API server may be slow to serve
-// changed kinds.
+// putBack restores the prepared state. It returns an error if a component has crashed, or if the
+// run has added or removed kinds of objects, because the API server may serve such changes with a
+// delay. The caller must then remove the sandbox.
 func (s *Sandbox) putBack(ctx context.Context) error {
 	if err := s.Crash(); err != nil {
 		return err
@@ -273,15 +274,14 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 			return errors.New("there are other kinds of objects")
 		}
 		if !now.Has(prepared) {
-			// Prepared objects were deleted. They are restored while the controllers are stopped,
-			// as controllers may remember the deletion.
+			// The run has deleted prepared objects. Stop the controllers while these objects are
+			// restored, because running controllers may remember the deletion.
 			return s.dir.Control().Without(ctx, func() error {
 				_, err := prepared.Restore(ctx, etcd)
 				return err
 			})
 		}
-		// The controllers see the objects of the last run disappear, and may still write in
-		// response.
+		// The controllers see the run's objects disappear, and may react with further writes.
 		ctx, cancel := context.WithTimeout(ctx, leaving)
 		defer cancel()
 		for {
@@ -301,7 +301,7 @@ func (s *Sandbox) putBack(ctx context.Context) error {
 	})
 }
 
-// Crash returns the crash of a component, or nil. Each crash is returned once.
+// Crash returns the error of a crashed component, or nil. Each crash is returned only once.
 func (s *Sandbox) Crash() error {
 	select {
 	case err := <-s.crashed:
@@ -311,12 +311,12 @@ func (s *Sandbox) Crash() error {
 	}
 }
 
-// patient is the timeout for the start of a sandbox. It is long, because no verdict may depend
-// on how busy the machine is; a sandbox that cannot start reports a crashed component.
+// patient is the timeout for starting a sandbox. It is long because verdicts must not depend on the
+// machine's load. If a component crashes during the start, the crash is reported earlier.
 const patient = 15 * time.Minute
 
-// left is the time without writes after which no controller is acting on objects of the last
-// run any more. leaving limits the wait for that.
+// left is the time without writes after which controllers are assumed to have finished reacting to
+// the removal of the run's objects. leaving is the timeout of the wait for this.
 const (
 	left    = 300 * time.Millisecond
 	leaving = 5 * time.Second
@@ -363,7 +363,7 @@ func (l *Lab) up(ctx context.Context, dir cluster.Dir, fresh bool) (*Sandbox, er
 	return s, nil
 }
 
-// down stops the sandbox, and keeps its directory.
+// down stops the sandbox but keeps its directory.
 func (s *Sandbox) down() {
 	s.stop()
 	s.running.Wait()
@@ -375,20 +375,20 @@ func (s *Sandbox) remove() {
 	_ = os.RemoveAll(string(s.dir))
 }
 
-// Kubectl runs kubectl with the rights of an administrator.
+// Kubectl runs kubectl with administrator rights.
 func (s *Sandbox) Kubectl(ctx context.Context, input string, args ...string) error {
 	return s.Command(ctx, input, filepath.Join(s.lab.bin, component.Kubectl), args...)
 }
 
-// Command runs a program with the kubeconfig of the sandbox, with the rights of an
-// administrator. input is its stdin, and an error contains its output.
+// Command runs a program with the sandbox's kubeconfig, which has administrator rights. The given
+// input becomes the program's stdin. A returned error contains the program's output.
 func (s *Sandbox) Command(ctx context.Context, input, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.dir.Kubeconfig(), "PATH="+s.lab.path())
 	command.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
-	// Child processes of a script are killed with the script.
+	// Run the program in its own process group, so that its child processes are killed with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second

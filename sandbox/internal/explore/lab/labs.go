@@ -17,35 +17,35 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// Labs are the sandboxes of several explorers in a process. Explorers whose runs begin in the
-// same state share a Lab: the state is prepared once, and any of these explorers may reuse a
-// sandbox whose run is over.
+// Labs manages the sandboxes of several explorers in a single process. Explorers with the same
+// initial state share a Lab: the state is prepared only once, and each explorer can reuse any of
+// the Lab's idle sandboxes.
 type Labs struct {
 	scratch *Scratch
-	// mostIdle is the maximum number of idle sandboxes.
+	// mostIdle is the maximum number of idle sandboxes across all labs.
 	mostIdle int
 
 	mu     sync.Mutex
 	shared map[string]*sharedLab
 	made   []*Lab
-	// sweeps kill the processes that operators have left running, for each lab.
+	// sweeps contains a function for each lab that kills leftover processes of operators.
 	sweeps []func()
 }
 
-// sharedLab holds a lab, which the first explorer that needs it creates. Until then, lab is
-// nil.
+// sharedLab holds the lab of an initial state. lab is nil until the first explorer has created it.
 type sharedLab struct {
 	making sync.Mutex
 	lab    *Lab
 }
 
-// NewLabs returns labs in a directory, with at most mostIdle idle sandboxes.
+// NewLabs returns a Labs with at most mostIdle idle sandboxes. It keeps its files in a new
+// directory below `dir`.
 func NewLabs(dir string, mostIdle int) (*Labs, error) {
 	s, err := NewScratch(dir)
 	return &Labs{scratch: s, mostIdle: mostIdle, shared: map[string]*sharedLab{}}, err
 }
 
-// Close stops and removes the sandboxes. Explorers that use the labs must be done.
+// Close stops and removes all sandboxes. Their explorers must have finished.
 func (l *Labs) Close() {
 	l.trim(0)
 	for _, sweep := range l.sweeps {
@@ -54,7 +54,7 @@ func (l *Labs) Close() {
 	l.scratch.Remove()
 }
 
-// Lab returns the lab for a setup, and prepares its state if no other explorer has done so.
+// Lab returns a setup's lab. The first call for an initial state prepares the lab.
 func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, error) {
 	state, err := s.beginning()
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *Labs) Lab(ctx context.Context, s *Setup, progress io.Writer) (*Lab, err
 	return made, nil
 }
 
-// show passes the installed objects to installed, and returns its error.
+// show calls `installed` with a client for the installed objects, and returns its error.
 func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.Interface) error) error {
 	if installed == nil {
 		return nil
@@ -110,8 +110,8 @@ func (l *Lab) show(ctx context.Context, installed func(context.Context, dynamic.
 	return installed(ctx, client)
 }
 
-// trim removes idle sandboxes until there are at most that many, the longest idle sandboxes
-// first.
+// trim removes the longest idle sandboxes across all labs, until at most `most` idle sandboxes
+// remain.
 func (l *Labs) trim(most int) {
 	l.mu.Lock()
 	made := slices.Clone(l.made)

@@ -12,7 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/workload"
 )
 
-// Of the sandboxes that no run has, those that rest for longest go, whichever lab they are of.
+// TestLabsKeepTheLatest checks that the longest idle sandboxes are removed first, regardless of
+// their lab.
 func TestLabsKeepTheLatest(t *testing.T) {
 	labs, err := NewLabs(t.TempDir(), 2)
 	if err != nil {
@@ -47,8 +48,9 @@ func TestLabsKeepTheLatest(t *testing.T) {
 	}
 }
 
-// Explorers share a lab if their runs begin alike: if the same is installed, wherever that is, on as
-// many nodes, with the same controllers. What is played, and without a node by whom, does not matter.
+// TestLabsAreSharedByTheirState checks that explorers share a lab if they use the same manifests,
+// number of nodes and controllers. Steps do not matter, and commands matter only if there are
+// nodes.
 func TestLabsAreSharedByTheirState(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -92,8 +94,8 @@ func TestLabsAreSharedByTheirState(t *testing.T) {
 	}
 }
 
-// A control plane keeps some memory of each run: after some runs its sandbox goes, as it does after a
-// fault that hit the control plane.
+// TestSandboxesAreReplaced checks that a sandbox is removed after mostRuns runs, or once a fault
+// has hit its control plane.
 func TestSandboxesAreReplaced(t *testing.T) {
 	l, stopped := &Lab{}, 0
 	s := &Sandbox{lab: l, stop: func() { stopped++ }}

@@ -13,10 +13,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Operator returns an operator, not yet started, that reaches the API server of a sandbox
-// through the proxy front. Its kubeconfig and the files of its pod are written to paths that
-// begin with path. The caller must call end, also after an error, to remove the files and close
-// the webhook socket.
+// Operator returns an operator that connects to the sandbox's API server through the proxy `front`.
+// It does not start the operator. It writes the kubeconfig and the Pod's files to paths that begin
+// with `path`. The caller must call `end`, even after an error, to remove these files and close the
+// webhook socket.
 func (s *Sandbox) Operator(ctx context.Context, path string, command []string, front *proxy.Server, fail *regexp.Regexp) (_ *operator.Operator, end func(), err error) {
 	var undo []func()
 	end = func() {
@@ -53,8 +53,8 @@ func (s *Sandbox) Operator(ctx context.Context, path string, command []string, f
 	return made, end, nil
 }
 
-// Act performs an action, such as a restart, on a component of the control plane. The sandbox
-// is not reused afterwards, as the component may have lost some of its state.
+// Act performs an action, such as a restart, on a control plane component. The sandbox is not
+// reused afterwards, because the component may have lost state.
 func (s *Sandbox) Act(ctx context.Context, name, action string) error {
 	s.spoilt = true
 	return s.dir.Control().Act(ctx, name, action)

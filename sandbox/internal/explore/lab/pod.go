@@ -18,9 +18,9 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// makePod creates the Pod of the operator in the prepared state, modeled on the Deployment or
-// StatefulSet that has its account, and redirects webhooks of the API server to this Pod.
-// Without nodes there is no Pod.
+// makePod creates the operator's Pod in the prepared state, modeled on the Deployment or
+// StatefulSet that uses the operator's account, and directs the API server's webhook calls to this
+// Pod. Without nodes, it does nothing.
 func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	if *l.workload.Nodes == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	}
 	pod, environment, warning, err := incluster.MakePod(ctx, o)
 	if err != nil && ctx.Err() == nil {
-		// The operator runs as if outside of the cluster.
+		// Without a Pod, the operator runs as if it were outside the cluster.
 		l.Warnings = append(l.Warnings, fmt.Sprintf("the operator has no Pod, and its webhooks are not served: %v", err))
 		return nil
 	}
@@ -47,11 +47,10 @@ func (l *Lab) makePod(ctx context.Context, s *Sandbox, command []string) error {
 	return err
 }
 
-// certs returns the directory of the serving certificate for webhooks.
+// certs returns the directory of the webhooks' serving certificate.
 func (l *Lab) certs() string { return filepath.Join(l.dir, "certs") }
 
-// unserved adds a warning for each webhook whose Service does not select the Pod of the
-// operator.
+// unserved adds a warning for each webhook whose Service does not select the operator's Pod.
 func (l *Lab) unserved(ctx context.Context, client dynamic.Interface) error {
 	called, err := incluster.CalledServices(ctx, client)
 	if err != nil {
@@ -64,8 +63,8 @@ func (l *Lab) unserved(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// pod returns the environment of a process of the operator that makes it look like a container
-// in a pod, and writes the files of its ServiceAccount to dir. server is the URL of the API
+// pod returns an environment that lets an operator process run like a container in a pod, and
+// writes the files of the operator's ServiceAccount to `dir`. `server` is the URL of the API
 // server.
 func (l *Lab) pod(dir string, files incluster.Files, server string) (*incluster.Pod, error) {
 	p := &incluster.Pod{Files: dir, Server: server, HostName: l.hostName, HostNetwork: l.workload.HostNetwork}

@@ -10,14 +10,14 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Programs are the programs that run beside the operator.
+// Programs manages a workload's additional programs, which run in parallel with the operator.
 type Programs struct {
 	commands []string
 	running  []*operator.Operator
 }
 
-// StartPrograms starts the programs beside the operator. They bypass the proxy, with the rights
-// of an administrator, so that no fault affects them.
+// StartPrograms starts additional programs. They connect to the API server directly and with
+// administrator rights, so that faults do not affect them.
 func StartPrograms(s *Sandbox, commands []string) (p *Programs, err error) {
 	p = &Programs{commands: commands}
 	for _, text := range commands {

@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/cluster"
 )
 
-// programsOf is a run with programs, and no more.
+// programsOf starts programs that are stopped at the end of the test. No operator runs.
 func programsOf(t *testing.T, dir string, commands ...string) *Programs {
 	t.Helper()
 	p, err := StartPrograms(&Sandbox{dir: cluster.Dir(dir), lab: &Lab{}}, commands)
@@ -28,7 +28,8 @@ func programsOf(t *testing.T, dir string, commands ...string) *Programs {
 	return p
 }
 
-// soon waits until something is so.
+// soon polls the function `is` until it returns true. `what` describes the condition in the error
+// message.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	if err := client.Wait(t.Context(), 2*time.Minute, what, func() error {
@@ -41,7 +42,8 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A program has the administrator's KUBECONFIG, and ends with the run, as does what it has started.
+// TestProgramsEndWithTheRun checks that a program receives the administrator's KUBECONFIG, and that
+// End also kills its child processes.
 func TestProgramsEndWithTheRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "out")
@@ -64,7 +66,7 @@ func TestProgramsEndWithTheRun(t *testing.T) {
 	}
 	p.End()
 	soon(t, "over", func() bool {
-		// It may be left as a zombie.
+		// The killed process may remain as a zombie.
 		state, err := os.ReadFile(filepath.Join("/proc", words[0], "stat"))
 		return syscall.Kill(child, 0) != nil || err == nil && strings.Contains(string(state), ") Z ")
 	})

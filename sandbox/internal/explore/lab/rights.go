@@ -27,17 +27,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// defaultAccount is the ServiceAccount of pods that name no account. Manifests do not bind the
-// rights of an operator to this account.
+// defaultAccount is the ServiceAccount of pods that specify none. Manifests do not grant operator
+// rights to this account.
 const defaultAccount = "default"
 
-// tokenSeconds is the lifetime of a token, longer than any run.
+// tokenSeconds is the lifetime of a ServiceAccount token in seconds. It exceeds the duration of any
+// run.
 const tokenSeconds = int64(4 * 60 * 60)
 
-// accountFor returns the ServiceAccount of the operator as NAMESPACE/NAME: the account that the
-// workload names, or else the only account that installed Deployments and StatefulSets use. It
-// is empty for an operator with all rights. from is the Deployment or StatefulSet that uses the
-// account, as KIND/NAMESPACE/NAME, or empty; why explains the choice in a line for users.
+// accountFor returns the operator's ServiceAccount as NAMESPACE/NAME: the account named in the
+// workload, or else the only account that installed Deployments and StatefulSets use. It is empty
+// for an operator with all rights. `from` is the Deployment or StatefulSet that uses the account,
+// as KIND/NAMESPACE/NAME, or empty. `why` explains the choice to users in a line.
 func accountFor(ctx context.Context, config *rest.Config, named string) (account, from, why string, err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -70,9 +71,8 @@ func accountFor(ctx context.Context, config *rest.Config, named string) (account
 		strings.Join(slices.Sorted(maps.Keys(accounts)), ", ")), nil
 }
 
-// accountsOfPods returns the ServiceAccounts of Deployments and StatefulSets, except default
-// accounts, each with a workload that uses the account, in the form of
-// [incluster.Options].From.
+// accountsOfPods maps each ServiceAccount that a Deployment or StatefulSet uses, except for default
+// accounts, to its user in the format of [incluster.Options].From.
 func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[string]string, error) {
 	accounts := map[string]string{}
 	add := func(kind, namespace, name, account string) {
@@ -99,11 +99,11 @@ func accountsOfPods(ctx context.Context, client kubernetes.Interface) (map[strin
 	return accounts, nil
 }
 
-// administrators is the ServiceAccount in kube-system for an operator that looks for the files
-// of a pod and has all rights.
+// administrators is the name of the ServiceAccount in kube-system for an operator with all rights
+// that uses its pod's credentials.
 const administrators = "sandbox-administrator"
 
-// makeAdministrator creates the ServiceAccount administrators, bound to cluster-admin.
+// makeAdministrator creates the ServiceAccount named administrators and binds it to cluster-admin.
 func makeAdministrator(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -121,9 +121,9 @@ func makeAdministrator(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// access returns the credentials with which the operator reaches the API server through the
-// proxy: the kubeconfig of the proxy, with a token of the ServiceAccount if there is one, and
-// the files that a pod with this account has.
+// access returns the operator's credentials for the API server behind the proxy. The first result
+// is the proxy's kubeconfig, with a token if the operator has a ServiceAccount. The second contains
+// the credential files of a pod that uses this account.
 func access(ctx context.Context, config *rest.Config, proxied []byte, account string) ([]byte, incluster.Files, error) {
 	c, err := clientcmd.Load(proxied)
 	if err != nil {
@@ -166,7 +166,7 @@ func tokenOf(ctx context.Context, config *rest.Config, namespace, name string) (
 	return []byte(granted.Status.Token), nil
 }
 
-// forbidden returns a line for each distinct request that RBAC has denied.
+// forbidden returns a line for each distinct request denied by RBAC.
 func forbidden(requests []observe.Request) []string {
 	asked := map[string]bool{}
 	for i := range requests {
@@ -183,7 +183,7 @@ func forbidden(requests []observe.Request) []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// MayNot describes the requests that RBAC has denied, and how to allow them; empty: there are
+// MayNot describes the requests denied by RBAC, and how to allow them. It is empty if there are
 // none.
 func MayNot(requests []observe.Request) string {
 	asked := forbidden(requests)

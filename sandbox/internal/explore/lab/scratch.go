@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Scratch is the temporary directory of a process of this command, for its sandboxes. The
-// process removes the directory when it exits. If the process was killed, the next process that
-// uses the same parent directory does.
+// Scratch is a temporary directory for the sandboxes of a process. The process removes the
+// directory when it exits. If the process is killed, the next process that uses the same parent
+// directory removes it.
 type Scratch struct {
 	Dir string
-	// lock is the marker file, locked as long as this process uses the directory.
+	// lock is the marker file, which stays locked as long as this process uses the directory.
 	lock *os.File
 }
 
 const (
-	// scratchPrefix is the prefix of the name of a scratch directory.
+	// scratchPrefix is the common prefix of scratch directory names.
 	scratchPrefix = "sandbox-lab-"
-	// scratchMarker is the file by which a scratch directory is recognized.
+	// scratchMarker is the name of the file that identifies a directory as a scratch directory.
 	scratchMarker = ".tidekeeper-sandbox-lab"
 	scratchText   = "This directory is one of sandbox explore or sandbox fuzz, and is removed with all that is in it.\n"
 )
 
-// NewScratch creates a scratch directory in a directory, and removes scratch directories there
-// that killed processes have left behind.
+// NewScratch creates a scratch directory inside the given directory, and removes scratch
+// directories left there by killed processes.
 func NewScratch(in string) (_ *Scratch, err error) {
 	removeLeft(in)
 	s := &Scratch{}
@@ -43,8 +43,8 @@ func NewScratch(in string) (_ *Scratch, err error) {
 			s.Remove()
 		}
 	}()
-	// The marker gets its name only after it is locked, so that no other process takes this
-	// directory for an abandoned directory.
+	// Rename the marker to its final name only after locking it, so that no other process considers
+	// this directory abandoned.
 	file := filepath.Join(s.Dir, scratchMarker)
 	if s.lock, err = os.OpenFile(file+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func NewScratch(in string) (_ *Scratch, err error) {
 	return s, errors.Join(err, os.Rename(file+".new", file))
 }
 
-// Remove removes the directory, and releases its lock.
+// Remove removes the directory and releases its lock.
 func (s *Scratch) Remove() {
 	_ = os.RemoveAll(s.Dir)
 	if s.lock != nil {
@@ -64,7 +64,8 @@ func (s *Scratch) Remove() {
 	}
 }
 
-// removeLeft removes the scratch directories of killed processes.
+// removeLeft removes the scratch directories that killed processes have left in the given
+// directory.
 func removeLeft(in string) {
 	found, _ := filepath.Glob(filepath.Join(in, scratchPrefix+"*"))
 	for _, dir := range found {
@@ -82,7 +83,7 @@ func removeLeft(in string) {
 	}
 }
 
-// mine reports whether a path is a directory of this user, and not a symbolic link.
+// mine reports whether a path is a directory (not a symbolic link) owned by this user.
 func mine(dir string) bool {
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && info.Sys().(*syscall.Stat_t).Uid == uint32(os.Geteuid())

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What a run has left behind that was killed is removed by the next one, and nothing else is.
+// TestScratch checks that a new process removes the scratch directories of killed processes, but no
+// other directories.
 func TestScratch(t *testing.T) {
 	in := t.TempDir()
 	begin := func() *Scratch {
@@ -32,7 +33,7 @@ func TestScratch(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed, runs := begin(), begin()
-	if err := killed.lock.Close(); err != nil { // As the end of its process does.
+	if err := killed.lock.Close(); err != nil { // The lock is released as if the process had been killed.
 		t.Fatal(err)
 	}
 	next := begin()

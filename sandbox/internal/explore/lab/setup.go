@@ -15,16 +15,16 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Setup is the operator, and the state in which its runs begin.
+// Setup describes an operator and the initial state of its runs.
 type Setup struct {
 	Workload *workload.Workload
 	Command  []string
-	// Installed, unless it is nil, checks the installed objects; its error ends the preparation.
+	// Installed, unless nil, checks the installed objects. If it returns an error, the preparation
+	// of the lab fails.
 	Installed func(context.Context, dynamic.Interface) error
 }
 
-// beginning returns a key for the state in which runs begin: setups with equal keys can share a
-// lab.
+// beginning returns a key for the runs' initial state. Setups with equal keys can share a lab.
 func (s *Setup) beginning() (string, error) {
 	w := s.Workload
 	about, err := results.NewAbout(results.Inputs{Installed: w.Install})
@@ -33,13 +33,13 @@ func (s *Setup) beginning() (string, error) {
 	}
 	parts := []any{about.Contents, *w.Nodes, w.WithoutControllers, w.ServiceAccount, w.HostNetwork}
 	if *w.Nodes > 0 {
-		parts = append(parts, s.Command) // The Pod is named after the command.
+		parts = append(parts, s.Command) // The Pod's name is derived from the command.
 	}
 	text, err := json.Marshal(parts)
 	return string(text), err
 }
 
-// MakeLab creates a lab in a directory, and prepares the state in which its runs begin.
+// MakeLab creates a lab in a directory and prepares its runs' initial state.
 func (s *Setup) MakeLab(ctx context.Context, dir string, progress io.Writer) (*Lab, error) {
 	lab, err := New(dir, s.Workload)
 	if err != nil {

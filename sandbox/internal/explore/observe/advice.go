@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// mostAdvised is the maximum number of fields that users are advised to exclude. If more fields
-	// change, the cause is probably another.
+	// mostAdvised is the maximum number of fields that the advice suggests to exclude. If more
+	// fields change, they are probably not the cause.
 	mostAdvised = 3
-	// leastQuiet is the shortest --quiet that users are advised to set.
+	// leastQuiet is the shortest quiet time that the advice recommends for --quiet.
 	leastQuiet = 500 * time.Millisecond
 )
 
-// Advice returns lines for users on getting a cluster quiet in spite of fields that change all
-// the time: fields to exclude from the verdict, written by unjudge, and a shorter --quiet. It
-// looks at the changes after since; quiet is the present --quiet.
+// Advice returns lines that explain to users how to make a cluster quiet whose fields change
+// constantly: by excluding these fields from the verdict, or by a shorter --quiet. It considers
+// changes after `since`. `quiet` is the current --quiet, and `unjudge` formats the line that
+// excludes a field.
 func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge func(resource, path string) string) []string {
 	var fields []string
 	var times []time.Time
@@ -31,7 +32,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 			continue
 		}
 		if v.Type != watch.Modified || v.Old == nil {
-			return nil // Objects are created and deleted: neither excluding fields nor a shorter --quiet helps.
+			return nil // Neither helps if objects are created or deleted.
 		}
 		times = append(times, v.Time)
 		for _, path := range v.changedPaths() {
@@ -61,7 +62,7 @@ func Advice(versions []Version, since time.Time, quiet time.Duration, unjudge fu
 	return lines
 }
 
-// UnjudgedLine returns the line of a workload that excludes a field from the verdict.
+// UnjudgedLine returns the workload line that excludes a field from the verdict.
 func UnjudgedLine(resource, path string) string {
 	return fmt.Sprintf("unjudged: [{resource: %s, path: '%s'}]", resource, path)
 }

@@ -13,8 +13,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Census counts the compared objects and fields of a run, and the fields that are not compared,
-// for reports.
+// Census counts a run's compared and excluded objects and fields, for reports.
 type Census struct {
 	names  Names
 	locks  map[string]bool
@@ -22,13 +21,13 @@ type Census struct {
 	left   map[results.NotCompared]*results.NotCompared
 }
 
-// NewCensus returns an empty census. names gives objects their keys, and locks are the keys of
-// the objects of leader election, which are not counted.
+// NewCensus returns an empty census. `names` provides the keys of objects. `locks` is the set of
+// keys of objects used for leader election, which count as excluded.
 func NewCensus(names Names, locks map[string]bool) *Census {
 	return &Census{names: names, locks: locks, judged: map[string]*results.Judged{}, left: map[results.NotCompared]*results.NotCompared{}}
 }
 
-// Add counts an object and its fields, other than masked fields, which the mask itself lists.
+// Add counts an object and its fields. It omits masked fields, which Scope lists instead.
 func (c *Census) Add(v *Version, mask *state.Mask) {
 	if why := WhyLeftOut(v, c.locks); why != "" {
 		what := v.Resource
@@ -68,8 +67,8 @@ func (c *Census) Add(v *Version, mask *state.Mask) {
 	}
 }
 
-// Leave counts an object that is not compared: in part, with the number of fields, or as a
-// whole, with 0.
+// Leave counts an object of which `fields` fields are excluded from the comparison. 0 means the
+// entire object.
 func (c *Census) Leave(what, why string, fields int) {
 	key := results.NotCompared{What: what, Why: why}
 	if c.left[key] == nil {
@@ -80,8 +79,8 @@ func (c *Census) Leave(what, why string, fields int) {
 	c.left[key].Fields += fields
 }
 
-// Scope returns the result of the census. kinds are all recorded resources, and never the
-// others.
+// Scope returns the census in the form of a report. `kinds` lists the recorded resources, and
+// `never` lists all other resources.
 func (c *Census) Scope(kinds, never []string, mask *state.Mask) *results.Scope {
 	s := &results.Scope{Never: never, Masked: mask.All()}
 	for _, resource := range slices.Sorted(maps.Keys(c.judged)) {

@@ -1,19 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe records a run: each version of each object, and each request of the operator.
+// Package observe records all object versions in a run, and all requests of the operator.
 //
 //	recorder.go    the versions of all objects
-//	requests.go    the requests of the operator, from the log of the proxy
+//	requests.go    the operator's requests, from the proxy's log
 //	resources.go   the resources of an API server
-//	outcome.go     the record of a run, step by step
-//	patience.go    whether refused writes are retried with a growing back-off
-//	notes.go       the actions of explore itself
-//	state.go       the state of all objects, without fields that differ between equal runs
+//	outcome.go     the record of a run, by step
+//	patience.go    whether rejected writes are retried with a growing back-off
+//	notes.go       explore's own actions
+//	state.go       the state of all objects, without fields that differ between otherwise equal runs
 //	census.go      counts of judged objects and fields
 //	owners.go      the field managers of an object
-//	locks.go       the objects by which an operator elects its leader
-//	habits.go      changes that recur in a cluster that is otherwise quiet
-//	restless.go    changes that keep a cluster from becoming quiet
-//	advice.go      flags that let a cluster count as quiet
+//	locks.go       the objects used for leader election
+//	habits.go      changes that recur in an otherwise quiet cluster
+//	restless.go    changes that prevent a cluster from becoming quiet
+//	advice.go      advice on flags that make a cluster count as quiet
 package observe

@@ -16,56 +16,55 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Habit is a change or a refused write that recurs forever in an otherwise quiet cluster, by
-// the operator or another client: a field of an object that changes back and forth, or a write
-// that is refused each time.
+// Habit identifies a change that recurs forever in an otherwise quiet cluster: an object's field
+// that changes back and forth, or a write that is rejected each time. The operator or another
+// client may cause it.
 type Habit struct {
-	// What is the key of the object, with the generated part of its name as *, or the write. Field
-	// is empty for a write, and for an update that changes only metadata such as the
-	// resourceVersion.
+	// What is the object's general key, or a description of the write. Field is empty for a write,
+	// and for an update that changes only metadata such as the resourceVersion.
 	What, Field string
 }
 
-// Learnt is a habit that was seen in a baseline run.
+// Learnt is a habit observed in a baseline run.
 type Learnt struct {
 	Habit
-	// version is a version of the object, nil for a write; values are the values that the field
-	// had.
+	// version is a version of the object, or nil for a write. values lists the field's observed
+	// values.
 	version *Version
 	values  []string
 }
 
-// Habits distinguishes habits from other activity. Baseline runs learn habits; other runs
-// ignore the known habits, and count all other changes as activity.
+// Habits distinguishes habits (recurring changes) from other activity. In a baseline run, it learns
+// habits. In other runs, it ignores known habits and treats all other changes as activity.
 type Habits struct {
 	Unjudged []workload.Unjudged
 
 	mu sync.Mutex
-	// Learns is set if habits are learned.
+	// Learns is set in baseline runs, in which habits are learned.
 	Learns bool
 	known  map[Habit]bool
-	// fields and refused count the changes of each field and the refusals of each write since the
-	// last mark.
+	// fields counts changes by object UID and field. refused counts rejections by write. Mark
+	// resets both.
 	fields  map[types.UID]map[string]*tally
 	refused map[Habit]*tally
-	// any is the time of the last event of any sort, and last the time of the last event that is
-	// not a habit.
+	// any is the time of the last event of any kind. last is the time of the last event other than
+	// a habit.
 	any, last time.Time
-	// pace is the time between the last two changes of the field that changed last, 0 after its
-	// first change.
+	// pace is the shortest time between the last two changes of any field in the most recent
+	// update. It is 0 after a field's first change.
 	pace time.Duration
-	// recent are possible habits, seen since the last event that is not a habit.
+	// recent contains the possible habits observed since the last activity.
 	recent map[Habit]*again
 }
 
-// tally counts the changes of a field, or the refusals of a write.
+// tally counts the changes of a field, or the rejections of a write.
 type tally struct {
 	times, returns int
 	values         []string
 	last           time.Time
 }
 
-// again counts the events of a possible habit.
+// again counts the events of a possible habit, a change that may turn out to be recurring.
 type again struct {
 	version     *Version
 	values      []string
@@ -74,33 +73,33 @@ type again struct {
 }
 
 const (
-	// A change counts as a habit from the mostReturns-th time on that the field returns to an
-	// earlier value. A refused write, or an update that changes nothing but metadata, counts as a
-	// habit from the mostRefused-th time on.
+	// A change counts as a habit once its field has returned to an earlier value mostReturns times.
+	// A rejected write, or an update that changes only metadata, counts as a habit from its
+	// mostRefused-th occurrence.
 	mostReturns = 2
 	mostRefused = 3
-	// mostValues is the maximum number of values that are kept for a field.
+	// mostValues is the maximum number of values stored per field.
 	mostValues = 8
-	// slow is the shortest interval between two changes that may be a period. Faster changes end
-	// within the quiet time.
+	// slow is the shortest interval between two changes that may be a period. A quiet time exceeds
+	// shorter intervals anyway.
 	slow = 500 * time.Millisecond
 )
 
-// Mark forgets all changes, as a new step begins.
+// Mark resets all counters at the beginning of a step.
 func (h *Habits) Mark() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fields, h.refused, h.recent, h.pace = nil, nil, nil, 0
 }
 
-// Know sets the known habits, and ends learning.
+// Know sets the known habits and ends learning.
 func (h *Habits) Know(known map[Habit]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Learns, h.known = false, known
 }
 
-// changed records a version of an object, and reports whether it is activity, that is, not a
+// changed records an object version, and reports whether the version is activity rather than a
 // habit.
 func (h *Habits) changed(v *Version) bool {
 	h.mu.Lock()
@@ -150,7 +149,7 @@ func (h *Habits) changed(v *Version) bool {
 	return false
 }
 
-// note counts a change, and returns the time since the previous change.
+// note counts a change, and returns the time since the previous change of the same field.
 func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	if t.times++; t.times > 1 {
 		between = at.Sub(t.last)
@@ -167,13 +166,13 @@ func (t *tally) note(at time.Time, old, now string) (between time.Duration) {
 	return between
 }
 
-// other records activity that is not a habit. It returns true.
+// other records activity other than a habit, and always returns true.
 func (h *Habits) other(at time.Time) bool {
 	h.any, h.last, h.pace, h.recent = at, at, 0, nil
 	return true
 }
 
-// comesAgain records an event that may be a habit.
+// comesAgain records an event of a possible habit.
 func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...string) {
 	h.any = at
 	if h.recent == nil {
@@ -193,11 +192,12 @@ func (h *Habits) comesAgain(what Habit, at time.Time, v *Version, values ...stri
 	}
 }
 
-// change is a change of a field: its path, and the old and new value.
+// change is a changed field with its path, old value and new value.
 type change struct{ path, old, new string }
 
-// changes returns the fields that changed in a version; if none did, a single change with an
-// empty path. judged is false if all changed fields are excluded from the verdict.
+// changes returns the fields changed by a version, except for fields that the workload excludes
+// from the verdict. If no field has changed, it returns a single change with an empty path.
+// `judged` is false if all changed fields are excluded.
 func (h *Habits) changes(v *Version) (all []change, judged bool) {
 	before, now := state.Flatten(v.Old.Object, OfEachVersion), state.Flatten(v.Object.Object, OfEachVersion)
 	differ := before.Differ(now)
@@ -214,14 +214,14 @@ func (h *Habits) changes(v *Version) (all []change, judged bool) {
 	return all, len(all) > 0
 }
 
-// OfEachVersion reports whether a field differs in each version of an object, such as
-// metadata.resourceVersion.
+// OfEachVersion reports whether a field, such as metadata.resourceVersion, may differ between any
+// two versions of an object.
 func OfEachVersion(path string) bool {
 	return path == "metadata.resourceVersion" || path == "metadata.managedFields" || path == "metadata.generation"
 }
 
-// changedPaths returns the paths of the fields that changed in a version, each once, with []
-// for any item of a list.
+// changedPaths returns the distinct paths of fields changed by a version. [] in a path stands for
+// any list item.
 func (v *Version) changedPaths() []string {
 	var paths []string
 	for _, path := range state.Flatten(v.Old.Object, OfEachVersion).Differ(state.Flatten(v.Object.Object, OfEachVersion)) {
@@ -232,8 +232,8 @@ func (v *Version) changedPaths() []string {
 	return paths
 }
 
-// wrote records a write of the operator that was refused. Successful writes are recorded by
-// changed, and the deletion of a missing object changes nothing.
+// wrote records a rejected write. It ignores successful writes, whose effects reach changed, and
+// deletions of missing objects, which have no effect.
 func (h *Habits) wrote(r *Request, now time.Time) {
 	if r.Succeeded() || r.DeletesNothing() {
 		return
@@ -265,22 +265,22 @@ func (h *Habits) wrote(r *Request, now time.Time) {
 	h.comesAgain(what, now, nil)
 }
 
-// habit returns the habit that a refused write may be.
+// habit returns the habit that a rejected write may belong to.
 func (r *Request) habit() Habit {
 	return Habit{What: fmt.Sprintf("%s: %d", Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}, r.Upstream)}
 }
 
-// Since returns the time of the last event that is not a habit.
+// Since returns the time of the last activity other than habits.
 func (h *Habits) Since() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
 }
 
-// Quiet returns the time for which the cluster has been quiet at now, counted from began at the
-// earliest. In a run that learns, the cluster is also quiet if nothing but possible habits has
-// happened for twice that time; and after a change that may be periodic, the result stays below
-// enough until the next period would be over.
+// Quiet returns how long the cluster has been quiet at `now`, counted from `began` at the earliest.
+// In a baseline run, possible habits do not count as changes if nothing else has happened for twice
+// that time. After a change that may be periodic, the result stays below `enough` until the next
+// period would have ended.
 func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -300,9 +300,8 @@ func (h *Habits) Quiet(began, now time.Time, enough time.Duration) time.Duration
 	return max(sinceAny, sinceOther/2)
 }
 
-// Learnt returns the habits that went on while the cluster was otherwise quiet: events that
-// recurred over at least half of enough. Events that follow each other faster are the end of
-// earlier activity.
+// Learnt returns the habits that continued while the cluster was otherwise quiet. A habit's events
+// must span at least half of `enough`; shorter sequences are the end of earlier activity.
 func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -315,8 +314,8 @@ func (h *Habits) Learnt(enough time.Duration) []Learnt {
 	return all
 }
 
-// Mask adds the field of a habit to m, so that it is not compared, and returns the added masks.
-// The object is named by its key in names.
+// Mask excludes the habit's field from comparison by adding it to `m`, and returns the added masks.
+// `names` provides the object's key.
 func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	if l.version == nil || l.Field == "" || len(l.values) < 2 {
 		return nil
@@ -324,5 +323,5 @@ func (l *Learnt) Mask(names Names, m *state.Mask) []state.Masked {
 	return m.Learn([]state.Difference{{Object: names.Key(l.version), Path: l.Field, Want: l.values[0], Got: l.values[1]}}, changesAtRest)
 }
 
-// changesAtRest is the reason that users see for a masked field.
+// changesAtRest is the reason for masking a field, as shown to users.
 const changesAtRest = "changes again and again while all is at rest"

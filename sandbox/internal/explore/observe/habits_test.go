@@ -17,7 +17,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// story makes what is seen of objects, at times of its own.
+// story simulates a sequence of object versions at given times.
 type story struct {
 	began    time.Time
 	current  map[string]*unstructured.Unstructured
@@ -28,7 +28,8 @@ func newStory() *story {
 	return &story{began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), current: map[string]*unstructured.Unstructured{}}
 }
 
-// at notes a version of a ConfigMap with that status, seconds after the beginning, and tells the habits.
+// at passes a new ConfigMap version with the given status to `h`, at a time in seconds since the
+// beginning.
 func (s *story) at(seconds float64, h *Habits, name string, status map[string]any) {
 	v := Version{
 		Time: s.began.Add(time.Duration(seconds * float64(time.Second))), Type: watch.Added, Resource: "configmaps", Old: s.current[name],
@@ -58,8 +59,9 @@ func status(pairs ...any) map[string]any {
 
 const enoughQuiet = 5 * time.Second
 
-// What changes to and fro while nothing else happens is a habit: all is at rest in spite of it, it is
-// masked by its name, and no unrest in runs that know it.
+// TestHabits checks that a field that changes back and forth in an otherwise quiet cluster is
+// learned as a habit. The field is masked, and does not count as activity in runs that know the
+// habit.
 func TestHabits(t *testing.T) {
 	s, h := newStory(), &Habits{Learns: true}
 	s.at(0, h, "shop", status("ready", "no"))
@@ -98,7 +100,8 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// A field that comes back while other objects change, as in a rollout, is none, nor what only counts.
+// TestNoHabits checks that a counter is no habit, nor is a field that changes back and forth while
+// other objects change, as in a rollout.
 func TestNoHabits(t *testing.T) {
 	s, h := newStory(), &Habits{Learns: true}
 	s.at(0, h, "web", status("ready", "3"))
@@ -131,7 +134,8 @@ func TestNoHabits(t *testing.T) {
 	}
 }
 
-// What changes with a period about as long as all must be at rest is waited for once more.
+// TestHabitAsLongAsQuiet checks that Quiet waits for another period of a change whose period is
+// close to the quiet time.
 func TestHabitAsLongAsQuiet(t *testing.T) {
 	s, h := newStory(), &Habits{Learns: true}
 	s.at(0, h, "shop", status())
@@ -145,8 +149,8 @@ func TestHabitAsLongAsQuiet(t *testing.T) {
 	}
 }
 
-// Writes that change nothing are no unrest; one that is refused is, unless that happens each time
-// undisturbed, too.
+// TestWritesThatChangeNothing checks that writes without effect are not activity. A rejected write
+// is activity, unless it also recurs in baseline runs.
 func TestWritesThatChangeNothing(t *testing.T) {
 	update := Request{Verb: "update", Resource: "configmaps", Namespace: "shop", Name: "a"}
 	answered := func(r Request, status int) *Request {
@@ -186,7 +190,7 @@ func TestWritesThatChangeNothing(t *testing.T) {
 	}
 }
 
-// What is missing or wrong comes before what goes on, unless it is that which goes on.
+// TestStanding checks that Standing excludes differences in objects that keep changing.
 func TestStanding(t *testing.T) {
 	s := newStory()
 	for i := range 3 {
@@ -210,7 +214,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// What goes on is what changes something or is refused, and how it may come to rest is said.
+// TestRestless checks that Restless reports a write with an effect rather than more frequent writes
+// without effect, and that Advice suggests a field to exclude and a shorter --quiet.
 func TestRestless(t *testing.T) {
 	s, h := newStory(), &Habits{}
 	s.at(-60, h, "beat", status())
@@ -248,7 +253,8 @@ func TestRestless(t *testing.T) {
 	}
 }
 
-// A recorder tells habits what it sees, and versions which they are.
+// TestRecorderKnowsHabits checks that a recorder passes each version to Habits, and sets Habit on
+// the versions that belong to a habit.
 func TestRecorderKnowsHabits(t *testing.T) {
 	h := &Habits{}
 	h.Know(map[Habit]bool{{"configmaps shop/a", "data.sign"}: true})

@@ -5,8 +5,8 @@ package observe
 
 import "slices"
 
-// LockKeys returns the keys of the objects that are used for leader election: Leases that are
-// written in requests, and objects with the LeaderAnnotation.
+// LockKeys returns the keys of objects used for leader election: Leases that the requests write,
+// and objects with LeaderAnnotation.
 func LockKeys(requests []Request, versions []Version) map[string]bool {
 	keys := map[string]bool{}
 	for i := range requests {
@@ -22,6 +22,6 @@ func LockKeys(requests []Request, versions []Version) map[string]bool {
 	return keys
 }
 
-// LeaderAnnotation marks a ConfigMap or Endpoints that an older client uses for leader
+// LeaderAnnotation marks a ConfigMap or Endpoints object that an older client uses for leader
 // election.
 const LeaderAnnotation = "control-plane.alpha.kubernetes.io/leader"

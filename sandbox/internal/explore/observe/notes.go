@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// note is an action of explore itself, such as a step or a fault, for the timeline.
+// note is an action of explore or fuzz itself, such as a step or a fault, for the timeline.
 type note struct {
 	Time time.Time
 	Text string
 }
 
-// Notes are the actions of explore in a run.
+// Notes collects the actions of explore or fuzz itself in a run.
 type Notes struct{ All []note }
 
-// Add records an action of explore at the present time.
+// Add records an action with the current time.
 func (n *Notes) Add(format string, args ...any) {
 	n.All = append(n.All, note{time.Now(), fmt.Sprintf(format, args...)})
 }

@@ -9,57 +9,55 @@ import (
 	"time"
 )
 
-// Record is everything that was observed in a run.
+// Record contains everything observed in a run.
 type Record struct {
 	Steps    []StepOutcome
 	Versions []Version
 	Requests []Request
-	// Notes are the actions of explore itself.
+	// Notes lists the actions of explore itself, such as steps and faults.
 	Notes []note
-	// Habits are changes that recurred in a cluster that was otherwise quiet.
+	// Habits lists changes that recurred while the cluster was otherwise quiet.
 	Habits []Learnt
-	// Watches are the resources that the operator watched at the end.
+	// Watches lists the resources that the operator watched at the end of the run.
 	Watches []string
 	Output  []string
-	// Kinds are the recorded resources, and Never the resources that are not recorded.
+	// Kinds lists the recorded resources. Never lists the resources that are not recorded.
 	Kinds, Never []string
 	Began        time.Time
 	Took         time.Duration
-	// StepBegan is the time of the last action of explore: the last step began at that time, or
-	// later.
+	// StepBegan is the time of explore's last action, at or after the beginning of the last step.
 	StepBegan time.Time
 }
 
-// StepOutcome is the state of the cluster at the end of a step. Step 0 is the start of the
-// operator.
+// StepOutcome describes a step and the cluster state at its end. Step 0 is the operator's start.
 type StepOutcome struct {
 	Objects []Version
-	// Began is the time, and Revision the etcd revision, at which the step began.
+	// Began is the start time of the step. Revision is the etcd revision at that time.
 	Began    time.Time
 	Revision int64
-	// From and To are the indexes of the first request of the step, and of the first request after
-	// it.
+	// From is the index of the step's first request. To is the index after its last request.
 	From, To int
 	Took     time.Duration
-	// Gap is the longest pause between two events of the step.
+	// Gap is the longest pause between two changes in the step.
 	Gap time.Duration
-	// Watches are the resources that the operator watched at the end of the step.
+	// Watches lists the resources that the operator watched at the end of the step.
 	Watches []string
-	// Reads is the number of reads, other than watches, in the quiet time at the end, and Idle the
-	// number of writes, which had no effect.
+	// Reads counts the reads, other than watches, in the quiet time at the end of the step. Idle
+	// counts the writes in that time, none of which had an effect.
 	Reads, Idle int
 	// Waits is set if users wait for a condition at the end of the step.
 	Waits bool
 }
 
-// Beginnings returns the step in which each object first existed (-1: before the run), by key
-// and by general key. A name that two runs have in different steps is derived from the time of
-// day: the runs are played a step apart, and created the object at the same time.
+// Beginnings maps each object's key and general key to the step in which the object first existed,
+// or to -1 if it existed before the run. A name that first exists in different steps of two runs is
+// derived from the time of day: the runs are a step apart, so both created the object at the same
+// time.
 func (o *Record) Beginnings() map[string]int {
 	steps := map[string]int{}
 	for i := range o.Versions {
 		v := &o.Versions[i]
-		step := -1 // The object existed before the run.
+		step := -1 // The object already existed before the run.
 		for j := range o.Steps {
 			if !v.Initial && o.IsIn(j, v.Time) {
 				step = j
@@ -74,7 +72,7 @@ func (o *Record) Beginnings() map[string]int {
 	return steps
 }
 
-// IsIn reports whether a time is in step i, which lasts until the next step begins.
+// IsIn reports whether a time falls into step i, which lasts until the next step begins.
 func (o *Record) IsIn(i int, at time.Time) bool {
 	end := o.Began.Add(o.Took)
 	if i+1 < len(o.Steps) {
@@ -83,7 +81,7 @@ func (o *Record) IsIn(i int, at time.Time) bool {
 	return !at.Before(o.Steps[i].Began) && at.Before(end)
 }
 
-// WritesIn returns the writes of the operator in step i.
+// WritesIn returns the operator's writes in step i.
 func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	var writes []Request
 	for j := range o.Requests {
@@ -94,7 +92,7 @@ func (o *Record) WritesIn(i int, locks map[string]bool) []Request {
 	return writes
 }
 
-// ReadsIn returns the kinds of reads of the operator in step i, other than watches.
+// ReadsIn returns the distinct kinds of the operator's reads in step i, except for watches.
 func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	var calls []Call
 	for j := range o.Requests {
@@ -109,12 +107,12 @@ func (o *Record) ReadsIn(i int, locks, stable map[string]bool) []Call {
 	return calls
 }
 
-// Unnamed is the name of the writers of an object without managedFields, which any client can
-// remove.
+// Unnamed stands for the unknown field managers of an object without managedFields, which any
+// client can remove.
 const Unnamed = ""
 
-// Managers returns the field managers in the managedFields of all versions, and Unnamed if a
-// version written in the run has no managedFields.
+// Managers returns the field managers of all versions. It includes Unnamed if a version written
+// during the run has no managedFields.
 func (o *Record) Managers() []string {
 	var all []string
 	for i := range o.Versions {
@@ -127,7 +125,7 @@ func (o *Record) Managers() []string {
 	return all
 }
 
-// Managers returns the field managers of a version, or Unnamed if it has no managedFields.
+// Managers returns a version's field managers, or Unnamed if the version has no managedFields.
 func (v *Version) Managers() []string {
 	fields := v.Object.GetManagedFields()
 	if len(fields) == 0 {
@@ -140,11 +138,12 @@ func (v *Version) Managers() []string {
 	return all
 }
 
-// Wrote reports whether the operator has written to the object with a key, or to an object that
-// a general key (with *) covers.
+// Wrote reports whether the operator has successfully created or changed the object with the given
+// key, or any object that matches the given general key (with *).
 func (o *Record) Wrote(key string) bool { return o.writes(key, false) }
 
-// Touched is Wrote, or that the operator wrote a subresource, such as the status.
+// Touched is like Wrote, but also returns true if the operator has written only a subresource, such
+// as the status.
 func (o *Record) Touched(key string) bool { return o.writes(key, true) }
 
 func (o *Record) writes(key string, subresources bool) bool {
@@ -159,8 +158,8 @@ func (o *Record) writes(key string, subresources bool) bool {
 	})
 }
 
-// StepAt returns the number of the step at a time, in a workload with that many steps. The step
-// in progress has no outcome yet.
+// StepAt returns the number of the step that a time falls into, in a workload with the given number
+// of steps. The current step has no outcome yet.
 func (o *Record) StepAt(at time.Time, steps int) int {
 	step := 0
 	for i := range o.Steps {

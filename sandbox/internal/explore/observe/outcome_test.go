@@ -5,7 +5,7 @@ package observe
 
 import "testing"
 
-// Only what an operator writes itself is what it wants.
+// TestWrote checks that Wrote ignores deletions and writes to subresources.
 func TestWrote(t *testing.T) {
 	request := func(verb, resource, name string) Request {
 		return Request{Verb: verb, Resource: resource, Namespace: "default", Name: name, Upstream: 200}

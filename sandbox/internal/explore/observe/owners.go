@@ -15,17 +15,17 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// ControlPlane are the field managers that are neither users nor operators: the control plane,
-// kubelets and the sandbox itself.
+// ControlPlane lists field managers that are neither users nor operators: the control plane,
+// kubelets, and the sandbox itself.
 var ControlPlane = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubelets", "sandbox"}
 
-// byControlPlane reports whether the control plane alone has written to an object.
+// byControlPlane reports whether only the control plane has written to an object.
 func byControlPlane(o *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(o.GetManagedFields(), func(by metav1.ManagedFieldsEntry) bool { return !slices.Contains(ControlPlane, by.Manager) })
 }
 
-// writtenByOthers returns the paths below a field of an object, such as status, whose last
-// writer according to managedFields is not the control plane. [] in a path is any item.
+// writtenByOthers returns the paths below a field of an object, such as status, that managedFields
+// attributes to clients other than the control plane. [] in a path stands for any list item.
 func writtenByOthers(o *unstructured.Unstructured, field string) []string {
 	paths := map[string]bool{}
 	for _, by := range o.GetManagedFields() {
@@ -43,9 +43,9 @@ func writtenByOthers(o *unstructured.Unstructured, field string) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// addManaged adds the leaves of a set of managed fields to paths. The keys have the format of
-// FieldsV1: f:NAME is a field, k:KEYS an item with these keys, v:VALUE and i:NUMBER any other
-// item.
+// addManaged adds the leaves of a set of managed fields to `paths`. The keys have the format of
+// FieldsV1: f:NAME is a field, k:KEYS is a list item with the given key fields, and v:VALUE and
+// i:NUMBER are other list items.
 func addManaged(paths map[string]bool, path string, below any) {
 	fields, _ := below.(map[string]any)
 	leaf := true
@@ -60,7 +60,7 @@ func addManaged(paths map[string]bool, path string, below any) {
 			addManaged(paths, path+"["+state.ItemKey(keys)+"]", next)
 		case "v", "i":
 			addManaged(paths, path+"[]", next)
-		default: // A dot is the field itself, beside its children.
+		default: // A dot stands for the field itself, as opposed to its children.
 			continue
 		}
 		leaf = false

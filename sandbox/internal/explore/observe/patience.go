@@ -10,36 +10,38 @@ import (
 )
 
 const (
-	// inRow is the number of consecutive refused tries of a write without a growing back-off that
-	// count as a hot loop.
+	// inRow is the number of consecutive failed attempts of a write that count as a hot loop,
+	// unless the waits between them grow.
 	inRow = 60
-	// slower is the factor by which a wait must be longer than the tries. On any machine, the work
-	// of a client between two tries takes about as long as a try.
+	// slower is the minimum ratio between a back-off wait and the duration of an attempt. On any
+	// machine, a client without back-off pauses between two attempts for about as long as an
+	// attempt takes.
 	slower = 8
 	// shortest is the shortest wait that counts as back-off: a client that writes 20 times a second
-	// or more has none.
+	// has no back-off.
 	shortest = time.Second / 20
-	// MostHeld is the maximum time for which events are held back to see whether waits grow. A
-	// client whose back-off reaches a second does not make inRow tries in that time.
+	// MostHeld is the maximum time for which events are held back to find out whether the waits
+	// between attempts grow. In that time, a client whose back-off reaches a second makes fewer
+	// than inRow attempts.
 	MostHeld = time.Minute
-	// answered is the time after the last try in which a client may still try again.
+	// answered is the time after a client's last attempt within which another attempt may follow.
 	answered = 3 * time.Second
 )
 
-// row is a write that was refused in each of its last tries.
+// row is a write whose most recent attempts have all failed.
 type row struct {
 	call Call
-	// tries are the last tries, at most inRow.
+	// tries lists the most recent attempts, at most inRow.
 	tries []*Request
 }
 
-// add adds a try.
+// add appends a failed attempt.
 func (w *row) add(r *Request) {
 	w.tries = append(w.tries, r)
 	w.tries = w.tries[max(0, len(w.tries)-inRow):]
 }
 
-// ended returns the time at which a request was answered.
+// ended returns the time of the response.
 func (r *Request) ended() time.Time {
 	return r.Time.Add(time.Duration(r.Seconds * float64(time.Second)))
 }
@@ -53,8 +55,7 @@ func (w *row) limit() time.Duration {
 	return max(shortest, slower*longest(took))
 }
 
-// grows reports whether the longest waits between tries exceed the limit, as seen by the API
-// server.
+// grows reports whether the longest waits between attempts, as seen by the proxy, exceed the limit.
 func (w *row) grows() bool {
 	var waits []time.Duration
 	for i, r := range w.tries[1:] {
@@ -63,15 +64,15 @@ func (w *row) grows() bool {
 	return len(waits) > 0 && longest(waits) > w.limit()
 }
 
-// longest returns the longest duration after leaving out the longest twentieth: a busy machine
-// delays any client at times.
+// longest returns the longest duration, ignoring the top twentieth, because a busy machine delays
+// any client occasionally.
 func longest(all []time.Duration) time.Duration {
 	all = slices.Sorted(slices.Values(all))
 	return all[len(all)-1-len(all)/20]
 }
 
-// rows goes through requests in order and calls each after each refused try of a write. It
-// returns the writes whose last try was refused.
+// rows iterates over requests in order, and calls `each` after each failed attempt of a write. It
+// returns the writes whose last attempt failed.
 func rows(requests []Request, locks map[string]bool, each func(*row)) map[Call]*row {
 	all := map[Call]*row{}
 	for i := range requests {
@@ -107,8 +108,9 @@ func RefusedFast(requests []Request, locks map[string]bool) []string {
 	return lines
 }
 
-// Undecided reports whether more tries must be awaited to know whether the operator retries a
-// write in a hot loop. If no further try comes for some time, it does not.
+// Undecided reports whether more attempts are needed to find out whether the operator retries a
+// write in a hot loop. A write is not in a hot loop if no further attempt follows within some
+// seconds.
 func Undecided(requests []Request, locks map[string]bool, now time.Time) bool {
 	for _, w := range rows(requests, locks, func(*row) {}) {
 		last := w.tries[len(w.tries)-1].ended()

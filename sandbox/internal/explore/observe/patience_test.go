@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A client tries n times, each of which takes so long, and waits in between.
+// refusedTries returns n rejected attempts of a write, each of which takes the given duration.
+// `wait` returns the pause after the i-th attempt.
 func refusedTries(n int, took time.Duration, wait func(i int) time.Duration) []Request {
 	var all []Request
 	at := time.Unix(0, 0)
@@ -19,13 +20,13 @@ func refusedTries(n int, took time.Duration, wait func(i int) time.Duration) []R
 	return all
 }
 
-// Whether a client is in a loop does not depend on how fast the machine is, only on its waits beside
-// what its tries take.
+// TestLoopsOnAnyMachine checks that the detection of hot loops depends on the ratio of waits to the
+// duration of attempts, not on the speed of the machine.
 func TestLoopsOnAnyMachine(t *testing.T) {
 	const ms = time.Millisecond
-	// cap of a second, as many operators have
+	// back-off with a maximum of a second, which is common in operators
 	capped := func(i int) time.Duration { return min(time.Second, 20*ms<<min(i, 10)) }
-	held := func(i int) time.Duration { // A busy machine holds it up at times.
+	held := func(i int) time.Duration { // A busy machine delays the client occasionally.
 		if i%25 == 24 {
 			return 5 * time.Second
 		}
@@ -65,8 +66,8 @@ func TestLoopsOnAnyMachine(t *testing.T) {
 	}
 }
 
-// Events are held back until it is known whether a client is in a loop: until there are enough tries, or
-// its waits grow, also the one that it is in.
+// TestUndecided checks that Undecided returns true until there are inRow attempts, the waits grow,
+// or no further attempt follows.
 func TestUndecided(t *testing.T) {
 	const ms = time.Millisecond
 	after := func(requests []Request, while time.Duration) time.Time {

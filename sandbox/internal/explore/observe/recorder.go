@@ -28,10 +28,11 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// Version is a version of an object, or its deletion.
+// Version is an observed state of an object, or the object's deletion.
 type Version struct {
 	Time time.Time
-	// Type is ADDED, MODIFIED or DELETED; for an initial object, ADDED with Initial.
+	// Type is ADDED, MODIFIED or DELETED. Objects in the initial list are ADDED and have Initial
+	// set.
 	Type    watch.EventType
 	Initial bool
 	// Prepared is set if the object existed before the run.
@@ -40,39 +41,39 @@ type Version struct {
 	Object   *unstructured.Unstructured
 	// Old is the previous version of the object, or nil.
 	Old *unstructured.Unstructured
-	// Revision is the resourceVersion as a number, which is the revision of the whole cluster.
+	// Revision is the numeric resourceVersion, which is an etcd revision.
 	Revision int64
-	// Habit is set if the version changes only fields that change again and again in an otherwise
-	// quiet cluster.
+	// Habit is set if the version only changes fields that keep changing in an otherwise quiet
+	// cluster.
 	Habit bool
 }
 
-// Recorder watches every resource of a cluster, and keeps every version of every object.
+// Recorder watches every resource of a cluster and stores all versions of all objects.
 type Recorder struct {
 	Client dynamic.Interface
 
 	mu       sync.Mutex
 	Versions []Version
 	Current  map[types.UID]*Version
-	// Habits decides which versions count as activity.
+	// Habits decides which object versions count as activity.
 	Habits  *Habits
 	err     error
 	Watched map[string]schema.GroupVersionResource
-	// Never are the resources that are not recorded.
+	// Never lists the resources that the recorder does not record.
 	Never []string
-	// lock is called with the key of each object that older clients use for leader election, which
-	// they write all the time.
+	// lock is called with the key of each object that has LeaderAnnotation. Older clients use such
+	// objects for leader election and update them constantly.
 	lock func(key string)
-	// changed is closed when a version arrives, to wake waiting goroutines, and then replaced.
+	// changed is closed and replaced when a version arrives, to wake waiting goroutines.
 	changed chan struct{}
-	// breaks is set if watches may fail, because a fault hits the API server.
+	// breaks is set if watches may fail because a fault hits the API server.
 	breaks atomic.Bool
 }
 
-// Start records until ctx ends. All existing objects are recorded when Start returns.
+// Start records until ctx is done. When it returns, all existing objects have been recorded.
 func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(key string)) (*Recorder, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // Deprecated resources are watched like all.
+	config.WarningHandler = rest.NoWarnings{} // Deprecated resources are watched like all others.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func Start(ctx context.Context, config *rest.Config, habits *Habits, lock func(k
 	return r, errors.Join(all...)
 }
 
-// begin lists a resource, and watches it from there.
+// begin lists a resource, and starts a watch from the list's resourceVersion.
 func (r *Recorder) begin(ctx context.Context, name string, resource schema.GroupVersionResource) error {
 	list, err := r.Client.Resource(resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -121,17 +122,17 @@ func (r *Recorder) begin(ctx context.Context, name string, resource schema.Group
 	return nil
 }
 
-// Kinds returns the recorded resources.
+// Kinds returns the sorted names of the recorded resources.
 func (r *Recorder) Kinds() []string { return slices.Sorted(maps.Keys(r.Watched)) }
 
-// ExpectBreaks lets watches fail from now on, because the API server may be unavailable for a
-// while.
+// ExpectBreaks permits watches to fail from now on, because the API server may become unavailable
+// for a while.
 func (r *Recorder) ExpectBreaks() { r.breaks.Store(true) }
 
-// comesBack is the maximum time for which the API server may be unavailable.
+// comesBack is the maximum duration of an API server outage.
 const comesBack = time.Minute
 
-// Served waits until the API server and etcd answer.
+// Served waits until the API server and etcd respond.
 func (r *Recorder) Served(ctx context.Context) error {
 	return r.eventually(ctx, func() error {
 		_, err := r.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
@@ -139,8 +140,7 @@ func (r *Recorder) Served(ctx context.Context) error {
 	})
 }
 
-// eventually retries until success, for as long as the API server may be unavailable. It
-// returns the last error.
+// eventually retries do until it succeeds or comesBack has passed. It returns the last error.
 func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(comesBack); ; {
 		err := do()
@@ -151,8 +151,8 @@ func (r *Recorder) eventually(ctx context.Context, do func() error) error {
 	}
 }
 
-// listAgain lists a resource after its watch failed, and returns the resourceVersion to watch
-// from. Versions in between are not recorded.
+// listAgain lists a resource after its watch has failed, and returns the resourceVersion for the
+// next watch. Intermediate versions are not recorded.
 func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.GroupVersionResource) (string, error) {
 	var list *unstructured.UnstructuredList
 	err := r.eventually(ctx, func() (err error) {
@@ -185,8 +185,8 @@ func (r *Recorder) listAgain(ctx context.Context, name string, resource schema.G
 	return list.GetResourceVersion(), nil
 }
 
-// follow watches until the API server closes the watch, and returns the resourceVersion to
-// watch from next.
+// follow watches a resource until the API server closes the watch, and returns the resourceVersion
+// for the next watch.
 func (r *Recorder) follow(ctx context.Context, name string, resource schema.GroupVersionResource, version string) (string, error) {
 	events, err := r.Client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *Recorder) saw(resource string, kind watch.EventType, object *unstructur
 	r.changed = make(chan struct{})
 }
 
-// Heartbeat reports whether a version only updates the status of a node.
+// Heartbeat reports whether a version only updates a node's status.
 func (v *Version) Heartbeat() bool {
 	if v.Resource != "nodes" || v.Type != watch.Modified || v.Old == nil {
 		return false
@@ -251,12 +251,13 @@ func (v *Version) Heartbeat() bool {
 	return maps.Equal(state.Flatten(v.Old.Object, report), state.Flatten(v.Object.Object, report))
 }
 
-// Key returns the key of the object of a version.
+// Key returns the object's key, see NameKey.
 func (v *Version) Key() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), v.Object.GetName())
 }
 
-// All returns all versions so far by revision, and an error if some may be missing.
+// All returns all versions so far, sorted by revision. It returns an error if versions may be
+// missing.
 func (r *Recorder) All() ([]Version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +266,7 @@ func (r *Recorder) All() ([]Version, error) {
 	return versions, r.err
 }
 
-// Forget forgets all versions except the present versions of existing objects.
+// Forget discards all versions except for the current versions of existing objects.
 func (r *Recorder) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,7 +277,7 @@ func (r *Recorder) Forget() {
 	}
 }
 
-// Objects returns the present objects by key.
+// Objects returns the current version of each existing object, sorted by key.
 func (r *Recorder) Objects() []Version {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,14 +289,14 @@ func (r *Recorder) Objects() []Version {
 	return objects
 }
 
-// Count returns the number of present objects.
+// Count returns the number of existing objects.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.Current)
 }
 
-// Unfinished reports whether a pod is starting or terminating, or a claim is not bound.
+// Unfinished reports whether any pod or PersistentVolumeClaim is pending or terminating.
 func (r *Recorder) Unfinished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,7 +310,7 @@ func (r *Recorder) Unfinished() bool {
 	return false
 }
 
-// Revision returns the latest revision that was seen.
+// Revision returns the highest etcd revision seen so far.
 func (r *Recorder) Revision() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,8 +321,8 @@ func (r *Recorder) Revision() int64 {
 	return latest
 }
 
-// Find returns the present version of an object, or nil. The resource may be written without
-// its group.
+// Find returns the current version of an object, or nil. The resource may be named without its
+// group.
 func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -333,8 +334,8 @@ func (r *Recorder) Find(t workload.Target) *unstructured.Unstructured {
 	return nil
 }
 
-// ResourceIs reports whether a resource such as deployments.apps has a name, written with or
-// without the group.
+// ResourceIs reports whether a resource, such as deployments.apps, has the given name, which may
+// omit the group.
 func ResourceIs(resource, named string) bool {
 	short, _, _ := strings.Cut(resource, ".")
 	return resource == named || short == named
@@ -347,7 +348,7 @@ func (r *Recorder) Next() <-chan struct{} {
 	return r.changed
 }
 
-// Patch applies a JSON merge patch, and retries conflicts.
+// Patch applies a JSON merge patch, and retries after conflicts.
 func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource string, patch []byte) error {
 	resource, err := r.Resource(t.Resource)
 	if err != nil {
@@ -365,7 +366,7 @@ func (r *Recorder) Patch(ctx context.Context, t workload.Target, subresource str
 	}
 }
 
-// Resource finds a resource by its name.
+// Resource returns the recorded resource with the given name, which may omit the group.
 func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
 	for name, resource := range r.Watched {
 		if ResourceIs(name, named) {
@@ -378,13 +379,14 @@ func (r *Recorder) Resource(named string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, fmt.Errorf("the API server has no resource %q: it is written like deployments.apps, and its CRD must be among what is installed", named)
 }
 
-// Look is the interval of polling.
+// Look is the interval for polling the state of the cluster or the operator.
 const Look = 50 * time.Millisecond
 
-// Whole stands for all fields of an object that was created or deleted.
+// Whole stands for all fields of a created or deleted object.
 const Whole = "*"
 
-// Edits returns the paths that changed in a version, other than in metadata and status.
+// Edits returns the changed paths outside of metadata and status. It returns Whole if the object is
+// created or deleted, or if its deletion begins.
 func (v *Version) Edits() []string {
 	if v.Old == nil || v.Type != watch.Modified || (v.Old.GetDeletionTimestamp() == nil) != (v.Object.GetDeletionTimestamp() == nil) {
 		return []string{Whole}

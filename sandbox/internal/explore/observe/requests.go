@@ -16,15 +16,15 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Request is a request of the operator, as the proxy logs it.
+// Request is a request of the operator, as logged by the proxy.
 type Request proxy.Entry
 
-// Election are the resources of leader election, and unheeded are events, which no client acts
-// on. Neither counts as work.
+// Election lists the resources used for leader election. unheeded lists the Event resources, to
+// which no client reacts. Requests for either do not count as work.
 var (
 	Election = []string{"leases.coordination.k8s.io"}
 	unheeded = []string{"events", "events.events.k8s.io"}
-	// questions are reviews, which are answered at once and change nothing.
+	// questions lists review resources, whose requests return an answer and change nothing.
 	questions = []string{
 		"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
 		"selfsubjectaccessreviews.authorization.k8s.io", "localsubjectaccessreviews.authorization.k8s.io",
@@ -32,49 +32,50 @@ var (
 	}
 )
 
-// readVerbs are the verbs of reads other than watches. A watchlist is a watch that begins with
-// a list.
+// readVerbs lists the verbs of reads, except for plain watches. "watchlist" is a watch that begins
+// with a list.
 var readVerbs = []string{"get", "list", "watchlist"}
 
-// WriteVerbs are the verbs of requests that change objects.
+// WriteVerbs lists the verbs of requests that change objects.
 var WriteVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// Writes reports whether a request writes objects that other clients may act on. Writes for
-// leader election do not count.
+// Writes reports whether a request writes objects to which other clients may react. It excludes
+// leader election.
 func (r *Request) Writes(locks map[string]bool) bool {
 	return slices.Contains(WriteVerbs, r.Verb) && r.matters(locks)
 }
 
-// reads reports whether a request gets or lists objects. Events, watches and reads for leader
-// election do not count.
+// reads reports whether a request gets or lists objects. It excludes Events, reviews and leader
+// election.
 func (r *Request) reads(locks map[string]bool) bool {
 	return slices.Contains(readVerbs, r.Verb) && r.matters(locks)
 }
 
-// Polls reports whether a request gets or lists objects, such as in a loop. Reads for leader
-// election do not count.
+// Polls reports whether a request gets or lists objects, like a client that polls in a loop. It
+// excludes leader election.
 func (r *Request) Polls(locks map[string]bool) bool {
 	return (r.Verb == "get" || r.Verb == "list") && r.Resource != "" && !slices.Contains(Election, r.Resource) && !locks[NameKey(r.Resource, r.Namespace, r.Name)]
 }
 
-// matters reports whether a request is for objects other than events, reviews, and the objects
-// of leader election.
+// matters reports whether a request concerns objects other than Events, reviews, and objects used
+// for leader election.
 func (r *Request) matters(locks map[string]bool) bool {
 	resource, _, _ := strings.Cut(r.Resource, "/")
 	return r.Event == "" && !slices.Contains(Election, resource) && !slices.Contains(unheeded, resource) && !slices.Contains(questions, resource) &&
 		!locks[r.Resource+" "+r.Namespace+"/"+r.Name]
 }
 
-// Succeeded reports whether the API server carried out the request, whatever status the
-// operator received.
+// Succeeded reports whether the API server carried out the request, regardless of the status sent
+// to the operator.
 func (r *Request) Succeeded() bool { return r.Upstream >= 200 && r.Upstream < 300 }
 
-// DeletesNothing reports whether the request was to delete a missing object.
+// DeletesNothing reports whether the request is a deletion that failed because the object is
+// missing.
 func (r *Request) DeletesNothing() bool {
 	return r.Verb == "delete" && r.Upstream == http.StatusNotFound
 }
 
-// String describes the request in a line.
+// String formats the request as a line.
 func (r *Request) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Name != "" || r.Namespace != "" {
@@ -103,20 +104,20 @@ func code(status int) string {
 	return fmt.Sprint(status)
 }
 
-// Log parses and keeps the log of the proxy, as the writer of that log.
+// Log parses the proxy's log and stores the requests.
 type Log struct {
 	mu       sync.Mutex
 	requests []Request
 	locks    map[string]bool
-	// Habits decides which refused writes count as activity.
+	// Habits decides which rejected writes count as activity.
 	Habits *Habits
 }
 
-// Write parses a line of the log.
+// Write parses a line of the proxy's log.
 func (l *Log) Write(line []byte) (int, error) {
 	var r Request
 	if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
-		return len(line), nil // The proxy writes only requests.
+		return len(line), nil // The proxy writes only valid entries, so this cannot happen.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +128,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// AddLock adds the key of an object, other than a Lease, that the operator uses for leader
-// election.
+// AddLock adds the key of an object other than a Lease that is used for leader election.
 func (l *Log) AddLock(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *Log) AddLock(key string) {
 	l.locks[key] = true
 }
 
-// Since returns the requests from index n on, sorted by time.
+// Since returns the requests from index n, sorted by time.
 func (l *Log) Since(n int) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,11 +154,11 @@ func (l *Log) Len() int {
 	return len(l.requests)
 }
 
-// Call identifies a kind of request, across runs.
+// Call identifies a kind of request, so that requests can be matched across runs.
 type Call struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Namespace and Name are empty if they differ from run to run.
+	// Namespace is empty for cluster-scoped resources. Name is empty if it differs from run to run.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
@@ -171,8 +171,8 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s %s %s", c.Verb, c.Resource, name)
 }
 
-// CallOf returns the kind of a request. The name is left out if stable does not contain the
-// object; stable are the keys that occur in all baseline runs.
+// CallOf returns the kind of a request. It includes the name only if the object's key is in
+// `stable`, the set of keys that occur in all baseline runs.
 func CallOf(r *Request, stable map[string]bool) Call {
 	c := Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace}
 	if stable[NameKey(r.Resource, r.Namespace, r.Name)] {
@@ -181,14 +181,13 @@ func CallOf(r *Request, stable map[string]bool) Call {
 	return c
 }
 
-// NameKey returns the key of an object; a subresource is ignored.
+// NameKey returns an object's key, like "pods default/web". It ignores a subresource.
 func NameKey(resource, namespace, name string) string {
 	main, _, _ := strings.Cut(resource, "/")
 	return main + " " + namespace + "/" + name
 }
 
-// LockKeys returns the keys of the objects, other than Leases, that the operator uses for
-// leader election.
+// LockKeys returns the keys added by AddLock.
 func (l *Log) LockKeys() map[string]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// unrecorded are resources that are not part of the verdict: events, leases, and objects that
-// the control plane derives from others.
+// unrecorded lists resources that are excluded from the verdict: Events, Leases, and objects that
+// the control plane maintains itself.
 var unrecorded = []string{
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io",
 	"componentstatuses", "leasecandidates.coordination.k8s.io", "csinodes.storage.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
@@ -22,8 +22,8 @@ var unrecorded = []string{
 	"servicecidrs.networking.k8s.io",
 }
 
-// recorded returns the resources of an API server whose versions are recorded, by name, and the
-// other resources that have objects.
+// recorded returns the resources to record, keyed by name. never lists the other resources that
+// have objects.
 func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResource, never []string, err error) {
 	lists, _, err := ResourcesOf(config)
 	if err != nil {
@@ -39,7 +39,7 @@ func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResou
 			name := schema.GroupResource{Group: group.Group, Resource: resource.Name}.String()
 			switch {
 			case !slices.Contains(resource.Verbs, "list"):
-				// The resource has no objects: it is a review, or a subresource.
+				// Reviews and other resources without a list have no stored objects.
 			case !slices.Contains(resource.Verbs, "watch") || slices.Contains(unrecorded, name):
 				never = append(never, name)
 			default:
@@ -51,8 +51,8 @@ func recorded(config *rest.Config) (recorded map[string]schema.GroupVersionResou
 	return recorded, slices.Compact(never), nil
 }
 
-// ResourcesOf returns the resources of an API server, and the API versions that an APIService
-// names but no server serves.
+// ResourcesOf returns an API server's resources, and the API versions of unavailable aggregated
+// servers.
 func ResourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved []string, err error) {
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -65,8 +65,8 @@ func ResourcesOf(config *rest.Config) (lists []*metav1.APIResourceList, unserved
 	return lists, unserved, nil
 }
 
-// UnservedGroups returns the API versions in a discovery error, whose servers do not run, so
-// that they have no objects. Any other error is returned.
+// UnservedGroups returns the API versions in a discovery error whose aggregated servers are
+// unavailable, and which therefore have no objects. Any other error is returned unchanged.
 func UnservedGroups(err error) ([]string, error) {
 	failed, is := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if !is {

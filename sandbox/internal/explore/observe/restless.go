@@ -15,11 +15,10 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// RestlessFor is the period over which changes are counted to see which change recurs.
+// RestlessFor is the period in which changes are counted to find the most frequent change.
 const RestlessFor = 10 * time.Second
 
-// Standing returns the differences that persist: differences in objects that were neither
-// changed nor created since a time.
+// Standing returns the differences in objects that have not been created or changed after `since`.
 func Standing(all []state.Difference, names Names, versions []Version, since time.Time) []state.Difference {
 	moving := map[string]bool{}
 	for i := range versions {
@@ -30,8 +29,8 @@ func Standing(all []state.Difference, names Names, versions []Version, since tim
 	return slices.DeleteFunc(slices.Clone(all), func(d state.Difference) bool { return moving[d.Object] })
 }
 
-// Restless describes the most frequent change in a period before now: a write of the operator
-// that had an effect or was refused, or else any change.
+// Restless describes the most frequent change in the period before `now`. It prefers the operator's
+// writes that had an effect or were rejected. If there are none, it considers any change.
 func Restless(requests []Request, versions []Version, locks map[string]bool, while time.Duration, now time.Time) string {
 	often, last := map[string]int{}, ""
 	since := now.Add(-while)
@@ -52,7 +51,7 @@ func Restless(requests []Request, versions []Version, locks map[string]bool, whi
 			note("the operator's " + Call{Verb: r.Verb, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}.String())
 		}
 	}
-	if last == "" { // The operator does not write.
+	if last == "" { // None of the operator's writes had an effect or was rejected.
 		for i := range versions {
 			if v := &versions[i]; !v.Initial && !v.Habit && !v.Heartbeat() && v.Time.After(since) {
 				note(strings.ToLower(string(v.Type)) + " " + v.Key())

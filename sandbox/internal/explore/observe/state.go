@@ -17,33 +17,33 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/state"
 )
 
-// State is the normalized state of all objects at a time.
+// State is the normalized state of all objects at a point in time.
 type State = state.State
 
-// Fields are the leaves of an object.
+// Fields maps the path of each leaf in an object to its value.
 type Fields = state.Fields
 
-// Names normalizes the parts of objects that differ between two equal runs: generated names,
-// and fields that are not compared.
+// Names normalizes parts of objects that differ between otherwise equal runs, such as generated
+// names, and removes fields that are not compared.
 type Names struct {
-	// Stable are the keys of objects, and general keys, that occur in all baseline runs; nil: all
-	// keys do.
+	// Stable is the set of keys and general keys that occur in all baseline runs. If it is nil, all
+	// keys are considered stable.
 	Stable map[string]bool
-	// Unjudged are the fields that the workload excludes from the verdict.
+	// Unjudged lists the fields that the workload excludes from the verdict.
 	Unjudged []workload.Unjudged
 }
 
-// TouchedAnnotation is the annotation that explore writes when it acts as another client.
+// TouchedAnnotation is the annotation that explore sets when it acts as another client.
 const TouchedAnnotation = "sandbox.tidekeeper.dev/touched"
 
-// ignored are paths, or prefixes of paths, that are not compared in any object.
+// ignored lists paths that are not compared in any object, including all paths below them.
 var ignored = []string{
 	"metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.selfLink",
 	"metadata.generateName", "metadata.name",
 	"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.ownerReferences[].uid",
 }
 
-// ignoredOf are further such paths, by resource.
+// ignoredOf lists additional ignored paths by resource.
 var ignoredOf = map[string][]string{
 	"nodes":                           {"metadata.annotations.node.alpha.kubernetes.io/ttl", "metadata.annotations.volumes.kubernetes.io/controller-managed-attach-detach", "spec.podCIDR"},
 	"pods":                            {"spec.nodeName", "spec.volumes", "spec.containers[].volumeMounts", "spec.initContainers[].volumeMounts"},
@@ -55,25 +55,24 @@ var ignoredOf = map[string][]string{
 	"endpointslices.discovery.k8s.io": {lastChange, "endpoints[].nodeName", "endpoints[].zone", "endpoints[].hints", "endpoints[].hostname", "endpoints[].targetRef.name"},
 }
 
-// lastChange is the path of the time at which the pods of a Service last changed.
+// lastChange is the path of the annotation that holds the last change time of a Service's pods.
 const lastChange = "metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"
 
-// ofKubelets are the resources whose status kubelets write. Only status fields that other
-// clients have written are compared.
+// ofKubelets lists the resources whose status kubelets write. In these, only status fields written
+// by other clients are compared.
 var ofKubelets = []string{"nodes", "pods"}
 
-// systemNamespaces are the namespaces of the control plane.
+// systemNamespaces lists the namespaces of the control plane.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease"}
 
-// OfControlPlane is the reason that users see for objects of a system namespace that are left
-// out.
+// OfControlPlane is the reason, as shown to users, for excluding an object in a system namespace.
 const OfControlPlane = "the control plane's own"
 
-// LeftOut reports whether an object is not part of a state.
+// LeftOut reports whether an object is excluded from states.
 func LeftOut(v *Version, locks map[string]bool) bool { return WhyLeftOut(v, locks) != "" }
 
-// WhyLeftOut returns the reason, for users, why an object is left out of a state; empty if it
-// is not. Left out are the objects of leader election, and objects of the control plane itself.
+// WhyLeftOut explains to users why an object is excluded from states. It is empty for included
+// objects. Objects used for leader election and objects of the control plane are excluded.
 func WhyLeftOut(v *Version, locks map[string]bool) string {
 	switch {
 	case locks[v.Key()]:
@@ -100,8 +99,8 @@ func (a Names) State(objects []Version, locks map[string]bool) State {
 	return s
 }
 
-// Key returns the key of an object. If the name differs from run to run, all objects of the
-// resource with the same owner share a key.
+// Key returns an object's key. If the name differs from run to run, all objects of the resource
+// with the same controller share a key.
 func (a Names) Key(v *Version) string {
 	o := v.Object
 	key := v.GeneralKey()
@@ -119,9 +118,9 @@ func (a Names) Key(v *Version) string {
 	return key
 }
 
-// GeneralKey returns a key that is shared by all objects with names generated from the same
-// prefix, or with a UID at the same position in the name, such as volumes provisioned for
-// claims.
+// GeneralKey returns an object's key without the generated part of its name. If generateName is
+// set, * replaces the part after it; otherwise the word UID replaces any UID, as in the names of
+// provisioned volumes.
 func (v *Version) GeneralKey() string {
 	if prefix := v.Object.GetGenerateName(); prefix != "" && strings.HasPrefix(v.Object.GetName(), prefix) {
 		return NameKey(v.Resource, v.Object.GetNamespace(), prefix+"*")
@@ -129,8 +128,8 @@ func (v *Version) GeneralKey() string {
 	return NameKey(v.Resource, v.Object.GetNamespace(), state.WithoutUIDs(v.Object.GetName()))
 }
 
-// ownerName replaces the name of an owner that differs from run to run with *, as of a
-// ReplicaSet, whose name ends with a hash of its template.
+// ownerName returns * in place of an owner name that differs from run to run, such as a ReplicaSet
+// name that ends with a template hash.
 func (a Names) ownerName(name string) string {
 	for key := range a.Stable {
 		if strings.HasSuffix(key, "/"+name) {
@@ -140,10 +139,11 @@ func (a Names) ownerName(name string) string {
 	return "*"
 }
 
-// counter matches annotations with the number of a rollout, which grows with each rollout.
+// counter matches the paths of annotations that hold a revision number, which grows with each
+// rollout.
 var counter = regexp.MustCompile(`^metadata\.annotations\..*/revision(-history)?$`)
 
-// Fields returns the leaves of an object that are compared.
+// Fields returns an object's leaves, except for fields that are not compared.
 func (a Names) Fields(v *Version) Fields {
 	paths := slices.Concat(ignored, ignoredOf[v.Resource])
 	for _, u := range a.Unjudged {
@@ -156,8 +156,8 @@ func (a Names) Fields(v *Version) Fields {
 		object = sortedEndpoints(v.Object)
 	}
 	f := state.Flatten(object, func(path string) bool {
-		// An operator may copy the annotations of its custom resource to all objects that it
-		// creates.
+		// Ignore copies of the annotation: an operator may copy its custom resource's annotations
+		// to all objects that it creates.
 		return strings.HasSuffix(path, "annotations."+TouchedAnnotation) || counter.MatchString(path) || slices.ContainsFunc(paths, func(p string) bool {
 			rest, is := strings.CutPrefix(path, p)
 			return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -176,8 +176,8 @@ func (a Names) Fields(v *Version) Fields {
 	return f
 }
 
-// sortedEndpoints returns an EndpointSlice with its endpoints, which have no names, in an order
-// that is the same in each run.
+// sortedEndpoints returns an EndpointSlice with its endpoints sorted by condition. Endpoints have
+// no names, and their order differs from run to run.
 func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	object := maps.Clone(slice.Object)
 	endpoints, _ := object["endpoints"].([]any)
@@ -187,14 +187,15 @@ func sortedEndpoints(slice *unstructured.Unstructured) map[string]any {
 	return object
 }
 
-// conditionsOf returns the conditions of an endpoint as text, equal in each run.
+// conditionsOf returns an endpoint's conditions and deprecated topology as a string, which is the
+// same in each run.
 func conditionsOf(endpoint any) string {
 	fields, _ := endpoint.(map[string]any)
 	return fmt.Sprint(fields["conditions"], fields["deprecatedTopology"])
 }
 
-// observed replaces each status field observedGeneration with a text that only says whether it
-// equals the present generation: the number itself depends on how often others wrote.
+// observed replaces each observedGeneration in the status with a phrase that only states whether it
+// equals the current generation. The number itself depends on other clients' writes.
 func observed(f Fields, generation int64) {
 	for path, value := range f {
 		if !strings.HasPrefix(path, "status.") || !strings.HasSuffix(path, ".observedGeneration") {
@@ -210,8 +211,8 @@ func observed(f Fields, generation int64) {
 	}
 }
 
-// WhyIgnored returns, for a field that is not compared, a description of the group of fields it
-// belongs to, and the reason, both for users.
+// WhyIgnored explains to users why a field is not compared. `what` names the group of fields that
+// it belongs to; `why` is the reason.
 func (a Names) WhyIgnored(resource, path string) (what, why string) {
 	for _, u := range a.Unjudged {
 		if ResourceIs(resource, u.Resource) && state.Within(u.Path, path) {

@@ -20,8 +20,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/socket"
 )
 
-// Networks are the network namespaces of the running processes of the operator, in the order in
-// which the processes were started.
+// Networks lists the network namespaces of the operator's running processes, in order of process
+// start.
 type Networks struct {
 	mu  sync.Mutex
 	all []*incluster.Network
@@ -40,13 +40,13 @@ func (n *Networks) remove(network *incluster.Network) {
 	n.all = slices.DeleteFunc(n.all, func(other *incluster.Network) bool { return other == network })
 }
 
-// answering limits the wait for a process to listen on a port, such as a process that was just
-// started. It is less than the time an API server waits for a webhook.
+// answering is the timeout for connecting to a port of the operator, which may have just started.
+// It is shorter than an API server's webhook timeout.
 const answering = 8 * time.Second
 
-// dial connects to a port of the operator. If several processes listen on the port, it connects
-// to the process that was started last. It waits for a process to listen, as a Service would
-// only lead to a ready process.
+// dial connects to a port of the operator. If several processes listen on the port, it connects to
+// the most recently started process. While no process listens, dial waits, because a Service routes
+// traffic only to ready Pods.
 func (n *Networks) dial(ctx context.Context, port int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
@@ -79,8 +79,8 @@ func (n *Networks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	realnode.Tunnel(w, program, err)
 }
 
-// Serve lets the API server of a sandbox reach the operator through the socket at path, until
-// end is called.
+// Serve lets a sandbox's API server connect to the operator through a Unix socket at the given
+// path, until end is called.
 func (n *Networks) Serve(ctx context.Context, path string) (end func(), _ error) {
 	_ = os.Remove(path)
 	listener, err := socket.Listen(ctx, path)

@@ -19,37 +19,40 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/incluster"
 )
 
-// Operator is the process under test. It is restarted after each exit, as by a Deployment.
+// Operator is the operator under test. Its process is restarted after each exit, as a kubelet
+// restarts containers of a Deployment.
 type Operator struct {
 	Command    []string
 	Kubeconfig string
-	// Pod makes the process find an environment as in a pod, and Environment are additional
-	// variables. If Pod is nil, the process finds no cluster around it.
+	// Pod provides the environment of a container in a pod. If it is nil, the process runs as if it
+	// were outside a cluster. Environment lists additional variables.
 	Pod         *incluster.Pod
 	Environment []string
-	// Serve serves the API server in the network of the process, and Networks are the networks of
-	// all processes.
+	// Serve accepts API requests on a listener in the process's network namespace. Networks
+	// collects the network namespaces of all processes.
 	Serve    func(net.Listener)
 	Networks *Networks
-	// Bin is the directory of the programs in this binary, and Path the PATH of the process.
+	// Bin is the directory of links to the programs embedded in the sandbox binary. Path is the
+	// PATH of the process.
 	Bin, Path string
 	Output    *Output
 
 	mu      sync.Mutex
 	process *exec.Cmd
 	ended   chan struct{}
-	// killed is set before the process is killed, so that its end does not count as an exit.
+	// killed is set when the process is killed on purpose, so that its termination does not count
+	// as an exit.
 	killed bool
-	// exits describe how processes exited, such as "exit status 1"; words are the same with the
-	// last lines of output.
+	// exits lists the exit statuses of processes, such as "exit status 1". words lists the same
+	// statuses, each with the last lines of output.
 	exits, words []string
 	closed       bool
 }
 
-// Processes holds the current process of the operator, which a fault may replace with another.
+// Processes holds the operator's current process, which a fault may replace.
 type Processes struct{ *Operator }
 
-// Another returns a second process of the same operator, not yet started.
+// Another returns a second process of the same operator, but does not start it.
 func (o *Operator) Another() *Operator {
 	return &Operator{
 		Command: o.Command, Kubeconfig: o.Kubeconfig, Pod: o.Pod, Environment: o.Environment, Serve: o.Serve, Networks: o.Networks, Bin: o.Bin, Path: o.Path,
@@ -57,14 +60,14 @@ func (o *Operator) Another() *Operator {
 	}
 }
 
-// Start starts the process.
+// Start starts the operator's process, which is restarted after each exit until Close is called.
 func (o *Operator) Start() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.launch()
 }
 
-// OwnProgram reports whether this binary contains a program with that name.
+// OwnProgram reports whether the named program is embedded in the sandbox binary.
 func OwnProgram(name string) bool {
 	return name == component.ControllerManager || name == component.Scheduler
 }
@@ -80,7 +83,7 @@ func (o *Operator) launch() error {
 	}
 	command.Env = append(append(os.Environ(), o.Environment...), "KUBECONFIG="+o.Kubeconfig, "PATH="+o.Path)
 	command.Stdout, command.Stderr = o.Output, o.Output
-	// The process has a process group of its own, so that its child processes are killed, too.
+	// Run the process in its own process group, so that its child processes are killed with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = 5 * time.Second
 	network, err := o.begin(command)
@@ -104,8 +107,8 @@ func (o *Operator) launch() error {
 	return nil
 }
 
-// begin starts a command, and returns the network of its process, or nil if the process shares
-// the network of the machine.
+// begin starts a command and returns its network namespace, or nil if the command shares the
+// machine's network.
 func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	if o.Pod == nil {
 		return nil, child.Start(command)
@@ -113,11 +116,11 @@ func (o *Operator) begin(command *exec.Cmd) (*incluster.Network, error) {
 	return o.Pod.Start(command, child.Start)
 }
 
-// restartAfter is the delay before a process that exited is restarted.
+// restartAfter is the delay before the process is restarted after an exit.
 const restartAfter = time.Second
 
-// over records an exit, and schedules a restart, unless the process was killed or the operator
-// closed.
+// over records an exit and schedules a restart, unless the process was killed on purpose or the
+// operator is closed.
 func (o *Operator) over(command *exec.Cmd) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +141,8 @@ func (o *Operator) over(command *exec.Cmd) {
 	})
 }
 
-// Kill kills the process, and returns when it has ended.
+// Kill kills the process and its children, and returns when the process has exited. It is not
+// restarted.
 func (o *Operator) Kill() {
 	o.mu.Lock()
 	process, ended := o.process, o.ended
@@ -151,7 +155,7 @@ func (o *Operator) Kill() {
 	<-ended
 }
 
-// Signal sends a signal to the process.
+// Signal sends a signal to the process and its children.
 func (o *Operator) Signal(signal syscall.Signal) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -161,7 +165,8 @@ func (o *Operator) Signal(signal syscall.Signal) error {
 	return syscall.Kill(-o.process.Process.Pid, signal)
 }
 
-// AwaitEnd waits until the process exits, or for the limit. The process is not restarted.
+// AwaitEnd waits until the process exits, but no longer than the limit. The process is not
+// restarted.
 func (o *Operator) AwaitEnd(limit time.Duration) {
 	o.mu.Lock()
 	o.closed = true
@@ -173,7 +178,7 @@ func (o *Operator) AwaitEnd(limit time.Duration) {
 	}
 }
 
-// Close kills the process. It is not restarted.
+// Close kills the process and prevents further restarts.
 func (o *Operator) Close() {
 	o.mu.Lock()
 	o.closed = true
@@ -181,14 +186,15 @@ func (o *Operator) Close() {
 	o.Kill()
 }
 
-// AllLastWords returns a line for each exit, with the last lines of output.
+// AllLastWords returns a line for each exit, with its status and the last lines of output before
+// it.
 func (o *Operator) AllLastWords() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return append([]string(nil), o.words...)
 }
 
-// Ends returns a description of each exit, such as "exit status 1".
+// Ends returns the status of each exit, such as "exit status 1".
 func (o *Operator) Ends() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

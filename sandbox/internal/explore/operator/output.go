@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// Output keeps the last part of the output of all processes in a run, and finds failures in all
-// of the output: panics, and lines that match Fail.
+// Output retains the end of the output of all operator processes in a run, and collects failures:
+// panics, and lines that match Fail.
 type Output struct {
 	mu sync.Mutex
-	// kept is the last part of the output, at most twice mostOutput.
+	// kept is the end of the output. It never exceeds twice mostOutput bytes.
 	kept   []byte
 	failed []string
-	// trace searches for the origin of the last failure; nil if there is nothing to search for.
+	// trace searches the lines after a panic for the panic's origin. It is nil while no search is
+	// in progress.
 	trace *trace
-	// line is the output since the last newline, at most longestLine bytes.
+	// line is the beginning of the current line, at most longestLine bytes.
 	line []byte
 	Fail *regexp.Regexp
 }
 
 const (
-	// mostOutput is the number of bytes of output that are kept at least.
+	// mostOutput is the minimum size of the retained output in bytes.
 	mostOutput = 2 << 20
-	// longestLine is the number of bytes of a line that are searched: a program may write without
+	// longestLine is the maximum number of bytes searched in a line. Programs may write without
 	// newlines.
 	longestLine = 64 << 10
-	// mostFailed is the maximum number of failures that are kept. A single failure suffices for a
+	// mostFailed is the maximum number of retained failures. A single failure suffices for a
 	// finding.
 	mostFailed = 100
 )
@@ -40,7 +41,7 @@ const (
 // panics matches the first line of a panic or an unhandled exception, in several languages.
 var panics = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|Traceback \(most recent call last\)|thread '.*' panicked at|Exception in thread )|"msg":"(Observed a panic|recovered from panic)|Observed a panic`)
 
-// Write implements [io.Writer]. It never fails.
+// Write implements [io.Writer] and never fails.
 func (o *Output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +60,8 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// look records a line that is a failure, and searches the lines after a panic for its origin.
+// look records a line that reports a failure, and searches the lines after a panic for the panic's
+// origin.
 func (o *Output) look(line []byte) {
 	panicked := panics.Match(line)
 	switch {
@@ -76,7 +78,7 @@ func (o *Output) look(line []byte) {
 	}
 }
 
-// locate adds the origin to the last failure, if the line has it.
+// locate appends a panic's origin to the last failure, as soon as a line contains it.
 func (o *Output) locate(line string) {
 	if o.trace == nil {
 		return
@@ -89,14 +91,14 @@ func (o *Output) locate(line string) {
 	}
 }
 
-// Tracing reports whether the origin of a panic may still be written.
+// Tracing reports whether the program may still be writing the stack trace of a panic.
 func (o *Output) Tracing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.trace != nil && time.Since(o.trace.began) < traced
 }
 
-// Failures returns the failures found so far, a line each.
+// Failures returns a line for each failure so far.
 func (o *Output) Failures() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,13 +113,13 @@ func (o *Output) Tail(lines int) []string {
 	return all[max(0, len(all)-lines):]
 }
 
-// lastWords is the number of last lines of output that are shown with an exit.
+// lastWords is the number of output lines reported with an exit.
 const lastWords = 3
 
-// LastWritten separates the description of an exit from the last lines of output.
+// LastWritten separates an exit status from the preceding output in reports.
 const LastWritten = ", after it wrote: "
 
-// lastOf describes an exit, with the last lines of output.
+// lastOf appends the last lines of output to an exit status.
 func (o *Output) lastOf(end string) string {
 	lines := slices.DeleteFunc(o.Tail(lastWords), func(line string) bool { return strings.TrimSpace(line) == "" })
 	if len(lines) == 0 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What a process has written last is its last lines, however much it has written, and what must not
-// be there is found anywhere, however the writes cut the lines.
+// TestOutput checks that Output keeps the last lines of long output, and detects failures even if a
+// line is written in several parts.
 func TestOutput(t *testing.T) {
 	o := &Output{}
 	write := func(text string) {
@@ -39,7 +39,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// The headline of a panic has the first frame of the operator, and none of Go or of Kubernetes.
+// TestWhereAPanicCameFrom checks that a panic is reported with its first stack frame outside the Go
+// and Kubernetes libraries.
 func TestWhereAPanicCameFrom(t *testing.T) {
 	const inJSON = `{"level":"error","msg":"Observed a panic","panic":"runtime error: index out of range [0] with length 0","stacktrace":"goroutine 97 [running]:\nk8s.io/apimachinery/pkg/util/runtime.logPanic({0x1}, {0x2})\n\t/go/pkg/mod/k8s.io/apimachinery/pkg/util/runtime/runtime.go:107 +0xbc\npanic({0x1?, 0x2?})\n\t/usr/local/go/src/runtime/panic.go:785 +0x132\ngithub.com/acme/shop/internal/controller.(*ShopReconciler).size(...)\n\t/src/internal/controller/shop.go:42\ngithub.com/acme/shop/internal/controller.(*ShopReconciler).Reconcile({0x1})\n\t/src/internal/controller/shop.go:17 +0x1b"}`
 	for _, tc := range []struct{ name, text, want string }{

@@ -14,37 +14,36 @@ import (
 
 // trace searches the lines after a panic for the first stack frame in the program's own code.
 type trace struct {
-	// lines is the number of lines that were searched since the panic, and began the time of the
-	// panic.
+	// lines counts the lines searched since the panic. began is the time of the panic.
 	lines int
 	began time.Time
-	// function is the function of the previous line, if it is the program's own.
+	// function is the function named in the previous line, if it belongs to the program itself.
 	function string
 }
 
 const (
-	// mostFrames is the maximum number of lines that are searched.
+	// mostFrames is the maximum number of lines to search.
 	mostFrames = 400
-	// traced is the time that writing a stack trace may take. It is less than the shortest quiet
-	// time, so that a step does not end before.
+	// traced is the time allowed for writing a stack trace. It is shorter than the shortest quiet
+	// time, so that no step ends before the trace is complete.
 	traced = 500 * time.Millisecond
 )
 
 var (
-	// called matches a function call in a Go stack trace, and calls the line after it with the file
-	// and the line number.
+	// called matches a function call in a Go stack trace. calls matches the next line, which
+	// contains the file and the line number.
 	called = regexp.MustCompile(`^([\w./~*()\[\]…-]*\w(?:\[[^\]]*\])?)\(.*\)$`)
 	calls  = regexp.MustCompile(`^(\S+\.go):(\d+)( \+0x[0-9a-f]+)?$`)
 )
 
-// foreign are the first path elements of packages that are not the program's own: the standard
-// library, and the libraries of Kubernetes, which call the operator.
+// foreign lists the first path elements of packages that do not belong to the program itself: the
+// standard library, and Kubernetes libraries, which call the operator.
 var foreign = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt
 	go hash html image index internal io iter log maps math mime net os panic path plugin reflect regexp runtime slices sort strconv strings
 	structs sync syscall testing text time unicode unique unsafe vendor weak
 	k8s.io sigs.k8s.io golang.org google.golang.org go.uber.org`)
 
-// next searches the next line, and returns the frame if it is in the program's own code.
+// next examines the next line, and returns the stack frame if it belongs to the program itself.
 func (t *trace) next(line string) (frame string, found bool) {
 	line = strings.TrimSpace(line)
 	t.lines++
@@ -58,7 +57,7 @@ func (t *trace) next(line string) (frame string, found bool) {
 	return "", false
 }
 
-// isOwn reports whether a function belongs to the program itself, and not to a library.
+// isOwn reports whether a function belongs to the program itself rather than to a library.
 func isOwn(function string) bool {
 	first, _, _ := strings.Cut(function, "/")
 	if first == function {
@@ -67,7 +66,8 @@ func isOwn(function string) bool {
 	return !slices.Contains(foreign, first)
 }
 
-// framesIn returns the lines of a stack trace that is quoted in a single line, as in JSON logs.
+// framesIn returns the lines of a stack trace that is embedded in a single line, as in JSON logs.
+// It returns nil if there is none.
 func framesIn(line string) []string {
 	if !strings.Contains(line, `\n`) {
 		return nil

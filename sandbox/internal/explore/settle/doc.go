@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settle detects when the cluster is quiet in a step of a run.
+// Package settle detects when the cluster has become quiet in a step of a run.
 //
-//	settle.go   the settler
+//	settle.go   waits until nothing changes any longer
 package settle

@@ -14,30 +14,30 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Settler detects when the cluster is quiet in the present step of a run: nothing but habits
-// has changed for some time.
+// Settler detects when the cluster has become quiet in the current step of a run: nothing has
+// changed for some time, except for recurring changes ([observe.Habits]).
 type Settler struct {
 	Recorder *observe.Recorder
 	Log      *observe.Log
 	Habits   *observe.Habits
 	Proxy    *proxy.Server
-	// Base and Fault are nil in a baseline run.
+	// Base and Fault are nil in a baseline run. Fault is also nil in a run without a fault.
 	Base  *baseline.Baseline
 	Fault *faults.Fault
-	// Most is the quiet time of baseline runs (--quiet).
+	// Most is the quiet time of baseline runs, set by --quiet.
 	Most time.Duration
-	// Say, unless it is nil, returns the advice to users about excluding a field from the verdict.
+	// Say, unless nil, returns advice for users on how to exclude a field from the verdict.
 	Say func(resource, path string) string
 
-	// Step is the number of the present step, first the index of its first request, and Began the
-	// time of the last action in it.
+	// Step is the number of the current step. first is the index of the step's first request. Began
+	// is the time of the last action of explore or fuzz in the step.
 	Step, first int
 	Began       time.Time
-	// Revisions are the revisions at which the steps began.
+	// Revisions lists the etcd revisions at which the steps began.
 	Revisions []int64
 }
 
-// Begin starts a step, and returns its time and revision.
+// Begin starts a step and returns its start time and etcd revision.
 func (s *Settler) Begin() (began time.Time, revision int64) {
 	s.Began, revision = time.Now(), s.Recorder.Revision()
 	s.Revisions = append(s.Revisions, revision)
@@ -45,30 +45,31 @@ func (s *Settler) Begin() (began time.Time, revision int64) {
 	return s.Began, revision
 }
 
-// Act records an action of explore. The quiet time is counted again from then on.
+// Act records an action of explore or fuzz itself, such as a fault. Each action restarts the
+// quiet time.
 func (s *Settler) Act() { s.Began = time.Now() }
 
-// Over ends the present step, and returns the number of requests so far.
+// Over ends the current step, and returns the number of requests recorded so far.
 func (s *Settler) Over() int {
 	s.Step++
 	s.first = s.Log.Len()
 	return s.first
 }
 
-// QuietFor returns the time since the last change of an object or refused write of the
-// operator. Habits and writes without effect do not count.
+// QuietFor returns the time since the last object change or the operator's last rejected write.
+// Habits (recurring changes) and writes without effect do not count.
 func (s *Settler) QuietFor() time.Duration {
 	return s.Habits.Quiet(s.Began, time.Now(), s.Enough())
 }
 
-// lastQuiet is the quiet time after the last write of a step without a fault. Changes that come
-// later are still seen, in the following steps.
+// lastQuiet is the quiet time after the last expected write, in steps without a fault. Later
+// changes are still noticed in the following steps.
 const lastQuiet = 400 * time.Millisecond
 
-// Quiet returns the quiet time for a step in a run with a fault. In the last step it is the
-// longest quiet time of all steps. It is short in a step without the fault, after the last
-// write that the baseline has in the step. Otherwise it is the quiet time of the step in the
-// baseline, as the operator may pause before it continues.
+// Quiet returns the quiet time of a step in a run that is compared with a baseline. The last step
+// uses the longest quiet time of all steps. A step without a fault uses lastQuiet once the
+// baseline's last expected write has been sent. Any other step uses its quiet time in the baseline,
+// because the operator may pause before it continues.
 func (s *Settler) Quiet(step int) time.Duration {
 	base := &s.Base.Steps[step]
 	switch f := s.Fault; {
@@ -82,7 +83,8 @@ func (s *Settler) Quiet(step int) time.Duration {
 	return base.Quiet
 }
 
-// lastWriteCame reports whether the operator has sent the last kind of write of this step.
+// lastWriteCame reports whether the operator has sent all writes of the kind that concludes the
+// step in the baseline.
 func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	if base.Lasts == 0 {
 		return false
@@ -97,8 +99,8 @@ func (s *Settler) lastWriteCame(base *baseline.BaseStep) bool {
 	return n >= base.Lasts
 }
 
-// Enough returns the quiet time for a baseline run: longer while a pod or a claim is not
-// finished, as may happen on a busy machine.
+// Enough returns the quiet time for a baseline run. It is tripled while a pod is starting or
+// terminating or a PersistentVolumeClaim is unbound, which can take long on a busy machine.
 func (s *Settler) Enough() time.Duration {
 	if s.Recorder.Unfinished() {
 		return 3 * s.Most
@@ -106,7 +108,7 @@ func (s *Settler) Enough() time.Duration {
 	return s.Most
 }
 
-// Rest waits until the cluster is quiet, or for the limit.
+// Rest waits until the cluster is quiet, but no longer than the limit.
 func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 	over := time.After(limit)
 	for s.QuietFor() < s.Quiet(step) {
@@ -123,16 +125,15 @@ func (s *Settler) Rest(ctx context.Context, step int, limit time.Duration) {
 // Watches returns the resources that the operator watches.
 func (s *Settler) Watches() []string { return s.Proxy.Watched() }
 
-// MissingWatches returns the resources that the operator watches right after its start in the
-// baseline, and does not watch now: it has not started yet. Other watches are opened only when
-// needed.
+// MissingWatches returns the resources that the operator watched right after its start in the
+// baseline, but does not watch now. Until the list is empty, the operator's start is incomplete.
 func (s *Settler) MissingWatches() []string {
 	now := s.Watches()
 	return slices.DeleteFunc(slices.Clone(s.Base.AtStart), func(resource string) bool { return slices.Contains(now, resource) })
 }
 
-// RequestsIn counts the reads and the writes of the operator in this step within the last
-// while.
+// RequestsIn counts the operator's reads and writes in the current step that are at most `while`
+// old.
 func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	since := time.Now().Add(-while)
 	for _, request := range s.Log.Since(s.first) {
@@ -147,13 +148,13 @@ func (s *Settler) RequestsIn(while time.Duration) (reads, writes int) {
 	return reads, writes
 }
 
-// Restless describes the most frequent change in this step within the last while.
+// Restless describes the current step's most frequent change within the last `while`.
 func (s *Settler) Restless(while time.Duration) string {
 	versions, _ := s.Recorder.All()
 	return observe.Restless(s.Log.Since(s.first), versions, s.Base.LockKeys(), while, time.Now())
 }
 
-// unjudge returns the advice to users about excluding a field from the verdict.
+// unjudge returns advice for users on how to exclude a field from the verdict.
 func (s *Settler) unjudge(resource, path string) string {
 	if s.Say != nil {
 		return s.Say(resource, path)
@@ -161,13 +162,13 @@ func (s *Settler) unjudge(resource, path string) string {
 	return observe.UnjudgedLine(resource, path)
 }
 
-// Advice returns lines for users on getting the cluster quiet.
+// Advice returns lines that explain to users how to make the cluster quiet.
 func (s *Settler) Advice() []string {
 	versions, _ := s.Recorder.All()
 	return observe.Advice(versions, time.Now().Add(-observe.RestlessFor), s.Most, s.unjudge)
 }
 
-// LastWrites returns the last n writes of the operator, a line each.
+// LastWrites returns the operator's last n writes, one line each.
 func (s *Settler) LastWrites(n int) []string {
 	var lines []string
 	for _, request := range s.Log.Since(0) {

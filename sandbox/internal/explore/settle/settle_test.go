@@ -12,8 +12,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// The time in which nothing must happen is that of the step, of the whole run at the end, and short
-// where nothing is disturbed and the last write has come.
+// TestQuiet checks that the quiet time is short only after the last expected write in a step
+// without a fault, and longest in the last step.
 func TestQuiet(t *testing.T) {
 	write := []byte(`{"verb":"update","resource":"claims","status":200,"upstream":200}`)
 	last := observe.Call{Verb: "update", Resource: "claims"}
@@ -49,7 +49,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// Only requests of the present step count.
+// TestRequestsOfAStep checks that only the current step's requests are counted.
 func TestRequestsOfAStep(t *testing.T) {
 	s := &Settler{Log: &observe.Log{}}
 	line := []byte(`{"time":"` + time.Now().Format(time.RFC3339Nano) + `","verb":"get","resource":"claims","status":200}`)

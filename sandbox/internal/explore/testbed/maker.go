@@ -15,39 +15,41 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Limits are the times by which an operator is judged.
+// Limits are the time limits by which an operator is judged.
 type Limits struct {
-	// Quiet is the time without a change after which the cluster counts as quiet in baseline runs.
+	// Quiet is the time without changes after which a cluster is considered quiet in baseline runs.
 	// Other runs use a shorter time, which is learned from the baseline.
 	Quiet time.Duration
-	// Settle limits the time until the cluster is quiet in a baseline run. Patience is the
-	// additional time with a fault or an edit.
+	// Settle is the maximum time until the cluster is quiet in a baseline run. Patience is the
+	// additional time allowed in a run with a fault or an edit.
 	Settle, Patience time.Duration
 }
 
-// Maker makes the testbeds of an operator. All of them begin in the same state.
+// Maker creates testbeds for an operator. All testbeds begin with the same cluster state.
 type Maker struct {
-	// Setup has the operator, and the nodes, the manifests and the programs of the testbeds.
+	// Setup defines the operator, and the testbeds' nodes, manifests and programs.
 	lab.Setup
-	// Dir is the directory for results, and for sandboxes while they run.
+	// Dir is the parent directory of results and running sandboxes.
 	Dir       string
 	FailOnLog *regexp.Regexp
-	// Labs are sandboxes shared with other makers; nil: this maker creates its own.
+	// Labs holds sandboxes shared with other makers. If it is nil, this maker creates its own
+	// sandboxes.
 	Labs *lab.Labs
 
 	scratch *lab.Scratch
 	lab     *lab.Lab
-	// sweep kills processes that operators, programs and commands of steps have left running.
+	// sweep kills leftover processes of operators, programs and step commands.
 	sweep func()
 }
 
-// Inputs returns the inputs of results of the operator. Files are the names of the input files,
-// subject is their content, and judging are the flags that judge, beside FailOnLog.
+// Inputs returns everything that the operator's results depend on. `files` lists the names of the
+// input files, `subject` is their content, and `judging` contains the flags that affect the
+// verdict, except for FailOnLog.
 func (m *Maker) Inputs(files []string, subject, judging any) results.Inputs {
 	return results.Inputs{Command: m.Command, Of: files, Installed: m.Workload.Install, Subject: subject, Judging: []any{judging, m.FailOnLog}}
 }
 
-// Prepare creates the cluster state that all testbeds begin with. Further calls do nothing.
+// Prepare creates the initial cluster state of all testbeds. Later calls do nothing.
 func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 	if m.lab != nil {
 		return nil
@@ -77,8 +79,8 @@ func (m *Maker) Prepare(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// OneAtATime reports whether operators share the network of this machine, where only a single
-// process can listen on a port. Prepare must have been called.
+// OneAtATime reports whether operators share this machine's network, in which only one process can
+// listen on a port. Call Prepare first.
 func (m *Maker) OneAtATime() bool { return m.lab.Alone || m.Workload.HostNetwork }
 
 // Scratch returns a directory for temporary files, which Close removes.
@@ -91,7 +93,7 @@ func (m *Maker) Scratch() (_ string, err error) {
 	return m.scratch.Dir, nil
 }
 
-// Close stops and removes the sandboxes.
+// Close stops and removes this maker's own sandboxes. It does not close shared Labs.
 func (m *Maker) Close() {
 	if m.lab != nil && m.Labs == nil {
 		m.lab.Close()

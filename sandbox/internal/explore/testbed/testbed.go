@@ -16,18 +16,18 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/proxy"
 )
 
-// Options describe a testbed.
+// Options configure a testbed.
 type Options struct {
-	// Name is the name of its directory.
+	// Name is part of the names of the testbed's temporary files.
 	Name string
-	// New starts a sandbox in which no operator ran before, so that leftovers cannot matter.
+	// New requests an unused sandbox, to rule out leftovers of earlier operators.
 	New bool
-	// Habits decides which versions of objects count as activity, and Log keeps the requests.
+	// Habits decides which object versions count as activity. Log stores the operator's requests.
 	Habits *observe.Habits
 	Log    *observe.Log
 }
 
-// Testbed is a sandbox with an operator, and the record of both.
+// Testbed is a sandbox with an operator and with recorders of objects and requests.
 type Testbed struct {
 	Sandbox  *lab.Sandbox
 	Recorder *observe.Recorder
@@ -41,8 +41,8 @@ type Testbed struct {
 	undo []func()
 }
 
-// Open makes a testbed; its operator is not started yet. Prepare must have been called. The
-// caller must call End.
+// Open creates a testbed but does not start its operator. Prepare must be called first. The caller
+// must call End.
 func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	t := &Testbed{Log: o.Log, Habits: o.Habits, Notes: &observe.Notes{}}
 	defer func() {
@@ -84,17 +84,17 @@ func (m *Maker) Open(ctx context.Context, o Options) (_ *Testbed, err error) {
 	return t, err
 }
 
-// atEnd makes End call a function, before the functions so far.
+// atEnd registers a function for End. End calls these functions in reverse order.
 func (t *Testbed) atEnd(do func()) { t.undo = append(t.undo, do) }
 
-// End stops the operator, and returns the sandbox.
+// End stops the operator and releases the sandbox.
 func (t *Testbed) End() {
 	for _, do := range slices.Backward(t.undo) {
 		do()
 	}
 }
 
-// Injector returns an injector of faults into the testbed, which a settler serves.
+// Injector returns an injector of faults for this testbed, which uses the given settler.
 func (t *Testbed) Injector(settler *settle.Settler) *inject.Injector {
 	return inject.New(inject.Parts{
 		Rules: inject.Rules{Proxy: t.Proxy}, Rival: &inject.Rival{Recorder: t.Recorder, Notes: t.Notes},

@@ -16,7 +16,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
-// Results depend on the operator, the manifests, the input and all that judges it.
+// TestInputs checks that results depend on the operator, the manifests, the input, and everything
+// that affects the verdict.
 func TestInputs(t *testing.T) {
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
 	contents := func(limits Limits, subject, fail, manifest string) map[string]string {
@@ -55,7 +56,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// The end undoes all steps so far, the last one first, also if a later step failed.
+// TestEnd checks that End calls the registered functions in reverse order.
 func TestEnd(t *testing.T) {
 	var ended []int
 	bed := &Testbed{}
@@ -68,7 +69,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// The directory for temporary files is made once, and removed at the end.
+// TestScratch checks that the temporary directory is created only once, and is removed by Close.
 func TestScratch(t *testing.T) {
 	m := &Maker{Dir: t.TempDir()}
 	first, err := m.Scratch()

@@ -12,9 +12,8 @@ import (
 	"slices"
 )
 
-// include merges the included files into the workload. Lists of the workload itself come after
-// the included lists, and its single values take precedence. dir is the directory of the
-// workload.
+// include merges the included files into the workload. Lists start with the included items; single
+// values of the workload itself take precedence. `dir` is the directory of the workload file.
 func (w *Workload) include(dir string) error {
 	for i, name := range slices.Backward(w.Include) {
 		name = within(dir, name)
@@ -55,7 +54,7 @@ func (w *Workload) include(dir string) error {
 	return nil
 }
 
-// expand replaces environment variables in the paths of Install.
+// expand replaces environment variable references in the paths of Install.
 func (w *Workload) expand() error {
 	var problems []error
 	for i, path := range w.Install {

@@ -9,8 +9,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/words"
 )
 
-// Only a command, and a patch of annotations, may remove what another client has written there: the
-// operator has lost what is gone after any other step.
+// TestMayRemoveAnnotations checks that only commands and patches of annotations may remove another
+// client's annotation. In any other step, the operator is responsible for a lost annotation.
 func TestMayRemoveAnnotations(t *testing.T) {
 	w, err := Parse([]byte(`
 steps:

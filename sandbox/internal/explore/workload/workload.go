@@ -21,66 +21,68 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/condition"
 )
 
-// Workload is a list of steps that users perform while an operator runs.
+// Workload describes the steps that users perform while an operator runs, and the sandbox in which
+// they take place.
 type Workload struct {
-	// Include are files of the same format, without steps, with the settings that several workloads
-	// share.
+	// Include lists files of the same format without steps. They contain settings that several
+	// workloads share.
 	Include []string `json:"include,omitempty"`
-	// Install are files and directories of manifests, which are applied in this order before the
+	// Install lists manifest files and directories, which are applied in this order before the
 	// operator starts. A directory with a kustomization is built. $NAME in a path is replaced by
-	// the environment variable.
+	// the environment variable NAME.
 	Install []string `json:"install,omitempty"`
-	// Programs are commands that run by sh -c beside the operator, with the rights of an
-	// administrator, from before the operator starts until the end of the run. A command that exits
-	// is restarted.
+	// Programs lists commands that sh -c runs in parallel with the operator, with administrator
+	// rights. They start before the operator and end with the run. A command that exits is
+	// restarted.
 	Programs []string `json:"programs,omitempty"`
-	// ServiceAccount is the NAMESPACE/NAME of the account whose rights the operator has, or "none"
-	// for all rights. The default is the account that the installed Deployments and StatefulSets
-	// use, if they use a single account.
+	// ServiceAccount is the operator's account as NAMESPACE/NAME, or "none" for an operator with
+	// all rights. Defaults to the account of the installed Deployments and StatefulSets, if they
+	// all use the same account.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// HostNetwork runs the operator in the network of this machine, and not in a network namespace.
+	// HostNetwork runs the operator in this machine's network instead of a separate network
+	// namespace.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
-	// Nodes is the number of simulated nodes. Default 3.
+	// Nodes is the number of simulated nodes. Defaults to 3.
 	Nodes *int `json:"nodes,omitempty"`
-	// WithoutControllers are controllers of the sandbox's controller manager that do not run,
-	// because the operator takes their place. Names are as in --controllers.
+	// WithoutControllers lists controllers to disable in the sandbox's controller manager, because
+	// the operator replaces them. The names are the same as in its --controllers flag.
 	WithoutControllers []string `json:"withoutControllers,omitempty"`
 	Steps              []Step   `json:"steps"`
-	// Invariants must hold for each version of an object.
+	// Invariants lists conditions that every version of an object must satisfy.
 	Invariants []Invariant `json:"invariants,omitempty"`
-	// Unjudged are fields that are not compared in any run, as they may differ by chance. Fields
-	// that differ between baseline runs are found without being listed here.
+	// Unjudged lists fields that are never compared, because they may differ by chance. Fields that
+	// differ between baseline runs need not be listed.
 	Unjudged []Unjudged `json:"unjudged,omitempty"`
 }
 
-// Unjudged is a field, with all fields below, of all objects of a resource.
+// Unjudged selects a field of all objects of a resource, including its subfields.
 type Unjudged struct {
 	Resource string `json:"resource"`
-	// Path has the form status.history[].message, where [] stands for all items of a list.
+	// Path is the field's path, like status.history[].message. [] stands for all items of a list.
 	Path string `json:"path"`
 }
 
-// Step is an action of users. Exactly one field is set, beside Name; Wait may also be set
-// together with another field, and then follows that action.
+// Step is an action of users. Exactly one field is set in addition to Name, except that Wait may
+// follow any other action.
 type Step struct {
-	// Name is the name of the step in reports. The default describes the action.
+	// Name is the step's name in reports. Defaults to a description of the action.
 	Name string `json:"name,omitempty"`
-	// Apply is a manifest, or the name of a manifest file.
+	// Apply is a manifest, or the path of a manifest file.
 	Apply string `json:"apply,omitempty"`
-	// Patch changes an object by a JSON merge patch.
+	// Patch changes an object with a JSON merge patch.
 	Patch *Patch `json:"patch,omitempty"`
-	// Delete deletes an object, without waiting until the object is gone.
+	// Delete deletes an object. The step does not wait until the object has been removed.
 	Delete *Target `json:"delete,omitempty"`
-	// Wait waits until a condition holds.
+	// Wait waits until an object satisfies a condition.
 	Wait *Wait `json:"wait,omitempty"`
-	// Run runs a command by sh -c, with the rights of an administrator: KUBECONFIG is set, and
-	// kubectl is in the PATH.
+	// Run is a command for sh -c. It has administrator rights: KUBECONFIG is set, and kubectl is in
+	// the PATH.
 	Run string `json:"run,omitempty"`
 }
 
-// Target identifies an object, as kubectl does.
+// Target identifies an object by resource, namespace and name.
 type Target struct {
-	// Resource has the form deployments.apps.
+	// Resource is the name of the resource with its group, like deployments.apps.
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -93,54 +95,54 @@ func (t Target) String() string {
 	return t.Resource + " " + t.Namespace + "/" + t.Name
 }
 
-// Patch is a JSON merge patch of an object, or of its status.
+// Patch changes an object, or its status, with a JSON merge patch.
 type Patch struct {
 	Target      `json:",inline"`
 	Subresource string `json:"subresource,omitempty"`
 	Merge       any    `json:"merge"`
 }
 
-// Wait waits for a condition of an object.
+// Wait describes an object's condition that users wait for.
 type Wait struct {
 	Target `json:",inline"`
-	// For is a CEL expression over the variable object, which must become true; or "deleted".
+	// For is "deleted", or a CEL expression over the variable "object" that must become true.
 	For string `json:"for"`
-	// Timeout limits the wait in a baseline run. Default 60s.
+	// Timeout is the maximum wait in a baseline run. Defaults to 60s.
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
 	Condition *condition.Condition
 }
 
-// Deleted is the value of Wait.For that waits until the object does not exist.
+// Deleted is the value of Wait.For that waits until the object no longer exists.
 const Deleted = "deleted"
 
-// Invariant is a CEL expression that must be true for each version of each object of a
-// resource. Its variables are object, old (the previous version, or null) and objects (lists of
-// all objects at that time by resource, such as objects["deployments.apps"]).
+// Invariant is a CEL expression that must be true for every object version of a resource. The
+// variable "object" is the version, "old" is the previous version or null, and "objects" maps each
+// resource to a list of all its objects at that time, such as objects["deployments.apps"].
 type Invariant struct {
 	Name     string `json:"name"`
 	Resource string `json:"resource"`
 	Rule     string `json:"rule"`
-	// Deleted checks the expression only for the last version of each deleted object.
+	// Deleted restricts the check to the final version of each deleted object.
 	Deleted bool `json:"deleted,omitempty"`
 
 	Condition *condition.Condition
 }
 
-// ObjectsVariable is the name of the CEL variable that has all objects.
+// ObjectsVariable is the name of the CEL variable that holds all objects.
 const ObjectsVariable = "objects"
 
-// Administrator is the value of ServiceAccount for an operator with all rights.
+// Administrator is the ServiceAccount value for an operator with all rights.
 const Administrator = "none"
 
 // defaultNodes is the default number of simulated nodes.
 const defaultNodes = 3
 
-// defaultWait is the default timeout of a wait.
+// defaultWait is the default of Wait.Timeout.
 const defaultWait = time.Minute
 
-// Read reads and checks a workload file, with the files it includes. Names of other files are
-// relative to the directory of the workload file.
+// Read reads and validates a workload file and the files that it includes. Paths in a file are
+// relative to its directory.
 func Read(file string) (*Workload, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -165,7 +167,8 @@ func Read(file string) (*Workload, error) {
 	return w, nil
 }
 
-// Parse reads a workload from YAML, and ignores Include. The error has a line for each mistake.
+// Parse decodes and validates a workload in YAML, but ignores Include. The returned error has a
+// line for each mistake.
 func Parse(text []byte) (*Workload, error) {
 	w := &Workload{}
 	if err := w.parse(text); err != nil {
@@ -185,7 +188,8 @@ func (w *Workload) parse(text []byte) error {
 	return nil
 }
 
-// Compile checks everything that can be checked without a cluster, and compiles the conditions.
+// Compile compiles the conditions, and validates everything that can be validated without a
+// cluster.
 func (w *Workload) Compile() error {
 	var none error
 	if len(w.Steps) == 0 {
@@ -197,8 +201,8 @@ func (w *Workload) Compile() error {
 	return errors.Join(none, w.check())
 }
 
-// check checks a workload that may have no steps, and compiles its conditions. The error has a
-// line for each mistake.
+// check validates a workload, with or without steps, and compiles its conditions. The returned
+// error has a line for each mistake.
 func (w *Workload) check() error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -239,7 +243,7 @@ func (w *Workload) check() error {
 	return errors.Join(problems...)
 }
 
-// compile checks a step, and sets its default name.
+// compile validates a step and sets its default name.
 func (s *Step) compile() error {
 	given, what := 0, ""
 	note := func(is bool, name string) {
@@ -283,7 +287,7 @@ func (s *Step) compile() error {
 
 func (t *Target) isNamed() bool { return t.Resource != "" && t.Name != "" }
 
-// compile checks a wait, sets its default timeout, and compiles its condition.
+// compile validates a wait, sets its default timeout, and compiles its condition.
 func (w *Wait) compile() (err error) {
 	if !w.isNamed() {
 		return errors.New("wait: resource and name are required")
@@ -315,8 +319,9 @@ func (s *Step) describe(what string, target *Target) string {
 	return what + " " + target.String()
 }
 
-// inline reads the manifests of steps into the workload, so that it depends on no file other
-// than the files to install. The paths of these are resolved relative to dir.
+// inline replaces the names of manifest files in steps with the files' content, so that the
+// workload depends only on the files in Install. It resolves the paths in Install relative to
+// `dir`.
 func (w *Workload) inline(dir string) error {
 	if err := installable(w.Install, dir); err != nil {
 		return err
@@ -329,7 +334,7 @@ func (w *Workload) inline(dir string) error {
 		if s.Apply == "" {
 			continue
 		}
-		if !strings.Contains(s.Apply, ":") { // A manifest has a colon, as its fields do; a file name is assumed to have none.
+		if !strings.Contains(s.Apply, ":") { // A string with a colon is a manifest; file names are assumed to contain none.
 			text, err := os.ReadFile(within(dir, s.Apply))
 			if err != nil {
 				return fmt.Errorf("steps[%d]: apply: %w", i, err)
@@ -347,7 +352,7 @@ func (w *Workload) inline(dir string) error {
 	return nil
 }
 
-// objectNames returns the kind and name of each object of a manifest, such as "Deployment web".
+// objectNames returns the kind and name of each object in a manifest, like "Deployment web".
 func objectNames(manifest string) ([]string, error) {
 	var names []string
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(manifest), 4096)
@@ -366,8 +371,7 @@ func objectNames(manifest string) ([]string, error) {
 	}
 }
 
-// MayRemoveAnnotations reports whether a step may remove an annotation that another client has
-// written.
+// MayRemoveAnnotations reports whether a step may remove another client's annotation.
 func (s *Step) MayRemoveAnnotations() bool {
 	if s.Patch == nil {
 		return s.Run != ""

@@ -6,12 +6,12 @@
 // the limits, and wrong, empty, absent and hostile values. The package only computes edits, and
 // sends no requests.
 //
-//	path.go       the path of a property, as text and back
-//	edit.go       an edit of an object, and the order in which edits are played
-//	walk.go       walks a schema and a sample
+//	path.go       the path of a property, and its string form
+//	edit.go       an edit of an object, and the order in which edits are tested
+//	walk.go       traverses a schema and a sample
 //	values.go     values suggested by the type and the bounds of a property
-//	hostile.go    texts that are made to break programs
-//	maps.go       values for objects and for maps, and keys
+//	hostile.go    strings that are designed to break programs
+//	maps.go       values for objects and maps, and map keys
 //	known.go      values for common properties: quantities, durations, ports
 //	rules.go      values that occur in the CEL rules of a schema
 //	plausible.go  a value that a schema allows

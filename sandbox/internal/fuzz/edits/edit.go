@@ -11,34 +11,32 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Class classifies a value by its effect on a property.
+// Class classifies the value set by an edit.
 type Class string
 
 // Classes of values.
 const (
 	// Plausible is a value that users may want.
 	Plausible Class = "plausible"
-	// Limit is the smallest or largest value that is allowed, or a value near a constant of a CEL
-	// rule.
+	// Limit is the smallest or largest allowed value, or a value near a constant in a CEL rule.
 	Limit Class = "limit"
-	// Beyond is a value outside of the limits, or an unreasonably large or small value.
+	// Beyond is a value outside the limits, or an unreasonably large or small value.
 	Beyond Class = "beyond"
-	// Wrong is a value of another type, or of no meaning for the property.
+	// Wrong is a value of another type, or a meaningless value for the property.
 	Wrong Class = "wrong"
 	// Empty is "", 0, [] or {}.
 	Empty Class = "empty"
-	// Absent removes the property, or sets null.
+	// Absent removes the property or sets it to null.
 	Absent Class = "absent"
-	// Hostile is a value that is made to break programs.
+	// Hostile is a value that is designed to break programs.
 	Hostile Class = "hostile"
 )
 
-// Classes are all classes, in the order in which they are played.
+// Classes lists all classes in the order in which they are tested.
 var Classes = []Class{Plausible, Empty, Beyond, Wrong, Absent, Limit, Hostile}
 
-// Meant reports whether users may want values of the class. With such a value, the operator
-// must reach the same state as with a new object; with other values it may keep the previous
-// state.
+// Meant reports whether users may want values of the class. With such values, the operator must
+// reach the same state as with a new object. With other values, it may keep the previous state.
 func (c Class) Meant() bool {
 	return c == Plausible || c == Limit || c == Empty || c == Absent
 }
@@ -48,19 +46,20 @@ type Edit struct {
 	// Field is the path of the property.
 	Field string `json:"field"`
 	Class Class  `json:"class"`
-	// What describes the value, in a few words.
+	// What briefly describes the value.
 	What string `json:"what"`
-	// Path is the path that is set: the field, or its outermost parent that the sample lacks.
+	// Path is the path that Value is assigned to: the property, or the property's outermost parent
+	// that is missing in the sample.
 	Path Path `json:"path"`
-	// Remove removes the value at Path; Value is not used.
+	// Remove is set if the edit removes the value at Path. Value is unused in this case.
 	Remove bool `json:"remove,omitempty"`
 	Value  any  `json:"value"`
 }
 
 func (e Edit) String() string { return e.Field + ": " + e.What }
 
-// Apply returns an edited copy of an object, and false if the object lacks the path of the
-// edit.
+// Apply returns an edited copy of an object. It returns false if the edit's path does not exist in
+// the object.
 func (e Edit) Apply(object map[string]any) (map[string]any, bool) {
 	var edited any
 	var ok bool
@@ -93,9 +92,9 @@ func (e *Edit) UnmarshalJSON(text []byte) error {
 	return utiljson.Unmarshal(read.Value, &e.Value)
 }
 
-// order sorts edits into the order in which they are played: round by round, with an edit of
-// each property in each round, the most useful classes first. Properties that the sample lacks
-// start two rounds later, and within a round shallow properties come before deep properties.
+// order sorts edits into the order in which they are tested. Each round contains an edit of each
+// property, and rounds with the most useful classes come first. Properties missing in the sample
+// start two rounds later. Within a round, shallow properties come before deep properties.
 func order(all []Edit, inSample map[string]bool) {
 	rank := map[string]int{}
 	slices.SortStableFunc(all, func(a, b Edit) int {

@@ -103,7 +103,7 @@ func parse(t *testing.T, schema, sample string) (*Schema, map[string]any) {
 	return s, object
 }
 
-// What the schema suggests is among the edits, with the class and the value.
+// TestOf checks that the edits include the values suggested by a schema, with their classes.
 func TestOf(t *testing.T) {
 	schema, sample := parse(t, everything, sampleOfEverything)
 	byName := map[string]Edit{}
@@ -191,8 +191,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Every edit changes the sample, in its place only, survives being written and read, and
-// all come in the same order each time.
+// TestEdits checks that every edit changes the sample only at the edit's path and can be encoded
+// and decoded, and that the order of edits is deterministic.
 func TestEdits(t *testing.T) {
 	schema, sample := parse(t, everything, sampleOfEverything)
 	_, before := parse(t, everything, sampleOfEverything)
@@ -239,7 +239,7 @@ func jsonOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// What tells most comes first: a plausible value of each property that the sample has.
+// TestOrder checks that plausible values of properties in the sample come first.
 func TestOrder(t *testing.T) {
 	schema, sample := parse(t, everything, sampleOfEverything)
 	all := Of(schema, sample)
@@ -305,7 +305,8 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// No schema makes it panic.
+// FuzzOf checks that Of does not panic on any schema, and that every edit can be applied to the
+// sample.
 func FuzzOf(f *testing.F) {
 	f.Add([]byte(everything), []byte(sampleOfEverything))
 	f.Add([]byte(`{properties: {spec: {type: array}}}`), []byte(`{spec: []}`))

@@ -8,8 +8,8 @@ import "strings"
 // alike replaces Latin letters with Cyrillic letters that look the same.
 var alike = strings.NewReplacer("a", "а", "c", "с", "e", "е", "o", "о", "p", "р", "x", "х")
 
-// hostile returns texts that are made to break programs: some are invalid nearly everywhere,
-// and some are close to the present value.
+// hostile returns strings that are designed to break programs. Some of them are invalid nearly
+// everywhere, others are variants of the current value.
 func hostile(now string) []value {
 	return []value{
 		{Hostile, "a blank", " "},

@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// value is a value for a property, with its class and description.
+// value is a candidate value of a property, with its class and description.
 type value struct {
 	class Class
 	what  string
 	value any
 }
 
-// kind is a kind of property that many custom resources have, with values that the schema alone
-// does not suggest.
+// kind is a common kind of property, with values that cannot be derived from the schema alone.
 type kind struct {
 	is     func(s *Schema, name string) bool
 	values []value
 }
 
-// named returns a predicate for string properties without further constraints whose name
-// matches a pattern.
+// named returns a predicate that matches unconstrained string properties whose name matches a
+// pattern.
 func named(pattern string) func(*Schema, string) bool {
 	expression := regexp.MustCompile(pattern)
 	return func(s *Schema, name string) bool {
@@ -32,11 +31,12 @@ func named(pattern string) func(*Schema, string) bool {
 	}
 }
 
-// counted matches the names of numbers that create at least as many objects: large values would
-// only make the machine slow.
+// counted matches the names of numeric properties that determine how many objects are created.
+// Large values of these would only overload the machine.
 var counted = regexp.MustCompile(`(?i)(replicas|count|size|instances|nodes|members|workers|brokers|shards|parallelism|completions|copies)$`)
 
-// kinds are tried in this order. The first value of each kind is plausible.
+// kinds lists the known kinds of properties in matching order. The first value of each kind is
+// plausible.
 var kinds = []kind{
 	{isQuantity, []value{
 		{Plausible, "a quantity", "128Mi"}, {Plausible, "a larger quantity", "1Gi"}, {Limit, "a fraction", "1500m"}, {Empty, "zero", "0"},
@@ -102,7 +102,7 @@ var kinds = []kind{
 
 var container = map[string]any{"name": "app", "image": "registry.example.com/app:2"}
 
-// has reports whether a schema describes an object with these properties.
+// has reports whether a schema describes an object with all of the given properties.
 func has(s *Schema, names ...string) bool {
 	for _, name := range names {
 		if _, is := s.Properties[name]; !is {
@@ -112,13 +112,12 @@ func has(s *Schema, names ...string) bool {
 	return true
 }
 
-// isQuantity reports whether a schema is the generated schema of a resource.Quantity.
+// isQuantity reports whether a schema was generated for a resource.Quantity.
 func isQuantity(s *Schema, _ string) bool {
 	return s.XIntOrString && strings.Contains(s.Pattern, "KMGTPE")
 }
 
-// knownValues returns the values of the first kind that matches a property, by its name and
-// schema.
+// knownValues returns the values of the first kind that matches a property's name and schema.
 func knownValues(s *Schema, name string) []value {
 	for _, k := range kinds {
 		if k.is(s, name) {

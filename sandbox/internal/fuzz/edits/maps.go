@@ -20,10 +20,12 @@ func objects(s *Schema, now map[string]any) []value {
 	return append(values, value{Hostile, "with a field that no one knows", more})
 }
 
-// mostEntries is the limit up to which maps are filled to their maximum size.
+// mostEntries is the largest maxProperties for which a map with the maximum number of entries is
+// generated.
 const mostEntries = 100
 
-// entries returns values for a map: with more or fewer entries, and with hostile keys.
+// entries returns values for a map: with an entry more or less, with the maximum number of
+// entries, and with hostile keys.
 func entries(s *Schema, now map[string]any) []value {
 	names := slices.Sorted(maps.Keys(now))
 	with, ok := plausible(s.AdditionalProperties.Schema, "", deepest)
@@ -68,7 +70,7 @@ func entries(s *Schema, now map[string]any) []value {
 	return values
 }
 
-// hostileKeys returns keys for maps that are invalid, or that belong to Kubernetes.
+// hostileKeys returns map keys that are invalid, or reserved by Kubernetes.
 func hostileKeys() []struct{ what, key string } {
 	return []struct{ what, key string }{
 		{"a key that is empty", ""},
@@ -87,8 +89,8 @@ func hostileKeys() []struct{ what, key string } {
 	}
 }
 
-// conflicts adds the keys of each map to each other map, with another value: operators merge
-// maps, such as labels with the labels of a selector.
+// conflicts adds edits that copy the keys of each map to every other map, with a different value.
+// Operators often merge maps, such as user labels with a selector's labels.
 func (w *walker) conflicts() {
 	for _, at := range w.maps {
 		for _, from := range w.maps {

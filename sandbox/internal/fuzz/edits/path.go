@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Path is the path of a value in an object: fields and keys of maps are strings, and indexes of
-// lists are ints. Its text has the form spec.pools[0].labels["example.com/a"].
+// Path is the path of a value in an object. Its elements are strings for fields and map keys, and
+// ints for list indexes. Its string form is like spec.pools[0].labels["example.com/a"].
 type Path []any
 
-// simple matches the names that are written without quotes.
+// simple matches names that need no quotes in a path's string form.
 var simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func (p Path) String() string {
@@ -39,7 +39,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// ParsePath parses the text of a path, as String writes it.
+// ParsePath parses a path in the format of Path.String.
 func ParsePath(text string) (Path, error) {
 	var p Path
 	rest := text
@@ -74,7 +74,8 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// parseBracket parses an index or a quoted key, and the closing bracket.
+// parseBracket parses an index or a quoted key up to the closing bracket, and returns the remaining
+// string.
 func parseBracket(text string) (step any, rest string, err error) {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil && quoted[0] == '"' {
 		key, err := strconv.Unquote(quoted)
@@ -101,10 +102,10 @@ func (p *Path) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Then returns the path with one more step.
+// Then returns the path extended by an element.
 func (p Path) Then(step any) Path { return append(slices.Clone(p), step) }
 
-// Get returns the value at the path, and false if there is none.
+// Get returns the value at the path, or false if it does not exist.
 func (p Path) Get(in any) (any, bool) {
 	for _, step := range p {
 		switch at := in.(type) {
@@ -128,11 +129,11 @@ func (p Path) Get(in any) (any, bool) {
 	return in, true
 }
 
-// gone is a value that removes the field or item that it is set to.
+// gone is a special value that makes Set remove a field or an item.
 type gone struct{}
 
-// Set returns a copy of an object with another value at the path, and false if that is
-// impossible. Missing objects on the way are created; lists are not.
+// Set returns a copy of an object with the given value at the path, or false if that is impossible.
+// It creates missing objects along the path, but not missing lists.
 func (p Path) Set(in, value any) (any, bool) {
 	if len(p) == 0 {
 		return value, true
@@ -176,8 +177,8 @@ func (p Path) Set(in, value any) (any, bool) {
 	return nil, false
 }
 
-// Remove returns a copy of an object without the value at the path, and false if there is no
-// such value.
+// Remove returns a copy of an object without the value at the path, or false if there is no such
+// value.
 func (p Path) Remove(in any) (any, bool) {
 	if _, there := p.Get(in); !there || len(p) == 0 {
 		return nil, false
@@ -185,7 +186,7 @@ func (p Path) Remove(in any) (any, bool) {
 	return p.Set(in, gone{})
 }
 
-// Within reports whether either path is a prefix of the other.
+// Within reports whether one of the two paths is a prefix of the other.
 func (p Path) Within(other Path) bool {
 	n := min(len(p), len(other))
 	return slices.Equal(p[:n], other[:n])

@@ -35,7 +35,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// Every path is read as what was written.
+// TestPathsAreReadAsWritten checks that parsing a path's string form returns the same path.
 func TestPathsAreReadAsWritten(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	steps := []any{"spec", "a-b", "example.com/a", "", " ", "水位", "\"", "]", "0", 0, 7, "a.b", "\x00", "[0]"}
@@ -63,7 +63,7 @@ func FuzzParsePath(f *testing.F) {
 		if err != nil || again.String() != p.String() || len(again) != len(p) {
 			t.Errorf("%q is read as %#v, written as %s, and read as %#v, %v", text, p, p, again, err)
 		}
-		// It leads somewhere or nowhere, but does not panic.
+		// Using the path must not panic, whether it exists in the object or not.
 		object := map[string]any{"a": []any{map[string]any{"b": "c"}}}
 		_, _ = p.Get(object)
 		_, _ = p.Set(object, "x")

@@ -15,14 +15,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Schema is the schema of a property.
+// Schema is the OpenAPI schema of a property.
 type Schema = apiextensionsv1.JSONSchemaProps
 
-// deepest is the number of levels of optional objects that are filled.
+// deepest is the number of nesting levels for which optional properties are filled.
 const deepest = 3
 
-// plausible returns a value that a schema allows, disregarding its CEL rules, and false if none
-// is found. name is the name of the property, and depth the number of levels to fill.
+// plausible returns a value that a schema allows, ignoring its CEL rules. It returns false if it
+// finds none. `name` is the property's name. `depth` is the number of nesting levels to fill.
 func plausible(s *Schema, name string, depth int) (any, bool) {
 	if value, is := decoded(s.Default); is && !empty(value) {
 		return value, true
@@ -89,7 +89,7 @@ func plausibleObject(s *Schema, depth int) (any, bool) {
 	if len(object) > 0 || depth <= 0 {
 		return object, true
 	}
-	// An empty object would say nothing, so that an optional property is filled.
+	// Fill an optional property, because an empty object would test little.
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		if value, ok := plausible(&property, name, depth-1); ok && !empty(value) {
@@ -121,7 +121,7 @@ func empty(value any) bool {
 	return false
 }
 
-// decoded returns a value in a schema, such as a default.
+// decoded decodes a JSON value in a schema, such as a default.
 func decoded(j *apiextensionsv1.JSON) (any, bool) {
 	if j == nil {
 		return nil, false
@@ -152,7 +152,7 @@ func bounds(s *Schema) (least, most int64) {
 	return least, most
 }
 
-// formats has a valid text for each format that the API server checks or clients know.
+// formats maps each format that the API server validates or clients use to a valid string.
 var formats = map[string]string{
 	"date-time": "2030-01-02T03:04:05Z", "date": "2030-01-02", "duration": "90s", "uri": "https://example.com/a", "hostname": "a.example.com",
 	"ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "cidr": "192.0.2.0/24", "uuid": "123e4567-e89b-12d3-a456-426614174000", "byte": "YQ==",
@@ -183,10 +183,10 @@ func plausibleText(s *Schema) (any, bool) {
 	return text, true
 }
 
-// mostText is the maximum length of generated texts, in bytes.
+// mostText is the maximum length of generated strings in bytes.
 const mostText = 20_000
 
-// matching returns a short text that a regular expression matches, and false if none is found.
+// matching returns a short string that matches a regular expression, or false if it finds none.
 func matching(pattern string) (string, bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -196,7 +196,7 @@ func matching(pattern string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	// Optional parts are left out first, as that gives a shorter text.
+	// Try without optional parts first, which results in a shorter string.
 	for optional := range 3 {
 		var b strings.Builder
 		grow(&b, tree, optional)
@@ -207,8 +207,8 @@ func matching(pattern string) (string, bool) {
 	return "", false
 }
 
-// grow writes a text that an expression matches. optional is the number of times that optional
-// parts are repeated.
+// grow writes a string that matches an expression. `optional` is the number of repetitions of
+// optional parts.
 func grow(b *strings.Builder, e *syntax.Regexp, optional int) {
 	if b.Len() > mostText {
 		return
@@ -244,7 +244,8 @@ func grow(b *strings.Builder, e *syntax.Regexp, optional int) {
 	}
 }
 
-// common returns a rune of a character class, preferably a rune that is usual in names.
+// common returns a character from a character class, preferably a character that is common in
+// names.
 func common(class []rune) rune {
 	for _, r := range "a1A-" {
 		for i := 0; i+1 < len(class); i += 2 {

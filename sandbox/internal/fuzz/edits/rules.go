@@ -11,14 +11,13 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// rule has the names in a CEL rule: the fields that it selects, and its constants.
+// rule holds the fields and constants mentioned in a CEL rule.
 type rule struct {
 	fields    map[string]bool
 	constants []any
 }
 
-// rulesOf parses the CEL rules of a schema. Rules that cannot be parsed are skipped, as the API
-// server reports them.
+// rulesOf parses the CEL rules in a schema. It skips invalid rules, which the API server reports.
 func rulesOf(s *Schema) []rule {
 	var rules []rule
 	environment, err := cel.NewEnv()
@@ -49,7 +48,7 @@ func (r *rule) visit(e ast.Expr) {
 			r.constants = append(r.constants, int64(constant))
 		}
 	case ast.CallKind:
-		// In the parsed rule, -5 is not a constant, but a call of the negation operator.
+		// The parser represents -5 as a call of the negation operator, not as a constant.
 		call := e.AsCall()
 		if call.FunctionName() == operators.Negate && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind {
 			if number, is := call.Args()[0].AsLiteral().Value().(int64); is {
@@ -59,8 +58,8 @@ func (r *rule) visit(e ast.Expr) {
 	}
 }
 
-// fromRules returns values from the constants of rules: the rules of the property itself, and
-// rules of enclosing objects that mention the property.
+// fromRules returns values near the constants in CEL rules: the property's own rules, and rules of
+// enclosing objects that mention the property.
 func fromRules(own, around []rule, name string, now any) []value {
 	var values []value
 	add := func(r rule) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// valuesOf returns the values that the name, type and bounds of a property suggest, given its
-// present value.
+// valuesOf returns the values suggested by a property's name, type and bounds. `now` is the current
+// value.
 func valuesOf(s *Schema, name string, now any) []value {
 	values := slices.Clone(knownValues(s, name))
 	known := len(values) > 0
@@ -39,12 +39,12 @@ func valuesOf(s *Schema, name string, now any) []value {
 	return values
 }
 
-// texts returns values for a string. If the property is of a known kind, plausible values exist
-// already.
+// texts returns values for a string property. `known` is set if the property belongs to a known
+// kind, which already provides plausible values.
 func texts(s *Schema, name, now string, known bool) []value {
 	values := []value{{Empty, "empty", ""}}
 	if !known && len(s.Enum) == 0 && isConstant(name, now) {
-		// The schema does not list the other constants.
+		// The allowed constants are not listed in the schema.
 		values = append(values, value{Wrong, "no constant", now + "2"})
 	} else if !known && len(s.Enum) == 0 {
 		if s.Pattern == "" && s.Format == "" {
@@ -66,20 +66,20 @@ func texts(s *Schema, name, now string, known bool) []value {
 }
 
 var (
-	// constant matches texts such as Always or IfNotPresent, and severalWords texts such as the
-	// latter.
+	// constant matches strings such as Always or IfNotPresent. severalWords matches strings that
+	// consist of several words, such as IfNotPresent.
 	constant     = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 	severalWords = regexp.MustCompile(`[a-z][A-Z]`)
 	// ofConstants matches the names of properties whose values usually are constants.
 	ofConstants = regexp.MustCompile(`(?i)(policy|strategy|mode|type|scope|effect|protocol|class|level|phase)$`)
 )
 
-// isConstant reports whether a text probably is a constant in the code of the operator.
+// isConstant reports whether a string probably is a constant in the operator's code.
 func isConstant(name, text string) bool {
 	return constant.MatchString(text) && (severalWords.MatchString(text) || ofConstants.MatchString(name))
 }
 
-// lengthened returns a text cut or extended to a length in bytes.
+// lengthened truncates or extends a string to the given length in bytes.
 func lengthened(text string, length int) string {
 	if len(text) >= length {
 		return text[:length]
@@ -113,7 +113,7 @@ func numbers(s *Schema, name string, now int64, known bool) []value {
 		value{Beyond, "more than 64 bits hold", 1e30}, value{Wrong, "a fraction", 1.5}, value{Wrong, "a number in a text", "7"})
 }
 
-// mostItems is the limit up to which lists are filled to their maximum length.
+// mostItems is the largest maxItems for which a list with the maximum number of items is generated.
 const mostItems = 50
 
 func lists(s *Schema, now []any) []value {
@@ -137,7 +137,7 @@ func lists(s *Schema, now []any) []value {
 	return values
 }
 
-// many returns a list of a length with distinct items.
+// many returns a list of the given length with distinct items.
 func many(s *Schema, now []any, length int) []any {
 	list := slices.Clone(now[:min(len(now), length)])
 	for len(list) < length {
@@ -146,7 +146,7 @@ func many(s *Schema, now []any, length int) []any {
 	return list
 }
 
-// another returns an item that is not in a list.
+// another returns an item that is not in the list yet.
 func another(s *Schema, now []any) (any, bool) {
 	if len(now) > 0 {
 		return distinct(s, now[0], len(now)), true
@@ -157,7 +157,7 @@ func another(s *Schema, now []any) (any, bool) {
 	return plausible(s.Items.Schema, "", deepest)
 }
 
-// distinct returns a copy of an item with other keys.
+// distinct returns a copy of an item with a number added to its key fields.
 func distinct(s *Schema, item any, number int) any {
 	switch item := item.(type) {
 	case string:
@@ -185,7 +185,7 @@ func isObject(v any) bool {
 	return is
 }
 
-// ofOtherTypes returns null, and a value of each type other than the type of the present value.
+// ofOtherTypes returns null, and a value of each type other than the current value's type.
 func ofOtherTypes(now any) []value {
 	values := []value{{Absent, "null", nil}}
 	for _, v := range []value{

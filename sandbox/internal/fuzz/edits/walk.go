@@ -12,11 +12,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// belowAbsent is the number of levels that are edited below a property that the sample lacks.
+// belowAbsent is the number of nesting levels to edit below a property that is missing in the
+// sample.
 const belowAbsent = 2
 
-// Of returns the edits of a sample that its schema suggests, in the order in which they are
-// played, which is deterministic. Metadata and status are not edited.
+// Of returns the edits of a sample suggested by its schema, in the order in which they are tested.
+// The order is deterministic. Metadata and status are not edited.
 func Of(schema *Schema, sample map[string]any) []Edit {
 	w := &walker{sample: sample, inSample: map[string]bool{}, seen: map[string]bool{}}
 	rules := rulesOf(schema)
@@ -32,12 +33,12 @@ func Of(schema *Schema, sample map[string]any) []Edit {
 	return w.edits
 }
 
-// place is a position of the walk through the schema.
+// place is a position in the traversal of a schema.
 type place struct {
 	path Path
 	name string
-	// anchor is the path of the outermost parent that the sample lacks, and whole the value that
-	// this parent would have; whole is nil if the sample has the property.
+	// anchor is the path of the outermost parent that is missing in the sample, and whole is the
+	// value for this parent. whole is nil if the sample contains the property.
 	anchor Path
 	whole  any
 }
@@ -47,7 +48,7 @@ type walker struct {
 	edits    []Edit
 	inSample map[string]bool
 	seen     map[string]bool
-	// maps are the paths of maps of strings in the sample.
+	// maps lists the paths of string maps in the sample.
 	maps []Path
 }
 
@@ -74,7 +75,7 @@ func (w *walker) addEdit(e Edit) {
 	}
 }
 
-// property adds the edits of a property, and of all properties below. around are the rules of
+// property adds the edits of a property and its subproperties. `around` lists the CEL rules of
 // enclosing objects.
 func (w *walker) property(s *Schema, at place, around []rule) {
 	now, there := at.path.Get(w.sample)
@@ -113,14 +114,14 @@ func (w *walker) property(s *Schema, at place, around []rule) {
 	w.inside(s, at, now, slices.Concat(around, own))
 }
 
-// inside adds the edits of the items or fields of a property.
+// inside adds the edits of a property's items or fields.
 func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	next := func(step any, name string) place {
 		return place{path: at.path.Then(step), name: name, anchor: at.anchor, whole: at.whole}
 	}
 	switch now := now.(type) {
 	case []any:
-		// The items of a list are alike, so that the first suffices.
+		// All items of a list have the same schema, so edit only the first item.
 		if len(now) > 0 && s.Items != nil && s.Items.Schema != nil {
 			w.property(s.Items.Schema, next(0, strings.TrimSuffix(at.name, "s")), around)
 		}
@@ -142,8 +143,8 @@ func (w *walker) inside(s *Schema, at place, now any, around []rule) {
 	}
 }
 
-// unknown adds the edits of fields that the schema preserves without describing them, with a
-// schema guessed from their values.
+// unknown adds edits of fields that the schema preserves without describing them. Their schema is
+// guessed from their values.
 func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule) {
 	if s.XPreserveUnknownFields == nil || !*s.XPreserveUnknownFields {
 		return
@@ -156,8 +157,7 @@ func (w *walker) unknown(s *Schema, at place, now map[string]any, around []rule)
 	}
 }
 
-// guessed returns a schema for a value whose real schema is unknown, from the types in the
-// value.
+// guessed derives a schema from the types in a value.
 func guessed(v any) Schema {
 	preserve := true
 	switch v := v.(type) {

@@ -5,7 +5,8 @@
 //
 //	bench PATH-OF-SANDBOX
 //
-// It prints each measurement, even if it misses the target; only a failed measurement is an error.
+// The command prints every measurement, even if it misses its target. It returns an error only if a
+// measurement fails.
 package main
 
 import (
@@ -25,7 +26,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// idle is the time for which the sandbox is left idle before its memory is measured.
+// idle is the time to wait before the memory of the idle sandbox is measured.
 const idle = 20 * time.Second
 
 func main() {

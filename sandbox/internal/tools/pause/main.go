@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause is the first process of each pod on a real node: it keeps the namespaces of the pod alive
+// Command pause is PID 1 of each pod sandbox on a real node. It keeps the pod's namespaces alive
 // until it receives a signal.
 package main
 
@@ -18,7 +18,8 @@ func main() {
 		if s != syscall.SIGCHLD {
 			return
 		}
-		// In a pod with a shared process namespace, orphaned processes become its children.
+		// In a pod with a shared process namespace, this process adopts orphaned processes and must
+		// reap them.
 		for {
 			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
 				break

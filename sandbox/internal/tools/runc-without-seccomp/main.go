@@ -1,8 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command runc-without-seccomp wraps a runc that was built without libseccomp: it removes the seccomp filter,
-// which such a runc would refuse, from the configuration of a container.
+// Command runc-without-seccomp wraps a runc that was built without libseccomp. It removes the
+// seccomp filter from the container's configuration, because such a runc rejects containers with a
+// seccomp filter.
 package main
 
 import (
@@ -21,7 +22,7 @@ func main() {
 	}
 }
 
-// run replaces this process by runc.
+// run executes runc in place of this process.
 func run(args []string) error {
 	if i := slices.Index(args, "--bundle"); i >= 0 && i+1 < len(args) {
 		if err := dropFilter(filepath.Join(args[i+1], "config.json")); err != nil {
@@ -32,7 +33,7 @@ func run(args []string) error {
 	return syscall.Exec(runc, append([]string{runc}, args[1:]...), os.Environ())
 }
 
-// dropFilter removes the seccomp filter from the specification of a container in a file.
+// dropFilter removes the seccomp filter from the OCI runtime configuration in a file.
 func dropFilter(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command score explores published versions of operators, some with known mistakes, and prints a
-// Markdown table of the findings for test/findings.md.
+// Command score runs explore on published versions of operators, some of which have known mistakes,
+// and prints a Markdown table of the findings for test/findings.md.
 //
 //	score PATH-OF-SANDBOX DIR [ROW...]
 //
-// The operators are compiled from the Go module proxy. A row takes ten minutes.
+// The operators are compiled from their source in the Go module proxy. Each row takes ten minutes.
 package main
 
 import (
@@ -32,10 +32,11 @@ import (
 //go:embed *.yaml
 var workloads embed.FS
 
-// row is an operator to explore.
+// row describes an operator and its known mistakes, which are reported in a table row.
 type row struct {
 	name string
-	// module is the module to compile, unless it is empty, and crds its folder of manifests to install.
+	// module is the operator's Go module, or empty for an operator in this repository; crds is the
+	// folder in the module with the manifests to install.
 	module, version, crds string
 	workload              string
 	command               []string
@@ -45,8 +46,8 @@ type row struct {
 // mistake is a known mistake of an operator.
 type mistake struct {
 	name string
-	// fault is the kind of fault that shows the mistake, empty for any kind; says has parts of a line of such
-	// a finding.
+	// fault is the kind of fault that reveals the mistake, or empty for any kind; says lists
+	// phrases that must all occur in a single line of the finding.
 	fault string
 	says  []string
 }
@@ -115,7 +116,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// play explores for ten minutes, and returns a line of the table.
+// play runs explore for ten minutes, and returns the operator's table row.
 func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(dir, r.name))
 	if err != nil {
@@ -170,7 +171,7 @@ func (r row) play(ctx context.Context, sandbox, dir string) (string, error) {
 	return r.line(found, shown(report.String()), bytes.Count(played, []byte("\n")), time.Since(began)), nil
 }
 
-// source copies the source of the module, which is read-only in the module cache.
+// source copies the module's source to dir, because the module cache is read-only.
 func (r row) source(ctx context.Context, dir string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
 	if err != nil {
@@ -192,7 +193,7 @@ func (r row) source(ctx context.Context, dir string) (string, error) {
 	})
 }
 
-// finding has the fields of a finding file that the table needs.
+// finding holds the fields of a finding's file that the table needs.
 type finding struct {
 	file  string
 	After float64 `json:"after"`
@@ -204,7 +205,7 @@ type finding struct {
 	} `json:"problems"`
 }
 
-// readFindings reads the findings in chronological order.
+// readFindings reads the findings in dir, in chronological order.
 func readFindings(dir string) ([]finding, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "finding-*.yaml"))
 	if err != nil {
@@ -226,7 +227,7 @@ func readFindings(dir string) ([]finding, error) {
 	return findings, nil
 }
 
-// shows reports whether a finding shows a mistake.
+// shows reports whether the given mistake explains the finding.
 func (f *finding) shows(m mistake) bool {
 	if m.fault != "" && m.fault != f.Fault.Kind {
 		return false
@@ -241,7 +242,8 @@ func (f *finding) shows(m mistake) bool {
 	return false
 }
 
-// shown returns the files of the findings in a report, which lists a finding for each group.
+// shown returns the files of the findings that a report lists, which has an entry for each group of
+// findings.
 func shown(report string) []string {
 	var files []string
 	for line := range strings.Lines(report) {
@@ -252,8 +254,8 @@ func shown(report string) []string {
 	return files
 }
 
-// line returns a line of the table: the known mistakes that were found, after how long, and the number of
-// other findings.
+// line returns the operator's table row: the known mistakes that were found, the time after which
+// they were found, and the number of other findings.
 func (r row) line(findings []finding, shown []string, played int, took time.Duration) string {
 	var known, found []string
 	for _, m := range r.known {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What is found counts for the known mistake that it shows; what else a report lists counts
-// once for each of its entries.
+// TestLine checks that a finding counts for the known mistake that explains it, and that every
+// other entry in the report counts once.
 func TestLine(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

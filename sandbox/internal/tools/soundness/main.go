@@ -1,14 +1,15 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soundness plays small operators with a known mistake each, and their twins without it,
-// and prints a Markdown table of the findings of explore and fuzz for test/findings.md, the wrong
-// verdicts first.
+// Command soundness runs explore and fuzz on pairs of small operators: each pair has an operator
+// that makes a known mistake, and a twin that does not. It prints a Markdown table of the findings
+// for test/findings.md, with wrong verdicts first.
 //
 //	soundness [--jobs N] DIR [PAIR...]
 //
-// It ends with 1 unless each mistake is found, and no twin has an alarm. All pairs that begin in the
-// same state share their sandboxes, so this is the sandbox itself, with all that is compiled into it.
+// The exit code is 1 unless every mistake is found and no twin has a finding. Pairs that begin in
+// the same state share their sandboxes. This program contains the complete sandbox command, so that
+// the pairs can share sandboxes within its process.
 package main
 
 import (
@@ -50,7 +51,7 @@ func main() {
 func run(ctx context.Context) error {
 	flags := flag.NewFlagSet("soundness", flag.ExitOnError)
 	jobs := flags.Int("jobs", cli.Side(), "how many pairs play side by side; by default two for each processor, if there is 1 GiB of memory for each")
-	_ = flags.Parse(os.Args[1:]) // Parse exits on an error.
+	_ = flags.Parse(os.Args[1:]) // flag.ExitOnError is set, so Parse returns no error.
 	if flags.NArg() == 0 || *jobs < 1 {
 		return errors.New("want [--jobs N] DIR [PAIR...]")
 	}
@@ -71,7 +72,7 @@ func run(ctx context.Context) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build the operators: %w", err)
 	}
-	// Keep more sandboxes than jobs, for pairs that begin in other states.
+	// Keep more sandboxes than there are jobs, because some pairs begin in other states.
 	labs, err := lab.NewLabs(dir, 1+*jobs/2)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// play plays pairs side by side, and returns their results.
+// play runs pairs in parallel, and returns their results.
 func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs int) []soundness.Result {
 	results := make([]soundness.Result, len(pairs))
 	var playing errgroup.Group
@@ -120,7 +121,7 @@ func play(ctx context.Context, p *soundness.Player, pairs []soundness.Pair, jobs
 	return results
 }
 
-// chosen returns the pairs with these names, or all pairs without names.
+// chosen returns the pairs with the given names, or all pairs if there are no names.
 func chosen(names []string) ([]soundness.Pair, error) {
 	all := soundness.Pairs()
 	if len(names) == 0 {

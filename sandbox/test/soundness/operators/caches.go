@@ -15,7 +15,8 @@ func nameOf(t *Thing) cache.ObjectName {
 	return cache.ObjectName{Namespace: t.Namespace, Name: t.Name}
 }
 
-// noExpectations makes what its cache does not have yet.
+// noExpectations creates ConfigMaps up to the count in the spec. With the mistake, it counts the
+// ConfigMaps in its cache, where the most recent ones may still be missing.
 func noExpectations(ctx context.Context, o *operator, t *Thing) error {
 	all, err := o.children(ctx, t)
 	if o.wrong {
@@ -38,10 +39,11 @@ func noExpectations(ctx context.Context, o *operator, t *Thing) error {
 			return err
 		}
 	}
-	return nil // The events of what it has made have it look again.
+	return nil // The events of the created ConfigMaps trigger another reconcile.
 }
 
-// overwrites writes what its cache has, whatever the object is now.
+// overwrites sets an annotation on the Thing. With the mistake, it retries a failed update with the
+// object from its cache and the current resourceVersion, which overwrites other clients' changes.
 func overwrites(ctx context.Context, o *operator, t *Thing) error {
 	if t.Annotations["example.com/says"] == t.Spec.Message || o.known[t.UID] {
 		return o.ready(ctx, t)
@@ -60,13 +62,14 @@ func overwrites(ctx context.Context, o *operator, t *Thing) error {
 		if err := o.update(ctx, t); err != nil {
 			return err
 		}
-		o.known[t.UID] = true // Events of before would have it write again.
+		o.known[t.UID] = true // Ignore older watch events, which would trigger another write.
 		return nil
 	}
 	return err
 }
 
-// observedTooNew writes what its cache has, and says that it has seen what is there now.
+// observedTooNew acts on the Thing in its cache. With the mistake, it reports the Thing's current
+// generation as observed, although the generation in the cache may be older.
 func observedTooNew(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := o.maps.ConfigMaps(t.Namespace).Get(t.Name); err == nil && t.Status.ObservedGeneration == t.Generation {
 		return nil

@@ -22,7 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// again calls look whenever one of the informers has something new, and after a while if that fails.
+// again calls look after each event of one of the given informers, and retries it after a delay if
+// it fails.
 func (o *operator) again(ctx context.Context, factory informers.SharedInformerFactory, look func() error, all ...cache.SharedIndexInformer) error {
 	changed := make(chan struct{}, 1)
 	wake := func(any) {
@@ -55,7 +56,8 @@ func (o *operator) again(ctx context.Context, factory informers.SharedInformerFa
 	}
 }
 
-// tooManyPods is a controller of ReplicaSets that counts the pods that its cache has.
+// tooManyPods acts as the ReplicaSet controller. With the mistake, it counts the pods in its cache,
+// which may be stale.
 func tooManyPods(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
 	sets, pods := factory.Apps().V1().ReplicaSets(), factory.Core().V1().Pods()
@@ -90,8 +92,9 @@ func tooManyPods(ctx context.Context, o *operator, _, _ cache.SharedIndexInforme
 	}, sets.Informer(), pods.Informer())
 }
 
-// surges is a controller of Deployments without a surge: it takes the old pods away before it makes
-// the new ones.
+// surges acts as the Deployment controller: it scales old ReplicaSets to 0 before it creates the
+// new ReplicaSet. With the mistake, it ignores an error of the scale-down, so that too many pods
+// exist.
 func surges(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
 	deployments := factory.Apps().V1().Deployments()
@@ -146,7 +149,8 @@ func (o *operator) rollOut(ctx context.Context, d *appsv1.Deployment) error {
 	return err
 }
 
-// wantedClaims removes the claims of the replicas that a StatefulSet does not have any more.
+// wantedClaims deletes the PersistentVolumeClaims of replicas that a StatefulSet no longer has.
+// With the mistake, it reads the number of replicas from its cache, which may be stale.
 func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	factory := informers.NewSharedInformerFactory(o.client, 0)
 	sets, claims, pods := factory.Apps().V1().StatefulSets(), factory.Core().V1().PersistentVolumeClaims(), factory.Core().V1().Pods()
@@ -180,8 +184,8 @@ func wantedClaims(ctx context.Context, o *operator, _, _ cache.SharedIndexInform
 	}, sets.Informer(), claims.Informer(), pods.Informer())
 }
 
-// takesPod fences a pod of a ReplicaSet: it takes it for itself, in place of its label away, which
-// has the ReplicaSet let it go.
+// takesPod fences a pod of a ReplicaSet by removing the pod's label, so that the ReplicaSet
+// releases the pod. With the mistake, it replaces the pod's owner instead.
 func takesPod(ctx context.Context, o *operator, t *Thing) error {
 	fenced, err := o.client.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "fenced=true"})
 	if err != nil {

@@ -1,18 +1,19 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command operators is the small operators of the soundness suite: each makes one mistake with
-// --mistake NAME, and with --right NAME does the same without it. The pairs are described in the
-// table of the package soundness; the operators of a pair, by its name, are in reconcilers.
+// Command operators contains the small operators of the soundness suite. With --mistake NAME, the
+// named operator makes its mistake; with --right NAME, it behaves the same without the mistake. The
+// lists of pairs in package soundness describe the mistakes. The maps reconcilers and programs list
+// the operators by the names of the pairs.
 //
 //	main.go      the command line, and the list of all operators
-//	operator.go  what they share: caches, the queue, how they write objects and report
-//	writes.go    mistakes about writes that fail, or after which the process is killed
-//	caches.go    mistakes about events that are late or never come
-//	loops.go     mistakes of programs with their own watches, and of leaders
-//	owners.go    mistakes about what belongs to whom, and about deletions
-//	kinds.go     mistakes that show in other kinds of objects, in the status, and in operators that
-//	             never quite rest or come to one of several ends
+//	operator.go  shared parts: caches, the queue, writes and status updates
+//	writes.go    mistakes about failed writes, and processes that are killed after a write
+//	caches.go    mistakes about delayed and missing watch events
+//	loops.go     mistakes of operators with their own watches, and of leader election
+//	owners.go    mistakes about ownership and deletions
+//	kinds.go     mistakes about other kinds of objects and the status, in operators that never rest,
+//	             and in operators whose result varies between runs
 //	controllers.go  mistakes about pods, ReplicaSets and claims
-//	edits.go     mistakes about what users write into a spec, for fuzz
+//	edits.go     mistakes about edits of a spec, for fuzz
 package main

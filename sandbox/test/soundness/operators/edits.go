@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// answer keeps a ConfigMap that has what is in a spec, and a second one for what is extra. It says in
-// the status what is wrong with a spec. The operators that fuzz plays do the same, but for one thing.
+// answer keeps a ConfigMap with the fields of the Thing's spec, and a second ConfigMap if "extra"
+// is set. It reports an invalid spec in the status. The operators for fuzz all behave like this,
+// except for one mistake each.
 func answer(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); t.Spec.Interval != "" && err != nil {
 		return o.refuse(ctx, t, err.Error())
@@ -42,12 +43,14 @@ func (o *operator) keepExtra(ctx context.Context, t *Thing) error {
 	return ignoreNotFound(o.client.CoreV1().ConfigMaps(t.Namespace).Delete(ctx, t.Name+"-extra", metav1.DeleteOptions{}))
 }
 
-// refuse says what is wrong with a spec, also in the phase, by which users and fuzz know it.
+// refuse reports in the status that the spec is invalid. Fuzz recognizes the rejection by the phase
+// Refused.
 func (o *operator) refuse(ctx context.Context, t *Thing, problem string) error {
 	return o.report(ctx, t, Status{Problem: problem, Phase: "Refused", ObservedGeneration: t.Generation})
 }
 
-// emptyList takes it that there is an item.
+// emptyList prints the first item in the Thing's spec. With the mistake, it panics if the list of
+// items is empty.
 func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || len(t.Spec.Items) > 0 {
 		fmt.Fprintln(os.Stderr, "first:", t.Spec.Items[0])
@@ -55,7 +58,7 @@ func emptyList(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// divides takes it that there is a count.
+// divides computes a quotient by the count in the spec of the Thing. With the mistake, it panics if the count is 0.
 func divides(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong || t.Spec.Count > 0 {
 		fmt.Fprintln(os.Stderr, "for each:", 100/t.Spec.Count)
@@ -63,7 +66,8 @@ func divides(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// stuck never forgets that a spec was wrong.
+// stuck handles a Thing like answer. With the mistake, it ignores all later edits of a Thing whose
+// spec was once invalid.
 func stuck(ctx context.Context, o *operator, t *Thing) error {
 	if o.known[t.UID] {
 		return nil
@@ -73,7 +77,8 @@ func stuck(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// leftover never removes what is extra.
+// leftover handles a Thing like answer. With the mistake, it does not delete the second ConfigMap
+// when "extra" is removed from the spec.
 func leftover(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong && !t.Spec.Extra {
 		if err := o.keep(ctx, child(t, t.Name, dataOf(t))); err != nil {
@@ -84,7 +89,8 @@ func leftover(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// spins writes all the time while there is nothing to count.
+// spins handles a Thing like answer. With the mistake, it writes the status continuously while the
+// count is 0.
 func spins(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong && t.Spec.Count == 0 {
 		status := t.Status
@@ -94,7 +100,8 @@ func spins(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// sticky does not change the message of what is there already.
+// sticky keeps a ConfigMap with the fields of the Thing's spec. With the mistake, it never changes
+// the message in an existing ConfigMap.
 func sticky(ctx context.Context, o *operator, t *Thing) error {
 	if o.wrong {
 		now, err := o.client.CoreV1().ConfigMaps(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
@@ -115,8 +122,8 @@ func sticky(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, want)
 }
 
-// writesBack is sticky, and has a finalizer. When it takes that, its types write the whole object back,
-// without what users wrote and is empty or zero.
+// writesBack is sticky with a finalizer. Adding the finalizer writes the entire object back through
+// its Go type, which drops fields that a user has set to an empty or zero value.
 func writesBack(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	switch {
@@ -128,7 +135,8 @@ func writesBack(ctx context.Context, o *operator, t *Thing) error {
 	return sticky(ctx, o, t)
 }
 
-// hasty says that it has seen an edit, and then does what that asks for.
+// hasty handles a Thing like answer. With the mistake, it reports an edit as observed before it
+// acts on it.
 func hasty(ctx context.Context, o *operator, t *Thing) error {
 	if !o.wrong {
 		return answer(ctx, o, t)
@@ -142,10 +150,12 @@ func hasty(ctx context.Context, o *operator, t *Thing) error {
 	return o.keep(ctx, child(t, t.Name, dataOf(t)))
 }
 
-// preparations are how many writes a new object takes: more than users need for an edit, on any machine.
+// preparations is the number of writes for a new object. They take longer than a user's edit, even
+// on a fast machine.
 const preparations = 50
 
-// rigid prepares a new object in many writes before it reports, and gives up what is edited meanwhile.
+// rigid prepares a new Thing with many writes before it reports the Thing as ready. With the
+// mistake, it gives up on a Thing that is edited meanwhile.
 func rigid(ctx context.Context, o *operator, t *Thing) error {
 	if o.known[t.UID] {
 		return nil
@@ -164,13 +174,15 @@ func rigid(ctx context.Context, o *operator, t *Thing) error {
 	err := o.ready(ctx, t)
 	if o.wrong && apierrors.IsConflict(err) {
 		now, gone := o.live(ctx, t)
-		// What it has written itself, and its cache does not have yet, is no edit.
+		// A conflict alone does not prove an edit, because it may be with the operator's own write,
+		// which its cache does not show yet. An edit changes the generation.
 		o.known[t.UID] = gone == nil && now.Generation != t.Generation
 	}
 	return err
 }
 
-// label makes a label of what users write, which may be none: the API server refuses it forever.
+// label copies the message in the Thing's spec into a label. With the mistake, it does not validate
+// the value, and retries forever if the API server rejects it.
 func label(ctx context.Context, o *operator, t *Thing) error {
 	if problems := validation.IsValidLabelValue(t.Spec.Message); len(problems) > 0 && !o.wrong {
 		return o.refuse(ctx, t, problems[0])
@@ -192,7 +204,8 @@ func label(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// silent returns early where a count is more than one, and says nothing.
+// silent rejects a count greater than 1. With the mistake, it ignores such a spec without reporting
+// it.
 func silent(ctx context.Context, o *operator, t *Thing) error {
 	if t.Spec.Count > 1 {
 		if o.wrong {
@@ -203,12 +216,13 @@ func silent(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// recreates makes its object again for another message, and forgets what else it had.
+// recreates deletes and recreates its ConfigMap when the message changes. With the mistake, the old
+// ConfigMap's other data is lost.
 func recreates(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
 	want := child(t, t.Name, dataOf(t))
 	if t.Status.Child == "" || !o.wrong {
-		want.Data["serial"] = "1" // It writes that when a Thing is new.
+		want.Data["serial"] = "1" // A new Thing's ConfigMap always gets a serial.
 	}
 	now, err := maps.Get(ctx, t.Name, metav1.GetOptions{})
 	if err == nil && now.Data["message"] != t.Spec.Message {
@@ -229,7 +243,8 @@ func recreates(ctx context.Context, o *operator, t *Thing) error {
 	return o.report(ctx, t, Status{Ready: true, Child: t.Name, ObservedGeneration: t.Generation})
 }
 
-// fatal ends the process where an interval is not one.
+// fatal handles a Thing like answer. With the mistake, it exits if the interval is not a valid
+// duration.
 func fatal(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); o.wrong && t.Spec.Interval != "" && err != nil {
 		fmt.Fprintln(os.Stderr, "fatal:", err)
@@ -238,7 +253,8 @@ func fatal(ctx context.Context, o *operator, t *Thing) error {
 	return answer(ctx, o, t)
 }
 
-// partial leaves behind what it has done before it saw that a spec is wrong.
+// partial handles a Thing like answer. With the mistake, it writes a ConfigMap before it detects
+// that the spec is invalid, and leaves this ConfigMap behind.
 func partial(ctx context.Context, o *operator, t *Thing) error {
 	if _, err := time.ParseDuration(t.Spec.Interval); o.wrong && t.Spec.Interval != "" && err != nil {
 		if err := o.keep(ctx, child(t, t.Name+"-next", map[string]string{"interval": t.Spec.Interval})); err != nil {

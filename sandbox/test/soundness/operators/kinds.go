@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readyFirst says that a Thing is ready before it has done something else for it.
+// readyFirst returns a reconciler that calls do and then reports the Thing as ready. With the
+// mistake, it reports the Thing as ready before it calls do.
 func readyFirst(do func(context.Context, *operator, *Thing) error) func(context.Context, *operator, *Thing) error {
 	return func(ctx context.Context, o *operator, t *Thing) error {
 		if t.Status.Ready {
@@ -40,7 +41,8 @@ func readyFirst(do func(context.Context, *operator, *Thing) error) func(context.
 	}
 }
 
-// makeObject makes an object of any kind that belongs to a Thing.
+// makeObject returns a function that creates the object in the given manifest with the Thing as
+// owner.
 func makeObject(resource schema.GroupVersionResource, manifest string) func(context.Context, *operator, *Thing) error {
 	return func(ctx context.Context, o *operator, t *Thing) error {
 		object := &unstructured.Unstructured{}
@@ -67,14 +69,15 @@ var (
 		"{apiVersion: parts.example.com/v1, kind: Part, spec: {of: thing}}")
 )
 
-// fence sets a condition of the pod of a Thing, which its kubelet does not set.
+// fence sets a condition in the status of a Thing's pod. The kubelet does not manage this
+// condition.
 func fence(ctx context.Context, o *operator, t *Thing) error {
 	_, err := o.client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"type":"example.com/Fenced","status":"True"}]}}`), metav1.PatchOptions{}, "status")
 	return err
 }
 
-// markNode sets a condition of a node, which its kubelet does not set.
+// markNode sets a condition in a node's status. The kubelet does not manage this condition.
 func markNode(ctx context.Context, o *operator, _ *Thing) error {
 	nodes, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil || len(nodes.Items) == 0 {
@@ -85,7 +88,8 @@ func markNode(ctx context.Context, o *operator, _ *Thing) error {
 	return err
 }
 
-// observedBehind does not try again to report that it has seen an edit.
+// observedBehind keeps a ConfigMap and reports the observed generation. With the mistake, it does
+// not retry a failed status update after an edit.
 func observedBehind(ctx context.Context, o *operator, t *Thing) error {
 	if o.given[t.UID] {
 		return nil
@@ -101,8 +105,8 @@ func observedBehind(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// readyEarly says that a Thing is ready though what it needs was refused; it tries again, and then
-// it is. That is never wrong at rest.
+// readyEarly keeps a ConfigMap. With the mistake, it reports the Thing as ready even if the write
+// failed. It does retry the write, so the status is correct once the operator is idle.
 func readyEarly(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err != nil && !o.wrong {
@@ -114,8 +118,9 @@ func readyEarly(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// eitherEnd writes what is chosen again at each start: one of two values if it is wrong, as where
-// a race decides, or what should be another each time.
+// eitherEnd writes a value that it chooses at each start. With the mistake, it alternates between
+// two values, which simulates a race condition. Without the mistake, the value is random in every
+// run, which is legitimate.
 func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
 	chosen := rand.String(20)
 	if o.wrong {
@@ -128,13 +133,13 @@ func eitherEnd(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// count returns how often the operator was started, in all runs.
+// count returns how often the operator has been started in all runs together.
 func (o *operator) count() int {
 	text, _ := os.ReadFile(o.starts)
 	return bytes.Count(text, []byte("\n"))
 }
 
-// started notes a start.
+// started records a start of the operator in the file that --starts names.
 func (o *operator) started() error {
 	if o.starts == "" {
 		return nil
@@ -147,7 +152,8 @@ func (o *operator) started() error {
 	return file.Close()
 }
 
-// secondRun has a data race in its second process only, and is that of the second undisturbed run.
+// secondRun handles a Thing like observedBehind. With the mistake, only its second process prints a
+// data race; this process belongs to the second fault-free run.
 func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	switch {
 	case o.wrong && o.count() == 2:
@@ -158,7 +164,8 @@ func secondRun(ctx context.Context, o *operator, t *Thing) error {
 	return observedBehind(ctx, &operator{client: o.client, things: o.things}, t)
 }
 
-// heartbeat updates an object without a change every two seconds, and gives up what was refused.
+// heartbeat writes an object every two seconds without changing it. With the mistake, it gives up
+// on a Thing after a failed write.
 func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		maps := o.client.CoreV1().ConfigMaps(t.Namespace)
@@ -170,7 +177,8 @@ func heartbeat(ctx context.Context, o *operator, t *Thing) error {
 	})
 }
 
-// toggles has something that changes every two seconds, and gives up what was refused.
+// toggles changes a status field every two seconds. With the mistake, it gives up on a Thing after
+// a failed write.
 func toggles(ctx context.Context, o *operator, t *Thing) error {
 	return o.beside(ctx, t, func() error {
 		now, err := o.live(ctx, t)
@@ -185,7 +193,7 @@ func toggles(ctx context.Context, o *operator, t *Thing) error {
 	})
 }
 
-// beside keeps a ConfigMap for a Thing, and does something else every two seconds.
+// beside keeps a Thing's ConfigMap, and calls beat every two seconds in the background.
 func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) error {
 	if !o.known[t.UID] {
 		o.known[t.UID] = true
@@ -205,8 +213,8 @@ func (o *operator) beside(ctx context.Context, t *Thing, beat func() error) erro
 	return err
 }
 
-// copiesAnnotations hands the annotations of a Thing on to what it makes, and does so no more once
-// it has lost to another client.
+// copiesAnnotations copies a Thing's annotations to its ConfigMap. With the mistake, it stops
+// updating the ConfigMap after a conflict with another client.
 func copiesAnnotations(ctx context.Context, o *operator, t *Thing) error {
 	want := child(t, t.Name, data(t))
 	want.Annotations = map[string]string{}
@@ -236,7 +244,7 @@ func copiesAnnotations(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// same reports whether an object has all that it should.
+// same reports whether a ConfigMap already has the desired annotations and data.
 func same(now, want *corev1.ConfigMap) bool {
 	for name, value := range want.Annotations {
 		if now.Annotations[name] != value {
@@ -248,8 +256,8 @@ func same(now, want *corev1.ConfigMap) bool {
 	return bytes.Equal(one, two)
 }
 
-// deletesAlways deletes with each look what is not there, and no other may have: if it is wrong, it
-// takes any answer but that it is done for a reason not to go on, ever.
+// deletesAlways tries to delete a nonexistent object in every reconcile. With the mistake, it
+// permanently gives up on the Thing after any error other than NotFound.
 func deletesAlways(ctx context.Context, o *operator, t *Thing) error {
 	if o.given[t.UID] {
 		return nil

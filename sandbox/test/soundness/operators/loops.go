@@ -20,7 +20,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// keepUnowned keeps a ConfigMap that belongs to no one, as if it were in another namespace.
+// keepUnowned keeps a ConfigMap without an owner reference, as if it were in another namespace than
+// its Thing.
 func keepUnowned(ctx context.Context, o *operator, t *Thing) error {
 	made := child(t, t.Name, data(t))
 	made.OwnerReferences = nil
@@ -30,19 +31,20 @@ func keepUnowned(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// removeUnowned removes it again.
+// removeUnowned deletes the ConfigMap that keepUnowned has created, and retries until it succeeds.
 func (o *operator) removeUnowned(ctx context.Context, namespace, name string) {
 	for ctx.Err() == nil {
 		err := o.client.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 		if err == nil || apierrors.IsNotFound(err) {
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // sleep: before it tries again
+		time.Sleep(100 * time.Millisecond) // sleep: delay before the next attempt
 	}
 }
 
-// tombstones removes what belongs to a Thing when that is deleted. It expects the Thing itself from
-// its cache, which has something else for it if the deletion was found in a list.
+// tombstones deletes the ConfigMap of a deleted Thing. With the mistake, it panics on a
+// DeletedFinalStateUnknown, which the informer delivers if it detects a deletion only when it lists
+// again.
 func tombstones(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	return o.withDeletions(ctx, things, maps, func(object any) *unstructured.Unstructured {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is && !o.wrong {
@@ -52,7 +54,8 @@ func tombstones(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	})
 }
 
-// missedDeletions does the same, and does nothing if the deletion was found in a list.
+// missedDeletions deletes the ConfigMap of a deleted Thing. With the mistake, it ignores a
+// DeletedFinalStateUnknown.
 func missedDeletions(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	return o.withDeletions(ctx, things, maps, func(object any) *unstructured.Unstructured {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is && !o.wrong {
@@ -63,7 +66,8 @@ func missedDeletions(ctx context.Context, o *operator, things, maps cache.Shared
 	})
 }
 
-// deletedMeanwhile does it too, and does not look for what was deleted while it did not run.
+// deletedMeanwhile deletes the ConfigMap of a deleted Thing. With the mistake, it does not clean up
+// after Things that were deleted while it was not running.
 func deletedMeanwhile(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	if !o.wrong {
 		if err := o.sweep(ctx, func(name cache.ObjectName) (bool, error) {
@@ -83,7 +87,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// sweep removes the ConfigMaps whose Things are gone.
+// sweep removes the ConfigMaps of Things that no longer exist, according to isGone.
 func (o *operator) sweep(ctx context.Context, isGone func(cache.ObjectName) (bool, error)) error {
 	list, err := o.client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -115,7 +119,8 @@ func (o *operator) withDeletions(ctx context.Context, things, maps cache.SharedI
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// staleSweep removes at its start what belongs to Things that its first list does not have.
+// staleSweep deletes ConfigMaps without a Thing when it starts. With the mistake, it relies on its
+// first list, which may be stale.
 func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	go things.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), things.HasSynced) {
@@ -131,11 +136,12 @@ func staleSweep(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	}); err != nil {
 		return err
 	}
-	// The informer runs already, and is not started again.
+	// reconcileAll does not start an informer that is already running.
 	return o.reconcileAll(ctx, keepUnowned, things, maps)
 }
 
-// watchEnds has a watch of its own, which it does not open again.
+// watchEnds uses a plain watch instead of an informer. With the mistake, it does not reopen the
+// watch after it has ended.
 func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	for {
 		version, err := o.lookAtAll(ctx)
@@ -152,12 +158,13 @@ func watchEnds(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer)
 			}
 		}
 		if o.wrong {
-			select {} // It believes that it watches.
+			select {} // Block, as if the watch were still open.
 		}
 	}
 }
 
-// watchSkips opens its watch again where all is now, and does not look at what was in between.
+// watchSkips uses a plain watch instead of an informer. With the mistake, it reopens an ended watch
+// at the current revision, and misses the changes in between.
 func watchSkips(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer) error {
 	version, err := o.lookAtAll(ctx)
 	if err != nil {
@@ -187,7 +194,7 @@ func watchSkips(ctx context.Context, o *operator, _, _ cache.SharedIndexInformer
 	}
 }
 
-// lookAtAll looks at all Things, and returns as of when they were listed.
+// lookAtAll lists all Things, handles each of them, and returns the resourceVersion of the list.
 func (o *operator) lookAtAll(ctx context.Context) (string, error) {
 	list, err := o.things.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -199,7 +206,8 @@ func (o *operator) lookAtAll(ctx context.Context) (string, error) {
 	return list.GetResourceVersion(), nil
 }
 
-// lookAt keeps a ConfigMap for a Thing, and reports nothing, so that nothing has it look again.
+// lookAt keeps a Thing's ConfigMap. It does not write the status, because its own writes would
+// cause further watch events.
 func (o *operator) lookAt(ctx context.Context, object *unstructured.Unstructured) {
 	for ctx.Err() == nil {
 		t, err := typed(object)
@@ -210,11 +218,12 @@ func (o *operator) lookAt(ctx context.Context, object *unstructured.Unstructured
 			return
 		}
 		fmt.Fprintln(os.Stderr, err)
-		time.Sleep(100 * time.Millisecond) // sleep: before it tries again
+		time.Sleep(100 * time.Millisecond) // sleep: delay before the next attempt
 	}
 }
 
-// twoLeaders elects its leader, and makes an object that one that leads no more may make once more.
+// twoLeaders uses leader election. With the mistake, a former leader may create an object that the
+// new leader creates, too.
 func twoLeaders(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	host, _ := os.Hostname()
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, "default", "operators", o.client.CoreV1(), o.client.CoordinationV1(),
@@ -233,7 +242,8 @@ func twoLeaders(ctx context.Context, o *operator, things, maps cache.SharedIndex
 	return <-ended
 }
 
-// makeOnce makes a ConfigMap unless there is one.
+// makeOnce creates a ConfigMap for a Thing unless the Thing already has one. With the mistake, the
+// ConfigMap gets a generated name, so that two concurrent requests both succeed.
 func makeOnce(ctx context.Context, o *operator, t *Thing) error {
 	all, err := o.children(ctx, t)
 	if err != nil || len(all) > 0 {
@@ -249,7 +259,8 @@ func makeOnce(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// fixedPort serves where all of its kind do.
+// fixedPort listens on a fixed port and then runs givesUp. Only one process can listen on this port
+// in the host's network.
 func fixedPort(ctx context.Context, o *operator, things, maps cache.SharedIndexInformer) error {
 	served := make(chan error, 1)
 	server := &http.Server{Addr: "127.0.0.1:18181", ReadHeaderTimeout: time.Second}

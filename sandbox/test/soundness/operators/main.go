@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// reconcilers bring what belongs to a Thing to what it wants.
+// reconcilers maps the names of pairs to reconcile functions, which create the objects that a
+// Thing's spec requires.
 var reconcilers = map[string]func(context.Context, *operator, *Thing) error{
 	"done-first":       doneFirst,
 	"generated-names":  generatedNames,
@@ -68,7 +69,8 @@ var reconcilers = map[string]func(context.Context, *operator, *Thing) error{
 	"partial":   partial,
 }
 
-// programs have their own ways to hear of Things.
+// programs maps the names of pairs to operators that receive events without the shared reconcile
+// loop.
 var programs = map[string]func(context.Context, *operator, cache.SharedIndexInformer, cache.SharedIndexInformer) error{
 	"tombstones":        tombstones,
 	"missed-deletions":  missedDeletions,

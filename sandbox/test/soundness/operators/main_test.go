@@ -11,7 +11,8 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/test/soundness"
 )
 
-// There is an operator for each pair, and a pair for each operator.
+// TestOperatorsArePairs checks that each pair has an operator, and that each operator belongs to a
+// pair.
 func TestOperatorsArePairs(t *testing.T) {
 	var pairs []string
 	for _, p := range soundness.Pairs() {

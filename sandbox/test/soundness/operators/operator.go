@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Thing is what users make.
+// Thing is the custom resource that the operators handle.
 type Thing struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -37,7 +37,7 @@ type Thing struct {
 	Status            Status `json:"status,omitzero"`
 }
 
-// Spec is what users want.
+// Spec is the desired state of a Thing.
 type Spec struct {
 	Message  string   `json:"message,omitempty"`
 	Interval string   `json:"interval,omitempty"`
@@ -46,7 +46,7 @@ type Spec struct {
 	Extra    bool     `json:"extra,omitempty"`
 }
 
-// Status is what the operator says.
+// Status is the observed state of a Thing, reported by the operator.
 type Status struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 	Ready              bool   `json:"ready,omitempty"`
@@ -61,24 +61,26 @@ var (
 	resources = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
 )
 
-// operator is what all of them have.
+// operator holds the state that all operators have in common.
 type operator struct {
 	name, starts string
 	wrong        bool
 	config       *rest.Config
 	client       kubernetes.Interface
 	things       dynamic.NamespaceableResourceInterface
-	// cached are the Things as the cache has them, and maps the ConfigMaps.
+	// cached lists the Things in the informer's cache; maps lists the ConfigMaps in their
+	// informer's cache.
 	cached cache.GenericLister
 	maps   listers.ConfigMapLister
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// known is what an operator remembers of Things until its process ends.
+	// known marks Things, by UID, about which an operator remembers something until its process
+	// exits.
 	known map[types.UID]bool
-	// given are those that it has given up.
+	// given marks the Things, by UID, on which the operator has given up.
 	given map[types.UID]bool
 }
 
-// run keeps Things until it cannot.
+// run handles Things until an error occurs.
 func (o *operator) run(ctx context.Context) (err error) {
 	if o.config, err = clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")); err != nil {
 		return err
@@ -110,8 +112,8 @@ func (o *operator) run(ctx context.Context) (err error) {
 	return o.reconcileAll(ctx, reconcile, things.Informer(), maps.Informer())
 }
 
-// reconcileAll calls reconcile for each Thing when it, or a ConfigMap that belongs to it, changes,
-// and again when that has failed.
+// reconcileAll calls reconcile for each Thing after a change of the Thing or of a ConfigMap that it
+// owns, and retries after an error.
 func (o *operator) reconcileAll(ctx context.Context, reconcile func(context.Context, *operator, *Thing) error, things, maps cache.SharedIndexInformer) error {
 	for _, informer := range []cache.SharedIndexInformer{things, maps} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: o.enqueue, UpdateFunc: func(_, now any) { o.enqueue(now) }, DeleteFunc: o.enqueue}); err != nil {
@@ -141,7 +143,7 @@ func (o *operator) reconcileAll(ctx context.Context, reconcile func(context.Cont
 	}
 }
 
-// enqueue has a Thing looked at, or that to which an object belongs.
+// enqueue adds a Thing, or the Thing that owns a ConfigMap, to the queue.
 func (o *operator) enqueue(object any) {
 	if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 		object = gone.Obj
@@ -156,7 +158,7 @@ func (o *operator) enqueue(object any) {
 	}
 }
 
-// thing is a copy of a Thing of the cache.
+// thing returns a copy of a Thing from the cache.
 func (o *operator) thing(name cache.ObjectName) (*Thing, error) {
 	object, err := o.cached.ByNamespace(name.Namespace).Get(name.Name)
 	if err != nil {
@@ -175,7 +177,7 @@ func (t *Thing) untyped() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, err
 }
 
-// live is a Thing as the API server has it now.
+// live gets the current Thing from the API server, not from the cache.
 func (o *operator) live(ctx context.Context, t *Thing) (*Thing, error) {
 	object, err := o.things.Namespace(t.Namespace).Get(ctx, t.Name, metav1.GetOptions{})
 	if err != nil {
@@ -184,7 +186,7 @@ func (o *operator) live(ctx context.Context, t *Thing) (*Thing, error) {
 	return typed(object)
 }
 
-// update writes a Thing, but for its status, and report that alone; neither if nothing changes.
+// update writes a Thing without its status.
 func (o *operator) update(ctx context.Context, t *Thing) error {
 	object, err := t.untyped()
 	if err != nil {
@@ -208,24 +210,24 @@ func (o *operator) report(ctx context.Context, t *Thing, status Status) error {
 	return err
 }
 
-// ready reports that all is as it should be.
+// ready reports the Thing as ready in its status.
 func (o *operator) ready(ctx context.Context, t *Thing) error {
 	status := t.Status
 	status.Ready, status.Problem, status.Phase, status.ObservedGeneration = true, "", "", t.Generation
 	return o.report(ctx, t, status)
 }
 
-// data is what is in the ConfigMap of a Thing.
+// data returns the desired data of a Thing's ConfigMap.
 func data(t *Thing) map[string]string { return map[string]string{"message": t.Spec.Message} }
 
-// child is a ConfigMap that belongs to a Thing.
+// child returns a ConfigMap with a Thing as owner.
 func child(t *Thing, name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{Data: data, ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: t.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(t, kind)},
 	}}
 }
 
-// keep makes a ConfigMap what it should be.
+// keep creates the given ConfigMap, or updates its data if they differ.
 func (o *operator) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	maps := o.client.CoreV1().ConfigMaps(want.Namespace)
 	now, err := maps.Get(ctx, want.Name, metav1.GetOptions{})
@@ -241,7 +243,7 @@ func (o *operator) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	return err
 }
 
-// children are the ConfigMaps that belong to a Thing, as the API server has them now.
+// children lists the ConfigMaps that a Thing owns, directly from the API server.
 func (o *operator) children(ctx context.Context, t *Thing) ([]*corev1.ConfigMap, error) {
 	list, err := o.client.CoreV1().ConfigMaps(t.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 const finalizer = "example.com/clean-up"
 
-// finalized reports whether a Thing has the finalizer, which it gets unless it is being deleted.
+// finalized reports whether a Thing has the finalizer. It adds the finalizer unless the Thing is
+// being deleted.
 func (o *operator) finalized(ctx context.Context, t *Thing) (bool, error) {
 	if t.DeletionTimestamp != nil || slices.Contains(t.Finalizers, finalizer) {
 		return slices.Contains(t.Finalizers, finalizer), nil
@@ -23,13 +24,14 @@ func (o *operator) finalized(ctx context.Context, t *Thing) (bool, error) {
 	return false, o.update(ctx, t)
 }
 
-// release takes the finalizer away.
+// release removes the finalizer from a Thing.
 func (o *operator) release(ctx context.Context, t *Thing) error {
 	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return f == finalizer })
 	return o.update(ctx, t)
 }
 
-// finalizerMemory only takes its finalizer from what it remembers to have given it to.
+// finalizerMemory removes its finalizer from a deleted Thing. With the mistake, it does so only for
+// Things that the same process has seen before their deletion.
 func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
 	if t.DeletionTimestamp == nil {
 		o.known[t.UID] = true
@@ -46,13 +48,14 @@ func finalizerMemory(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// ignoresError releases a Thing though what was made for it is still there.
+// ignoresError deletes the ConfigMap of a deleted Thing before it removes the finalizer. With the
+// mistake, it ignores an error of the deletion and removes the finalizer anyway.
 func ignoresError(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {
 		return err
 	}
-	// It has no owner, as if it were in another namespace.
+	// The ConfigMap has no owner reference, as if it were in another namespace.
 	made := child(t, t.Name, data(t))
 	made.OwnerReferences = nil
 	if t.DeletionTimestamp == nil {
@@ -68,7 +71,8 @@ func ignoresError(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// ownerLater makes an object, and then says to whom it belongs.
+// ownerLater creates a ConfigMap that a Thing owns. With the mistake, it adds the owner reference
+// in a second write.
 func ownerLater(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
 	want := child(t, t.Name, data(t))
@@ -89,7 +93,8 @@ func ownerLater(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// byName removes on behalf of a Thing what belongs to another one of the same name by now.
+// byName deletes the ConfigMap of a deleted Thing. With the mistake, it does not check the
+// ConfigMap's owner, and may delete the ConfigMap of a new Thing with the same name.
 func byName(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {
@@ -114,7 +119,8 @@ func byName(ctx context.Context, o *operator, t *Thing) error {
 	return o.release(ctx, t)
 }
 
-// slowDelete takes its time to clean up, and forgets it if the process ends meanwhile.
+// slowDelete takes 1.5 s to clean up after a deleted Thing. With the mistake, it removes the
+// finalizer first, and leaves the ConfigMap behind if the process is killed during the cleanup.
 func slowDelete(ctx context.Context, o *operator, t *Thing) error {
 	has, err := o.finalized(ctx, t)
 	if err != nil || !has {
@@ -124,15 +130,15 @@ func slowDelete(ctx context.Context, o *operator, t *Thing) error {
 		return keepUnowned(ctx, o, t)
 	}
 	if o.wrong {
-		// First, so that users need not wait.
+		// Remove the finalizer first, so that users do not have to wait.
 		if err := o.release(ctx, t); err != nil {
 			return err
 		}
-		time.Sleep(1500 * time.Millisecond) // sleep: this is how it takes its time
+		time.Sleep(1500 * time.Millisecond) // sleep: simulates a slow cleanup
 		o.removeUnowned(ctx, t.Namespace, t.Name)
 		return nil
 	}
-	time.Sleep(1500 * time.Millisecond) // sleep: this is how it takes its time
+	time.Sleep(1500 * time.Millisecond) // sleep: simulates a slow cleanup
 	o.removeUnowned(ctx, t.Namespace, t.Name)
 	return o.release(ctx, t)
 }

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// doneFirst says that a Thing is ready before there is what belongs to it.
+// doneFirst creates a ConfigMap and then reports the Thing as ready. With the mistake, it reports
+// the Thing as ready first.
 func doneFirst(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.Ready {
 		return nil
@@ -33,7 +34,8 @@ func doneFirst(ctx context.Context, o *operator, t *Thing) error {
 	return steps[1]()
 }
 
-// generatedNames knows what it has made by a name that it writes down afterwards.
+// generatedNames creates a ConfigMap with a generated name, and records the name in the status.
+// With the mistake, it does not check for an existing ConfigMap whose name it failed to record.
 func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.Child != "" || o.known[t.UID] {
 		return nil
@@ -56,7 +58,7 @@ func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 			return err
 		}
 	}
-	// Until its cache has the status.
+	// Remember that the ConfigMap exists until the cache shows the new status.
 	o.known[t.UID] = true
 	err := o.report(ctx, t, Status{Ready: true, Child: made.Name, ObservedGeneration: t.Generation})
 	if err != nil {
@@ -65,7 +67,8 @@ func generatedNames(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// roles makes three ConfigMaps of which one is the leader: the first that the process makes.
+// roles creates three ConfigMaps, one of which has the role "leader". With the mistake, each
+// process makes the first ConfigMap that it creates the leader.
 func roles(ctx context.Context, o *operator, t *Thing) error {
 	for {
 		all, err := o.children(ctx, t)
@@ -92,7 +95,8 @@ func roles(ctx context.Context, o *operator, t *Thing) error {
 	}
 }
 
-// restless does not come to rest any more when something has failed.
+// restless keeps a ConfigMap. With the mistake, it keeps writing another ConfigMap after an
+// internal server error.
 func restless(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {
@@ -111,7 +115,8 @@ func restless(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// impatient tries again at once what came too late, with what its cache has.
+// impatient reports a Thing as ready. With the mistake, it retries after a conflict without delay
+// and with the object in its cache, which may still be stale.
 func impatient(ctx context.Context, o *operator, t *Thing) error {
 	err := o.ready(ctx, t)
 	for o.wrong && apierrors.IsConflict(err) {
@@ -125,7 +130,8 @@ func impatient(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// asksFast asks for the state of what it makes, without a pause, once something has failed.
+// asksFast keeps a ConfigMap. With the mistake, it reads the ConfigMap every 10 ms after an
+// internal server error.
 func asksFast(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {
@@ -142,7 +148,7 @@ func asksFast(ctx context.Context, o *operator, t *Thing) error {
 	return err
 }
 
-// givesUp does not try again what has failed.
+// givesUp keeps a ConfigMap. With the mistake, it does not retry a failed write.
 func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err != nil && o.wrong {
@@ -155,8 +161,8 @@ func givesUp(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// swallows takes a conflict for success: another client has written the object. What it has said that
-// it has seen, it does not look at again.
+// swallows keeps a ConfigMap until it has reported the Thing's generation as observed. With the
+// mistake, it treats a conflict as success.
 func swallows(ctx context.Context, o *operator, t *Thing) error {
 	if t.Status.ObservedGeneration == t.Generation {
 		return nil
@@ -167,7 +173,8 @@ func swallows(ctx context.Context, o *operator, t *Thing) error {
 	return o.ready(ctx, t)
 }
 
-// nilObject reads on in an object that it did not get.
+// nilObject creates a ConfigMap and reports its name. With the mistake, it uses the nil result of a
+// failed request, and panics.
 func nilObject(ctx context.Context, o *operator, t *Thing) error {
 	maps := o.client.CoreV1().ConfigMaps(t.Namespace)
 	made, err := maps.Create(ctx, child(t, t.Name, data(t)), metav1.CreateOptions{})
@@ -183,7 +190,8 @@ func nilObject(ctx context.Context, o *operator, t *Thing) error {
 	return o.report(ctx, t, Status{Ready: true, Child: made.Name, ObservedGeneration: t.Generation})
 }
 
-// exits ends the process when a write fails.
+// exits keeps a ConfigMap. With the mistake, it exits if a write fails with any error other than a
+// conflict.
 func exits(ctx context.Context, o *operator, t *Thing) error {
 	err := o.keep(ctx, child(t, t.Name, data(t)))
 	if err == nil {

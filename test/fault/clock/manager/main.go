@@ -1,11 +1,11 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manager is the Tidekeeper manager with a wall clock that can be set: its
-// offset from the machine's clock is the current content of the file of --clock-file,
-// for instance -2h30m. As when a real clock is set, the monotonic clock is not
-// affected. If the content is a time, such as 2027-03-28T01:00:00Z, the clock stands still at
-// it, and so does the monotonic clock: no time passes until the file says so.
+// Command manager is the Tidekeeper manager with an adjustable wall clock. The file that
+// --clock-file names contains the offset from the machine's clock, for instance -2h30m, and is read
+// repeatedly. Setting the offset does not affect the monotonic clock, as when a real clock is set.
+// If the file contains a time, such as 2027-03-28T01:00:00Z, both the wall clock and the monotonic
+// clock stand still until the file changes.
 package main
 
 import (
@@ -43,8 +43,8 @@ func run(args []string) error {
 	return manager.RunWithClock(ctrl.SetupSignalHandler(), options, wallClock{file: *file})
 }
 
-// wallClock is the machine's clock, set to another time. Its timers are the machine's:
-// setting a clock does not affect them.
+// wallClock is the machine's clock set to another time. Its timers are the machine's timers, which
+// are not affected by setting a clock.
 type wallClock struct {
 	clock.RealClock
 	file string
@@ -63,9 +63,10 @@ func (c wallClock) Now() time.Time {
 	return now
 }
 
-// read returns the time by a clock whose file has that text.
+// read returns the time that a clock file with the given content shows.
 func read(text string) (time.Time, error) {
-	// Without a monotonic reading, so that times of this clock differ by what it was set by.
+	// The time has no monotonic reading, so that differences between this clock's times follow the
+	// file.
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return at.Local(), nil
 	}
@@ -76,10 +77,10 @@ func read(text string) (time.Time, error) {
 // Since implements [clock.PassiveClock].
 func (c wallClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// set returns a time with the wall clock moved by an offset and an unchanged monotonic
-// clock reading. Package time has no function for that, as Add moves both, so this
-// writes the monotonic reading back to where time.Time stores it. main_test.go checks
-// that it is stored there.
+// set returns t with the wall clock moved by offset and an unchanged monotonic clock reading.
+// Package time has no function for that, because Add moves both, so set restores the monotonic
+// reading in the field of time.Time that stores it. main_test.go checks that this field is the
+// right one.
 func set(t time.Time, offset time.Duration) time.Time {
 	type layout struct {
 		wall      uint64

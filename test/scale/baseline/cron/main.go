@@ -1,14 +1,14 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command baseline is not part of Tidekeeper. The benchmark compares Tidekeeper with it:
-// a typical small in-memory cron controller. It lists the annotated Deployments once,
-// keeps a timer for each in memory, and does what kubectl rollout restart does when a
-// timer fires. It keeps no status, and checks nothing before a restart.
+// Command baseline is not part of Tidekeeper. It is a typical small in-memory cron controller for
+// comparison with Tidekeeper. It lists the annotated Deployments once, keeps a timer for each in
+// memory, and does the same as kubectl rollout restart when a timer fires. It keeps no status, and
+// checks nothing before a restart.
 //
-// To avoid a wait for the next full minute, an annotation of the Deployment has the
-// time when it is due. Restarts that were due before the start of the program are not
-// made up for, since a cron library only knows the next tick after now.
+// A Deployment's annotation sets its due time, so that the benchmark does not have to wait for the
+// next full minute. Restarts that became due before the program started are not made up for,
+// because a cron library only knows the next tick after the current time.
 package main
 
 import (
@@ -24,18 +24,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// dueAnnotation has the time at which a Deployment is restarted.
+// dueAnnotation holds the time at which a Deployment is restarted.
 const dueAnnotation = "baseline.example.com/due-at"
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	// 0 is client-go's default, 5 requests a second after the first 10.
+	// With 0, client-go's default applies: 5 requests per second after the first 10.
 	qps := flag.Float64("qps", 0, "requests per second; 0 is client-go's default, -1 no limit")
 	flag.Parse()
 	log.Fatal(run(*kubeconfig, float32(*qps)))
 }
 
-// run returns only if it cannot start.
+// run starts a timer for each annotated Deployment. It returns only if it cannot start.
 func run(kubeconfig string, qps float32) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -1,10 +1,9 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nodes is not part of Tidekeeper. The benchmark compares node pools with it: a
-// typical small controller when a label of its pool changes. It lists the nodes and
-// updates them one by one. It keeps no record of what it has set, and so could not
-// remove it again.
+// Command nodes is not part of Tidekeeper. It is a typical small controller for comparison with
+// node pools when a pool's label changes. It lists the nodes and updates them one by one. It keeps
+// no record of the labels that it has set, so it could not remove them again.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	// 0 is client-go's default, 5 requests a second after the first 10.
+	// With 0, client-go's default applies: 5 requests per second after the first 10.
 	qps := flag.Float64("qps", 0, "requests per second; 0 is client-go's default, -1 no limit")
 	label := flag.String("label", "", "the label that the nodes are to have")
 	nodes := flag.Int("nodes", 0, "to how many nodes it is put")

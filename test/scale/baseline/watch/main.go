@@ -1,10 +1,10 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watch is not part of Tidekeeper. It is the minimum for any program that
-// follows the pods of a cluster: it watches them, as protobuf, and keeps nothing. For each
-// line on its stdin it prints how many events it has seen, so that who compares with it knows
-// that it still watches.
+// Command watch is not part of Tidekeeper. It does the minimum that any program needs to follow a
+// cluster's pods: it watches them, as Protobuf, and stores nothing. For each line on its stdin it
+// prints the number of events that it has seen, so that the benchmark can check that it is still
+// watching.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	log.Fatal(run(*kubeconfig))
 }
 
-// run returns the reason why the watch has ended.
+// run watches all pods until the watch ends, and returns the reason.
 func run(kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -44,7 +44,7 @@ func run(kubeconfig string) error {
 		return err
 	}
 	ctx := context.Background()
-	// Only to get a resourceVersion to watch from.
+	// This list only provides the resourceVersion at which the watch starts.
 	list, err := client.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func run(kubeconfig string) error {
 		}
 	}()
 	fmt.Println("watching: from", list.ResourceVersion)
-	// An API server that is busy ends the watches that it cannot serve in time: a client that
-	// follows the pods goes on from where it was.
+	// A busy API server ends watches that it cannot serve in time. The next watch continues from
+	// the last version seen.
 	version := list.ResourceVersion
 	for {
 		pods, err := client.Pods(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})

@@ -1,7 +1,7 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is the API of the example, laid out as kubebuilder does it.
+// Package v1 is the API of the guestbook example, laid out like a kubebuilder project.
 // +kubebuilder:object:generate=true
 // +groupName=webapp.example.com
 package v1
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the kinds in this package.
+// GroupVersion is the API group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "webapp.example.com", Version: "v1"}
 
 // AddToScheme adds the kinds to a scheme.
@@ -22,21 +22,21 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// GuestbookSpec is what is wanted.
+// GuestbookSpec is the desired state of a Guestbook.
 type GuestbookSpec struct {
-	// Frontends is how many pods serve it.
+	// Frontends is the number of pods that serve the guestbook.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:default=1
 	Frontends int32 `json:"frontends,omitempty"`
 }
 
-// GuestbookStatus says how many pods are ready.
+// GuestbookStatus is the observed state of a Guestbook.
 type GuestbookStatus struct {
-	// Ready is how many pods are.
+	// Ready is the number of ready pods.
 	Ready int32 `json:"ready"`
 }
 
-// Guestbook is served by a Deployment of its name.
+// Guestbook is served by a Deployment of the same name.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 type Guestbook struct {
@@ -47,7 +47,7 @@ type Guestbook struct {
 	Status GuestbookStatus `json:"status,omitempty"`
 }
 
-// GuestbookList is a list of them.
+// GuestbookList is a list of Guestbooks.
 // +kubebuilder:object:root=true
 type GuestbookList struct {
 	metav1.TypeMeta `json:",inline"`

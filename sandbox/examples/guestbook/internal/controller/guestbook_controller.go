@@ -1,7 +1,8 @@
 // Copyright The Tidekeeper Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is the controller of the example, laid out as kubebuilder does it.
+// Package controller implements the controller of the guestbook example, laid out like a
+// kubebuilder project.
 package controller
 
 import (
@@ -18,7 +19,7 @@ import (
 	webappv1 "example.com/guestbook/api/v1"
 )
 
-// GuestbookReconciler keeps a Deployment for each Guestbook.
+// GuestbookReconciler creates and updates a Deployment for each Guestbook.
 type GuestbookReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
@@ -28,7 +29,7 @@ type GuestbookReconciler struct {
 // +kubebuilder:rbac:groups=webapp.example.com,resources=guestbooks/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch
 
-// Reconcile makes the Deployment what the Guestbook asks for.
+// Reconcile creates the Deployment of a Guestbook, or updates it to match the Guestbook's spec.
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	book := &webappv1.Guestbook{}
 	if err := r.Get(ctx, req.NamespacedName, book); err != nil {

@@ -26,7 +26,7 @@ import (
 	sandbox "tidekeeper.dev/tidekeeper/sandbox/client"
 )
 
-// start runs the controller in a namespace of the test's own, until the test has ended.
+// start runs the controller in a new namespace until the end of the test.
 func start(t *testing.T) (k8s client.Client, namespace string) {
 	t.Helper()
 	s := sandbox.Shared(t, sandbox.Options{
@@ -42,7 +42,7 @@ func start(t *testing.T) (k8s client.Client, namespace string) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), webappv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	parallel := true // Each test has a controller of this name.
+	parallel := true // All tests register a controller under the same name.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:     scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -86,7 +86,8 @@ func TestGuestbook(t *testing.T) {
 	}
 }
 
-// What is deleted with its owner is gone: there is a garbage collector.
+// TestGuestbookDeleted checks that a Guestbook's Deployment is garbage-collected with its owner,
+// which envtest cannot do.
 func TestGuestbookDeleted(t *testing.T) {
 	t.Parallel()
 	k8s, namespace := start(t)

@@ -78,7 +78,8 @@ func TestGuestbook(t *testing.T) {
 			t.Fatalf("%s: %v", what, last)
 		}
 	}
-	// No controller makes pods of it, and nothing runs them: the test pretends.
+	// envtest runs no Deployment controller and no kubelet, so the test sets the Deployment's
+	// status itself.
 	deployment := &appsv1.Deployment{}
 	eventually("there is a Deployment", func() error {
 		if err := k8s.Get(t.Context(), client.ObjectKeyFromObject(book), deployment); err != nil {
@@ -99,5 +100,6 @@ func TestGuestbook(t *testing.T) {
 	if err := k8s.Delete(t.Context(), book); err != nil {
 		t.Fatal(err)
 	}
-	// That its Deployment is deleted cannot be seen: there is no garbage collector.
+	// envtest has no garbage collector, so the test cannot check that the Deployment is deleted
+	// with its Guestbook.
 }

@@ -14,7 +14,7 @@ import (
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 )
 
-// Version makes a version of an object from YAML.
+// Version returns an object version described in YAML.
 func Version(t *testing.T, resource, text string) observe.Version {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{}}
