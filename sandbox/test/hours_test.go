@@ -36,8 +36,8 @@ func (u usage) most(v usage) usage {
 }
 
 // TestExploreForHours checks that explore's machine usage does not grow: it must be no higher after
-// FAULTS faults than after a fifth of them. The operator makes no mistake. 500 faults take a
-// quarter of an hour.
+// FAULTS faults than after a fifth of them. The operator makes no mistake. 500 faults take
+// about twenty minutes.
 func TestExploreForHours(t *testing.T) {
 	faults, err := strconv.Atoi(cmp.Or(os.Getenv("FAULTS"), "0"))
 	if err != nil || faults < 0 {
