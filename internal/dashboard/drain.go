@@ -52,7 +52,7 @@ type drainRow struct {
 // drainPanelOf returns the blockers of draining a node. loss lists the pods that do not fit on
 // other nodes, which are blockers, too.
 func (r *request) drainPanelOf(node *corev1.Node, loss capacity.Loss) *drainPanel {
-	p := &drainPanel{Command: Command([]string{"kubectl", "tide", "pools", "blockers", "--node", node.Name})}
+	p := &drainPanel{Command: r.frame.links.command([]string{"pools", "blockers", "--node", node.Name})}
 	found, known := r.asks.drain(node, r.snapshot.nodes())
 	if !known {
 		found.Problem = errNoAnswer.Error()

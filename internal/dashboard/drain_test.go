@@ -5,6 +5,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,11 +30,12 @@ func TestNodePanelNamesBlockers(t *testing.T) {
 		says   []string
 		not    string
 	}{
-		"blocked":          {Drain{Pods: 2, Blockers: []drain.Blocker{budget}}, []string{"Deployment/", "Budget", "60m ago", "allows no disruption now", "find out why"}, "without harm"},
-		"free":             {Drain{Pods: 3}, []string{"all leave: 3 pods", "without harm"}, "What to do"},
-		"not allowed":      {Drain{Problem: "not allowed to list poddisruptionbudgets"}, []string{"Not known: not allowed to list poddisruptionbudgets."}, "without harm"},
-		"without volumes":  {Drain{Pods: 1, NoVolumes: "not allowed to list persistentvolumes"}, []string{"all leave: 1 pod", "Volumes are not evaluated: not allowed"}, "What to do"},
-		"hostile messages": {Drain{Blockers: []drain.Blocker{{Reason: drain.Refused, Message: "<script>x</script>"}}}, []string{"&lt;script&gt;"}, "<script>"},
+		"blocked":             {Drain{Pods: 2, Blockers: []drain.Blocker{budget}}, []string{"Deployment/", "Budget", "60m ago", "allows no disruption now", "find out why"}, "without harm"},
+		"free":                {Drain{Pods: 3}, []string{"all leave: 3 pods", "without harm"}, "What to do"},
+		"not allowed":         {Drain{Problem: "not allowed to list poddisruptionbudgets"}, []string{"Not known: not allowed to list poddisruptionbudgets."}, "without harm"},
+		"without volumes":     {Drain{Pods: 1, NoVolumes: "not allowed to list persistentvolumes"}, []string{"all leave: 1 pod", "Volumes are not evaluated: not allowed"}, "What to do"},
+		"more than are shown": {Drain{Blockers: slices.Repeat([]drain.Blocker{budget}, mostPodRows+2)}, []string{"and 2 more: <code>kubectl tide pools blockers --node n1</code>"}, "without harm"},
+		"hostile messages":    {Drain{Blockers: []drain.Blocker{{Reason: drain.Refused, Message: "<script>x</script>"}}}, []string{"&lt;script&gt;"}, "<script>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := poolSite(t, func(node string) Drain {
