@@ -58,4 +58,13 @@ func TestRestartsNowWait(t *testing.T) {
 			}
 		})
 	}
+
+	// The restarts above have succeeded: only the new request, which waits, counts.
+	if out, err := cluster.Kubectl("", "rollout", "pause", "deployment/web", "-n", "waits"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r = command{args: []string{"restarts", "now", "web", "-n", "waits", "--wait", "--timeout", "2s"}}.run(t)
+	if r.code != 1 || strings.Contains(r.stdout, "Succeeded") || !strings.Contains(r.stderr, "have no outcome after 2s") {
+		t.Errorf("a restart that waits: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
 }
