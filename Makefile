@@ -39,7 +39,7 @@ CONTROLLER_GEN := $(TOOL) controller-gen
 GOLANGCI_LINT := $(TOOL) golangci-lint
 
 # The kit in sandbox/ has modules, targets and checks of its own, which these call.
-MODULES := . test hack/demo hack/release hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/krew hack/cosign hack/prometheus-operator
+MODULES := . test test/room hack/demo hack/release hack/tools hack/helm hack/plot hack/site hack/prometheus hack/argo-rollouts hack/metrics-server hack/descheduler hack/cert-manager hack/krew hack/cosign hack/prometheus-operator
 GENERATED := api/v1/zz_generated.deepcopy.go api/applyconfiguration config/crd/bases config/rbac/role.yaml config/rbac/role_binding.yaml config/rbac/*/ charts/tidekeeper/files charts/tidekeeper/values.schema.json config/monitoring/dashboards docs/reference
 
 KIT := $(MAKE) --no-print-directory -C sandbox OUT=$(BIN)
@@ -252,6 +252,10 @@ bench-soundness: ## Play small operators with a known mistake each, and their tw
 bench-podcache: ## Measure what a pod costs in the manager's cache, beside one as the API server sends it. SIZE=small takes seconds, medium minutes; the full one needs more than 6 GiB.
 	GOGC=25 SIZE=$(or $(SIZE),full) $(GO) test -v -count=1 -timeout=30m -run='^TestPodCache$$' ./internal/manager
 
+.PHONY: bench-room
+bench-room: ## Compare answers about room with the scheduler's own plugins in random clusters, and print how many were right, beside simpler arithmetic. CASES=10000 SEED=1.
+	CASES=$(or $(CASES),10000) SEED=$(or $(SEED),1) $(GO) test -C test/room -v -count=1 -timeout=60m .
+
 # The control plane collects its garbage more often, so that it fits beside the manager.
 .PHONY: bench-hours
 bench-hours: ## Explore a small operator FAULTS=500 faults long, and compare the use of the machine at the beginning and at the end.
@@ -312,7 +316,7 @@ baseline: ## Record what users of a version depend on, before it is released, in
 
 .PHONY: lint
 lint: lint-words lint-pages ## Run the linters on all modules, also if one has findings.
-	failed=; for module in . test hack/demo hack/release; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
+	failed=; for module in . test test/room hack/demo hack/release; do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; $(KIT) lint || failed=1; test -z "$$failed"
 	GOLANGCI_LINT='$(GOLANGCI_LINT)' $(GO) test -count=1 -run='^TestPureRule' ./hack/lint
 
 .PHONY: lint-words

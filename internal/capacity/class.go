@@ -20,9 +20,15 @@ type class struct {
 	key classKey
 	// example is an arbitrary pod of the class.
 	example *corev1.Pod
-	// compared is true once Unevaluated includes the effects of running pods' anti-affinity.
-	compared bool
-	request  vector
+	// rules holds the constraints between pods of the class and other pods; nil if there are none.
+	// It is set by classes.rulesOf, once ruled is true.
+	rules *rules
+	ruled bool
+	// terms holds the anti-affinity terms of pods of the class. It is set by class.carries, once
+	// parsed is true.
+	terms   []carriedTerm
+	parsed  bool
+	request vector
 	// size measures a pod of the class: it is the largest of the pod's shares of the cluster's
 	// allocatable resources.
 	size float64
@@ -50,12 +56,11 @@ type classes struct {
 
 	byKey     map[classKey]*class
 	byExample map[*corev1.Pod]*class
-	// repels holds the required anti-affinity terms of the running pods.
-	repels repels
+	relations *relations
 }
 
-func newClasses(a *axes, total vector) *classes {
-	return &classes{axes: a, total: total, byKey: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, repels: repels{}}
+func newClasses(a *axes, total vector, list []*node) *classes {
+	return &classes{axes: a, total: total, byKey: map[classKey]*class{}, byExample: map[*corev1.Pod]*class{}, relations: newRelations(list)}
 }
 
 // of returns the class of a running pod. If keys does not contain the pod's class key, the key is
@@ -71,7 +76,6 @@ func (c *classes) of(object *corev1.Pod, keys map[*corev1.Pod]classKey) *class {
 	}
 	created := c.create(object, requests)
 	created.key = key
-	c.repels.add(object)
 	if key != (classKey{}) {
 		c.byKey[key] = created
 	}
@@ -100,16 +104,42 @@ func (c *classes) create(example *corev1.Pod, requests []resources.Amount) *clas
 	return created
 }
 
+// rulesOf returns the constraints between pods of the class and other pods; nil if there are none.
+func (c *classes) rulesOf(of *class) *rules {
+	if !of.ruled {
+		of.rules, of.ruled = c.relations.rulesOf(of.example), true
+	}
+	return of.rules
+}
+
 // unevaluated lists the constraints that the scheduler evaluates for pods of the class but this
-// package does not, including the effects of running pods' anti-affinity.
+// package does not.
 func (c *classes) unevaluated(of *class) []string {
-	if !of.compared {
-		of.compared = true
-		if !slices.Contains(of.Unevaluated, ownAntiAffinity) && c.repels.matches(of.example) {
-			of.Unevaluated = append(of.Unevaluated, othersAntiAffinity)
-		}
+	if rules := c.rulesOf(of); rules != nil {
+		return slices.Concat(of.Unevaluated, rules.unevaluated)
 	}
 	return of.Unevaluated
+}
+
+// carriedTerm is an anti-affinity term of a running pod.
+type carriedTerm struct {
+	term
+	complete bool
+}
+
+// carries returns the anti-affinity terms of a pod of the class. They are parsed once, as pods of a
+// class have the same namespace and affinity.
+func (c *class) carries(p *corev1.Pod) []carriedTerm {
+	if !c.parsed {
+		c.parsed = true
+		list := antiAffinityOf(p)
+		for i := range list {
+			if t, complete, err := newTerm(p, &list[i]); err == nil {
+				c.terms = append(c.terms, carriedTerm{t, complete})
+			}
+		}
+	}
+	return c.terms
 }
 
 // keyOf returns the class key of a pod with the given requests.

@@ -34,7 +34,7 @@ func TestClasses(t *testing.T) {
 		{"no controller", web(func(p *corev1.Pod) { p.OwnerReferences = nil }), web(func(p *corev1.Pod) { p.OwnerReferences = nil }), false},
 		{"pods of a DaemonSet, each bound to its node", &daemon, &other, true},
 	} {
-		c := newClasses(axesOf("cpu", "pods"), vector{8000, 10})
+		c := newClasses(axesOf("cpu", "pods"), vector{8000, 10}, nil)
 		if got := c.of(tc.a, nil) == c.of(tc.b, nil); got != tc.want {
 			t.Errorf("%s: the same class: %t, want %t", tc.name, got, tc.want)
 		}
@@ -44,7 +44,7 @@ func TestClasses(t *testing.T) {
 // TestSizeOfAClass checks that a class's size is the largest of its shares of the cluster's
 // resources.
 func TestSizeOfAClass(t *testing.T) {
-	c := newClasses(axesOf("cpu", "memory", "pods"), vector{8, 100, 0})
+	c := newClasses(axesOf("cpu", "memory", "pods"), vector{8, 100, 0}, nil)
 	example := &corev1.Pod{}
 	got := c.like(example, []resources.Amount{{Resource: "cpu", Value: 2}, {Resource: "memory", Value: 50}, {Resource: "pods", Value: 1}})
 	if got.size != 0.5 {

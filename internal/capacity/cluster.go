@@ -90,12 +90,13 @@ func newNodes(list []*corev1.Node) *Cluster {
 	for i, n := range c.nodes {
 		n.number = i
 	}
-	c.classes, c.placement = newClasses(c.axes, total), newPlacement(c.nodes)
+	c.classes, c.placement = newClasses(c.axes, total, c.nodes), newPlacement(c.nodes)
 	return c
 }
 
 // Add adds `count` copies of the example pod to a node. It does nothing if the node does not exist.
-// Pods added with the same example share a class.
+// Pods added with the same example share a class. It must not be called after a question about room,
+// as the answers to some questions are cached.
 func (c *Cluster) Add(node string, example *corev1.Pod, requests []resources.Amount, count int) {
 	n, known := c.byName[node]
 	if !known {
@@ -115,7 +116,9 @@ func (c *Cluster) Members(names []string) *Members {
 // Pending returns the pods without a node, grouped by whether the scheduler treats them alike. The
 // groups are sorted by descending number of pods, then by the namespace and name of their first
 // pod.
-func (c *Cluster) Pending() []Group { return groupsOf(c.pending) }
+func (c *Cluster) Pending() []Group {
+	return groupsOf(c.pending, func(pod *corev1.Pod) bool { return c.classes.relations.rulesOf(pod) != nil })
+}
 
 // Zones maps each zone to the names of its nodes. Nodes without the label
 // topology.kubernetes.io/zone are left out.

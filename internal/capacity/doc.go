@@ -9,7 +9,13 @@
 //	amounts.go    vectors with an amount for each resource of a cluster
 //	class.go      classes of pods that the scheduler treats alike
 //	shape.go      a pod's constraints, and the names of the constraints that are not evaluated
-//	repels.go     the anti-affinity of running pods, which keeps new pods away
+//	term.go       affinity and anti-affinity terms
+//	ports.go      the host ports of pods
+//	counter.go    the number of pods that a term or constraint selects, by topology domain
+//	relations.go  the running pods that constraints between pods depend on
+//	rules.go      the constraints between a pod and other pods
+//	copies.go     the number of copies that nodes take together under such constraints
+//	admission.go  such constraints while the pods of lost nodes are placed
 //	placement.go  assigns pods to nodes by first-fit
 //	level.go      the resources of a pool that new pods can use, and why others are lost
 //	largest.go    the nodes with the most free resources
@@ -24,6 +30,9 @@
 //
 // Constraints are evaluated by the rules of the scheduler's default plugins NodeResourcesFit,
 // TaintToleration, NodeAffinity (including node selectors) and NodeUnschedulable, using
-// k8s.io/component-helpers. Constraints on other pods, volumes or devices are not evaluated. They
-// are named in [Shape.Unevaluated], and make the computed counts upper bounds.
+// k8s.io/component-helpers, and by those of InterPodAffinity, PodTopologySpread and NodePorts for
+// pods whose labels are known. Constraints on volumes or devices are not evaluated. They are named in
+// [Shape.Unevaluated], and make the computed counts upper bounds. Constraints between pods make a
+// count an upper bound only if it depends on the order in which the scheduler uses the nodes. The
+// package test/room compares the counts with the scheduler's plugins in random clusters.
 package capacity

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
@@ -48,8 +49,9 @@ type Count struct {
 // Fit computes the number of copies of the pod that fit on the nodes, and the limiting resources.
 func (m *Members) Fit(pod *corev1.Pod) Fit {
 	class := m.classes.create(pod, resources.Requests(pod))
+	rules := m.classes.rulesOf(class)
 	f := Fit{AtMost: m.classes.unevaluated(class)}
-	limits, refusals := map[Count]int{}, map[Count]int{}
+	refusals, free := map[Count]int{}, rooms{}
 	for _, n := range m.nodes {
 		most, lacking := m.axes.copies(n.empty(), class.request)
 		reasons := class.refusals(n.object)
@@ -64,6 +66,10 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			refusals[Count{What: strings.Join(reasons, " and "), TooSmall: tooSmall}]++
 			continue
 		}
+		single := rules.single(n)
+		if single != "" {
+			most = min(most, 1)
+		}
 		f.OnEmptyNode = max(f.OnEmptyNode, most)
 
 		copies, limit := m.axes.copies(n.free, class.request)
@@ -71,12 +77,58 @@ func (m *Members) Fit(pod *corev1.Pod) Fit {
 			refusals[Count{What: "not enough " + limit}]++
 			continue
 		}
-		f.Nodes++
-		f.Copies += copies
-		limits[Count{What: limit}]++
+		if why := m.classes.relations.refusal(rules, n); why != "" {
+			refusals[Count{What: why}]++
+			continue
+		}
+		if single != "" && copies > 1 {
+			copies, limit = 1, single
+		}
+		free = append(free, room{n, copies, limit})
 	}
-	f.LimitedBy, f.Refused = counts(limits), counts(refusals)
+	f.share(free, rules.shared(), refusals)
+	if rules != nil && rules.startsGroup() && m.takenElsewhere(class, rules) {
+		f.AtMost = appendNew(f.AtMost, []string{podAffinity})
+	}
+	f.Refused = counts(refusals)
 	return f
+}
+
+// share completes a Fit by the limits that the nodes share, such as topology spread constraints.
+func (f *Fit) share(free rooms, limits []sharedLimit, refusals map[Count]int) {
+	by := map[Count]int{}
+	defer func() { f.LimitedBy = counts(by) }()
+	if len(limits) == 0 {
+		for _, room := range free {
+			f.Copies += room.copies
+			by[Count{What: room.limit}]++
+		}
+		f.Nodes = len(free)
+		return
+	}
+	together, uncertain := free.applyAll(limits)
+	f.Copies, f.AtMost = together.total, appendNew(f.AtMost, uncertain)
+	for _, room := range free {
+		switch copies, fewer := together.of(room.node); {
+		case copies == 0:
+			refusals[Count{What: together.name}]++
+			continue
+		case fewer:
+			by[Count{What: together.name}]++
+		default:
+			by[Count{What: room.limit}]++
+		}
+		f.Nodes++
+	}
+}
+
+// takenElsewhere reports whether a node outside of the group accepts a pod of the class. If the pod
+// starts a group of pods with affinity to each other, the group may then end up there.
+func (m *Members) takenElsewhere(of *class, rules *rules) bool {
+	mine := sets.New(m.nodes...)
+	return slices.ContainsFunc(m.classes.relations.nodes, func(n *node) bool {
+		return !mine.Has(n) && !n.away && n.free.covers(of.request) && len(of.refusals(n.object)) == 0 && m.classes.relations.refusal(rules, n) == ""
+	})
 }
 
 // RequestsOf returns the effective requests of a pod, computed as in the scheduler.

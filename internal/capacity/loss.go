@@ -82,7 +82,9 @@ func (c *Cluster) Lose(names, of []string) Loss {
 		}
 	}
 	counts, short := map[WithoutPlace]int{}, c.axes.zero()
-	for _, p := range c.placement.place(homeless, sets.New(lost...)) {
+	between := newAdmission(c.classes, homeless, lost)
+	defer between.undo()
+	for _, p := range c.placement.place(homeless, sets.New(lost...), between) {
 		if reported(p) {
 			counts[WithoutPlace{Namespace: p.object.Namespace, Workload: pods.WorkloadName(p.object)}]++
 			short.add(p.class.request)

@@ -20,11 +20,16 @@ type Group struct {
 
 // groupsOf groups pods that the scheduler treats alike. The groups are sorted by descending number
 // of pods, then by the namespace and name of their first pod.
-func groupsOf(pending []*corev1.Pod) []Group {
+// related reports whether there are constraints between a pod and other pods. If there are, the
+// scheduler treats pods with other labels differently.
+func groupsOf(pending []*corev1.Pod, related func(*corev1.Pod) bool) []Group {
 	byKey := map[string]*Group{}
 	var groups []*Group
 	for _, pod := range pending {
 		key := signature(pod)
+		if related(pod) {
+			key += labelsOf(pod).String()
+		}
 		if byKey[key] == nil {
 			byKey[key] = &Group{}
 			groups = append(groups, byKey[key])
@@ -46,12 +51,12 @@ func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// signature returns a string that is equal for pods with the same namespace, requests, node
-// selector, affinity, tolerations and unevaluated constraints.
+// signature returns a string that is equal for pods with the same namespace, requests and
+// constraints.
 func signature(pod *corev1.Pod) string {
 	shape := ShapeOf(pod)
 	text, err := json.Marshal([]any{
-		pod.Namespace, resources.Requests(pod), pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations, shape.Unevaluated,
+		pod.Namespace, resources.Requests(pod), constraintsOf(&pod.Spec), shape.Unevaluated,
 	})
 	if err != nil {
 		return pod.Namespace + "/" + pod.Name // a string unique to this pod

@@ -35,15 +35,18 @@ func newPlacement(list []*node) *placement {
 }
 
 // place places each pod in turn on a node that is not in `gone`, and returns the pods that fit on
-// no node.
-func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
+// no node. between evaluates the constraints between pods.
+func (p *placement) place(homeless []pod, gone sets.Set[*node], between *admission) (rest []pod) {
 	var used []int
 	// Placements only reduce the free resources, so the search for the next pod of a class
-	// continues at the node where the last search ended.
+	// continues at the node where the last search ended. Constraints between pods can admit a node
+	// later that they do not admit now.
 	next := map[*class]int{}
 	for _, h := range homeless {
-		n, k := p.firstFit(h.class, next[h.class], gone)
-		next[h.class] = k
+		n, k := p.firstFit(h.class, next[h.class], func(n *node) bool { return !gone.Has(n) && between.admits(h, n) })
+		if !between.constrains(h) {
+			next[h.class] = k
+		}
 		if n == nil {
 			rest = append(rest, h)
 			continue
@@ -53,6 +56,7 @@ func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 			used = append(used, n.number)
 		}
 		p.room[n.number].subtract(h.class.request)
+		between.place(h, n)
 		if p.placed != nil {
 			p.placed(h, n, p.room[n.number])
 		}
@@ -63,10 +67,10 @@ func (p *placement) place(homeless []pod, gone sets.Set[*node]) (rest []pod) {
 	return rest
 }
 
-// firstFit returns the first node that accepts a pod of the class and is not in `gone`, or nil if
-// there is none. The search starts at the class's k-th open node. firstFit also returns the index
-// at which to continue the search for the next pod.
-func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int) {
+// firstFit returns the first admitted node that accepts a pod of the class, or nil if there is none.
+// The search starts at the class's k-th open node. firstFit also returns the index at which to
+// continue the search for the next pod.
+func (p *placement) firstFit(of *class, k int, admitted func(*node) bool) (*node, int) {
 	open := p.open[of]
 	if open == nil {
 		open = &openNodes{}
@@ -77,7 +81,7 @@ func (p *placement) firstFit(of *class, k int, gone sets.Set[*node]) (*node, int
 		if n == nil {
 			return nil, k
 		}
-		if room := p.room[n.number]; !gone.Has(n) && (room == nil || room.covers(of.request)) {
+		if room := p.room[n.number]; (room == nil || room.covers(of.request)) && admitted(n) {
 			return n, k
 		}
 	}

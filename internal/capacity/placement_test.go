@@ -52,7 +52,7 @@ func TestPlacement(t *testing.T) {
 				got[i] = -1
 			}
 			p.placed = func(placed pod, n *node, _ vector) { got[*placed.object.Spec.Priority] = n.number }
-			rest := p.place(pods, gone)
+			rest := p.place(pods, gone, nil)
 			equal(t, tc.name, tc.want, got)
 			placed := 0
 			for _, number := range got {

@@ -4,7 +4,9 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -12,7 +14,8 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 )
 
-// Shape holds the constraints, other than requests, that restrict the nodes on which a pod can run.
+// Shape holds the constraints, other than requests and constraints between pods, that restrict the
+// nodes on which a pod can run.
 type Shape struct {
 	spec *corev1.PodSpec
 	// required holds the pod's required node affinity and node selector, or nil if the pod has
@@ -36,14 +39,8 @@ func ShapeOf(pod *corev1.Pod) Shape {
 			s.Unevaluated = append(s.Unevaluated, what)
 		}
 	}
-	add(affinity != nil && affinity.PodAffinity != nil && len(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0, "affinity to other pods")
-	add(len(antiAffinityOf(pod)) > 0, ownAntiAffinity)
-	add(slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule
-	}), "topology spread constraints")
 	add(slices.ContainsFunc(pod.Spec.Volumes, attached), "persistent volumes")
 	add(len(pod.Spec.ResourceClaims) > 0, "resource claims")
-	add(usesHostPorts(&pod.Spec), "host ports")
 	add(len(pod.Spec.SchedulingGates) > 0, "scheduling gates")
 	add(pod.Spec.SchedulingGroup != nil, "pod groups")
 	return s
@@ -54,15 +51,6 @@ func ShapeOf(pod *corev1.Pod) Shape {
 func attached(v corev1.Volume) bool {
 	return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil ||
 		v.AzureDisk != nil || v.Cinder != nil || v.VsphereVolume != nil || v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
-}
-
-// usesHostPorts reports whether a pod uses ports of its node. With hostNetwork, every container
-// port is a host port, even before the API server has defaulted hostPort.
-func usesHostPorts(spec *corev1.PodSpec) bool {
-	uses := func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 || spec.HostNetwork })
-	}
-	return slices.ContainsFunc(spec.Containers, uses) || slices.ContainsFunc(spec.InitContainers, uses)
 }
 
 // Reasons why a node accepts no pod of a shape, regardless of the node's free resources.
@@ -92,4 +80,29 @@ func (s *Shape) refusals(n *corev1.Node) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// constraintsOf returns a key that is equal for pods with the same tolerations, node selector,
+// affinity, topology spread constraints and host ports.
+func constraintsOf(spec *corev1.PodSpec) string {
+	var key strings.Builder
+	for _, t := range spec.Tolerations {
+		for _, part := range []string{t.Key, string(t.Operator), t.Value, string(t.Effect)} {
+			key.WriteString(part)
+			key.WriteByte(0)
+		}
+	}
+	if len(spec.NodeSelector) > 0 {
+		fmt.Fprint(&key, spec.NodeSelector)
+	}
+	if spec.Affinity != nil {
+		key.WriteString(spec.Affinity.String())
+	}
+	for i := range spec.TopologySpreadConstraints {
+		key.WriteString(spec.TopologySpreadConstraints[i].String())
+	}
+	if ports := hostPortsOf(spec); len(ports) > 0 {
+		fmt.Fprint(&key, ports)
+	}
+	return key.String()
 }

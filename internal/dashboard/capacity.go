@@ -138,14 +138,17 @@ func capacityPage(r *request) (*page, error) {
 	if pod != nil {
 		fits := room.Fit(pod, d.Like == "")
 		p.json = fits
+		var uncertain []string
 		for _, fit := range fits {
 			row := fitRow{PoolFit: fit, Text: fit.CopiesText(), LimitedBy: view.CountsText(fit.LimitedBy), Refused: view.CountsText(fit.Refused), Href: r.frame.links.pool(fit.Pool), Is: view.Good}
 			if fit.Copies == 0 {
 				row.Is = severityOfNone(&fit)
 			}
-			d.AtMost = strings.Join(fit.AtMost, ", ")
+			uncertain = append(uncertain, fit.AtMost...)
 			d.Fits = append(d.Fits, row)
 		}
+		slices.Sort(uncertain)
+		d.AtMost = strings.Join(slices.Compact(uncertain), ", ")
 	}
 	for _, loss := range r.losses() {
 		d.Losses = append(d.Losses, lossRowOf(loss))

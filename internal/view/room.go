@@ -206,7 +206,7 @@ func (in *PendingIn) AnswerText() (string, Severity) {
 	case FitsNow:
 		text := fmt.Sprintf("%d now", in.Copies)
 		if len(in.AtMost) > 0 {
-			text = "at most " + text + " (not evaluated: " + strings.Join(in.AtMost, ", ") + ")"
+			text = "at most " + text + " (because of: " + strings.Join(in.AtMost, ", ") + ")"
 		}
 		return text, Good
 	case FitsEmpty:

@@ -7,7 +7,7 @@
 //	world_test.go      a world: random nodes, and the creation of its nodes and pods
 //	shape_test.go      random pod specs, and whether their copies are scheduled
 //	fit_test.go        exactly as many copies are scheduled as pools fit reports
-//	atmost_test.go     if pools fit reports "at most", no more copies are scheduled
+//	between_test.go    the same for pods with affinity, spread constraints, ports or volumes
 //	like_test.go       pools fit --like with each kind of workload
 //	loss_test.go       lost nodes' pods are scheduled if they fit according to pools loss
 //	best_test.go       the best placement of pods on nodes, by trying all placements

@@ -60,8 +60,9 @@ a pod with the pool's RuntimeClass does. The pod of a workload or a file has its
 tolerations, selectors and node affinity; the API server sets its defaults in a dry run,
 which requires the right to create pods.
 
-Constraints on other pods, volumes or devices are not evaluated. They are named, and the
-number is then "at most". Nothing is reserved: pods scheduled in the meantime take room.`,
+Affinity between pods, topology spread constraints and host ports are evaluated; volumes and
+devices are not. Where the number is not certain, the reason is named, and it is "at most".
+Nothing is reserved: pods scheduled in the meantime take room.`,
 		Example: `  kubectl tide pools fit --cpu 3 --memory 4Gi
   kubectl tide pools fit gpu --cpu 8 --memory 32Gi --gpu 1
   kubectl tide pools fit --like deployment/web -n shop
@@ -161,8 +162,12 @@ func (o *fitOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintf(o.Console.Out, "A copy requests %s.\n", term.Printable(resources.TextOfRequests(capacity.RequestsOf(pod))))
-	if what := fits[0].AtMost; len(what) > 0 {
-		fmt.Fprintf(o.Console.Out, "Not evaluated: %s. The numbers are the most that can fit.\n", strings.Join(what, ", "))
+	var uncertain []string
+	for _, f := range fits {
+		uncertain = append(uncertain, f.AtMost...)
+	}
+	if slices.Sort(uncertain); len(uncertain) > 0 {
+		fmt.Fprintf(o.Console.Out, "Some numbers are upper bounds because of: %s.\n", strings.Join(slices.Compact(uncertain), ", "))
 	}
 	fmt.Fprintln(o.Console.Out)
 	return fitTable(fits).WriteTo(o.Console.Out, o.Console.Screen)

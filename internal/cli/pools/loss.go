@@ -39,8 +39,8 @@ The pods with the largest requests are placed first, by requests, taints, node s
 and node affinity. If all of them found a place, the scheduler can place them too, but may
 choose other nodes. If some found none, a better placement may still exist.
 Pods of DaemonSets are lost with their node, and pods without a controller are not replaced.
-Pod affinity, topology spread, volumes and devices are not evaluated; constraints of these
-kinds are named.
+Affinity between pods, topology spread constraints and host ports are evaluated; volumes and
+devices are not, and are named.
 
 Exit codes: 0 a place was found for all pods, 2 not for all, 1 an error, or those of
 kubectl tide --help.`,

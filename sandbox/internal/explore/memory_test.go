@@ -94,7 +94,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			heap[1], goroutines[1] = measure()
 		}
 	}
-	if failed, found := book.Failed(), len(book.Findings); failed != 50 || found != 100 || book.Came(results.NotReached) != 50 || runs != 600 {
+	if failed, found := book.Failed(), len(book.Findings); failed != 50 || found != 100 || book.Came(results.NotReached) != 50 || runs != 700 {
 		t.Errorf("of 500, %d failed, %d were found, %d not reached, in %d runs", failed, found, book.Came(results.NotReached), runs)
 	}
 	if grown := int64(heap[1]) - int64(heap[0]); grown > 10*recordSize {

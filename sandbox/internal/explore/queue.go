@@ -166,7 +166,7 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 		q.mu.Unlock()
 		played.Unsure = found.Like == "" && !q.timeFor(time.Since(begun))
 		if found.Like == "" && !played.Unsure {
-			again, err := q.playAgain(lane, &f)
+			again, err := q.playAgain(lane, found)
 			found = q.secondTime(found, again, err)
 			if q.over.Err() != nil && !found.Confirmed() {
 				found.Tries, found.Second, played.Unsure = 0, "", true
@@ -199,16 +199,15 @@ func (q *queue) playOne(ctx context.Context, lane string, f faults.Fault) {
 	q.progress(played, found)
 }
 
-// mostUnreached is the maximum number of attempts to confirm a finding. An attempt is inconclusive
-// if the run has no problem and does not reach the fault.
-const mostUnreached = 3
+// mostAttempts is the maximum number of attempts to confirm a finding.
+const mostAttempts = 3
 
-// playAgain repeats a finding's fault until a run reaches the fault or has a problem, at most
-// mostUnreached times.
-func (q *queue) playAgain(lane string, f *faults.Fault) (again *judge.Outcome, err error) {
-	for range mostUnreached {
-		again, err = q.play(q.over, lane, f, setting{new: true})
-		if err != nil || q.over.Err() != nil || again.Reached || len(again.Problems) > 0 {
+// playAgain repeats a finding's fault until a run confirms or refutes the finding, at most
+// mostAttempts times.
+func (q *queue) playAgain(lane string, found *Finding) (again *judge.Outcome, err error) {
+	for range mostAttempts {
+		again, err = q.play(q.over, lane, found.Fault, setting{new: true})
+		if err != nil || q.over.Err() != nil || again.Decides(found.Problems) {
 			break
 		}
 	}

@@ -79,21 +79,32 @@ func TestSecondTime(t *testing.T) {
 	}
 }
 
-// TestPlayAgain checks that a fault is repeated while its runs neither reach the fault nor have a
-// problem.
+// TestPlayAgain checks that a finding's fault is repeated until a run shows the same problem, or
+// reaches the fault without a problem. Another problem decides nothing: on a busy machine, an
+// operator that was killed may not be watching again in time.
 func TestPlayAgain(t *testing.T) {
-	missed, reached := judge.Outcome{}, judge.Outcome{Reached: true}
-	shown := judge.Outcome{Problems: []judge.Problem{{Oracle: judge.OtherState}}}
+	missing := judge.Problem{Oracle: judge.OtherState, Lines: []string{"secrets default/receipt-1: it is missing"}}
+	slow := judge.Problem{Oracle: judge.NotReached, Lines: []string{"the operator does not watch [secrets] any more"}}
+	missed, well := judge.Outcome{}, judge.Outcome{Reached: true}
+	same := judge.Outcome{Reached: true, Problems: []judge.Problem{missing}}
+	other := judge.Outcome{Reached: true, Problems: []judge.Problem{slow}}
+	without := judge.Outcome{Problems: []judge.Problem{missing}}
+	panics := judge.Outcome{Problems: []judge.Problem{{Oracle: judge.Failed, Lines: []string{"panic: oh"}}}}
 	for _, tc := range []struct {
 		name  string
 		runs  []judge.Outcome
 		fails int // number of the run that returns an error, counted from 1
 		want  int // expected number of runs
 	}{
-		{name: "reached", runs: []judge.Outcome{reached}, want: 1},
-		{name: "reached at last", runs: []judge.Outcome{missed, missed, reached}, want: 3},
+		{name: "all is well", runs: []judge.Outcome{well}, want: 1},
+		{name: "the same problem", runs: []judge.Outcome{same}, want: 1},
+		{name: "reached at last", runs: []judge.Outcome{missed, missed, well}, want: 3},
 		{name: "never reached", runs: []judge.Outcome{missed, missed, missed, missed}, want: 3},
-		{name: "a problem without it", runs: []judge.Outcome{missed, shown}, want: 2},
+		{name: "another problem, then the same", runs: []judge.Outcome{other, same}, want: 2},
+		{name: "another problem, then none", runs: []judge.Outcome{other, well}, want: 2},
+		{name: "only other problems", runs: []judge.Outcome{other, other, other, other}, want: 3},
+		{name: "the same problem without the fault", runs: []judge.Outcome{without, same}, want: 2},
+		{name: "a certain problem", runs: []judge.Outcome{missed, panics}, want: 2},
 		{name: "not judged", runs: []judge.Outcome{missed, missed}, fails: 2, want: 2},
 	} {
 		played := 0
@@ -103,7 +114,7 @@ func TestPlayAgain(t *testing.T) {
 			}
 			return &tc.runs[played-1], nil
 		}}
-		again, err := q.playAgain("1", &faults.Fault{})
+		again, err := q.playAgain("1", &Finding{Fault: &faults.Fault{}, Problems: []judge.Problem{missing}})
 		if played != tc.want || (err != nil) != (tc.fails > 0) || err == nil && again != &tc.runs[played-1] {
 			t.Errorf("%s: %d runs, %v; want %d", tc.name, played, err, tc.want)
 		}

@@ -87,6 +87,16 @@ func (o *Outcome) Unjudgeable() string {
 
 const unreached = "the fault was not reached"
 
+// Decides reports whether a fault's second run (the receiver) confirms or refutes the first run,
+// whose problems are `before`. A run that does not reach the fault does neither. Nor does a run with
+// another problem, such as an operator that a busy machine has not restarted in time.
+func (o *Outcome) Decides(before []Problem) bool {
+	if slices.ContainsFunc(o.Problems, func(p Problem) bool { return p.Certain() }) {
+		return true
+	}
+	return o.Reached && (len(o.Problems) == 0 || o.DifferentFrom(before) == "")
+}
+
 // DifferentFrom describes how a fault's second run (the receiver) differs from the first run, whose
 // problems are `before`. It is empty if the second run reached the fault and shows the same
 // problem.

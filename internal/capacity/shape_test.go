@@ -7,45 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// TestRepels checks that a running pod's anti-affinity makes the counts of new pods that match it
-// upper bounds.
-func TestRepels(t *testing.T) {
-	nodes := []corev1.Node{aNode("a", "cpu", "4", "pods", "10"), aNode("b", "cpu", "4", "pods", "10")}
-	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	for _, tc := range []struct {
-		name string
-		term corev1.PodAffinityTerm
-		want bool
-	}{
-		{"its own namespace", corev1.PodAffinityTerm{LabelSelector: web}, true},
-		{"another namespace", corev1.PodAffinityTerm{LabelSelector: web, Namespaces: []string{"other"}}, false},
-		{"this namespace by name", corev1.PodAffinityTerm{LabelSelector: web, Namespaces: []string{"other", "shop"}}, true},
-		{"perhaps this namespace", corev1.PodAffinityTerm{LabelSelector: web, NamespaceSelector: &metav1.LabelSelector{}}, true},
-		{"other pods", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}, false},
-		{"no pods", corev1.PodAffinityTerm{}, false},
-		{"all pods", corev1.PodAffinityTerm{LabelSelector: &metav1.LabelSelector{}}, true},
-	} {
-		runs := aPod("lonely", "StatefulSet", "lonely", "b", "cpu", "1")
-		tc.term.TopologyKey = corev1.LabelHostname
-		runs.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{tc.term}}}
-		pod := aPod("web-1", "StatefulSet", "web", "a", "cpu", "1")
-		pod.Labels = map[string]string{"app": "web"}
-		c := newCluster(nodes, []corev1.Pod{runs, pod})
-		var want []string
-		if tc.want {
-			want = []string{othersAntiAffinity}
-		}
-		copied := pod.DeepCopy()
-		copied.Spec.NodeName = ""
-		equal(t, tc.name+": fit", want, c.Members([]string{"a"}).Fit(copied).AtMost)
-		equal(t, tc.name+": loss", want, c.Lose([]string{"a"}, nil).AtMost)
-		copied.Spec.Affinity = runs.Spec.Affinity
-		equal(t, tc.name+": named once", []string{ownAntiAffinity}, c.Members([]string{"a"}).Fit(copied).AtMost)
-	}
-}
 
 // TestPodsOfOneControllerDiffer checks that pods of the same controller are placed according to
 // their own constraints, which can differ during a rollout.
@@ -81,12 +43,10 @@ func TestUnevaluated(t *testing.T) {
 			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
 			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.ScheduleAnyway}}
 			s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+			s.HostNetwork = true
 		},
 		"persistent volumes": func(s *corev1.PodSpec) {
 			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}}}
-		},
-		"host ports": func(s *corev1.PodSpec) {
-			s.HostNetwork, s.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 80}}
 		},
 		"pod groups":       func(s *corev1.PodSpec) { s.SchedulingGroup = &corev1.PodSchedulingGroup{} },
 		"scheduling gates": func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },

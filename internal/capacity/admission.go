@@ -1,0 +1,101 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import "k8s.io/apimachinery/pkg/util/sets"
+
+// admission evaluates the constraints between pods while the pods of lost nodes are placed on other
+// nodes. It changes the shared counters, so undo must be called at the end.
+type admission struct {
+	classes  *classes
+	counters []*counter
+	// ports contains the host ports of placed pods.
+	ports map[*node][]hostPort
+	// changes lists the changes of counters, to revert them.
+	changes []change
+	lost    []*node
+}
+
+// change is a pod that a counter counted on a node, or stopped to count.
+type change struct {
+	pod  pod
+	node *node
+	by   int
+}
+
+// newAdmission returns an admission for the placement of homeless pods after the loss of nodes. It
+// is nil if there are no constraints between the pods and other pods.
+func newAdmission(of *classes, homeless []pod, lost []*node) *admission {
+	needed := sets.New[*counter]()
+	constrained := false
+	for _, p := range homeless {
+		if rules := of.rulesOf(p.class); rules != nil {
+			constrained = true
+			needed.Insert(rules.counters()...)
+		}
+	}
+	if !constrained {
+		return nil
+	}
+	a := &admission{classes: of, counters: needed.UnsortedList(), ports: map[*node][]hostPort{}, lost: lost}
+	for _, n := range lost {
+		for _, p := range n.pods {
+			a.count(p, n, -1)
+		}
+		a.countNode(n, -1)
+	}
+	return a
+}
+
+// constrains reports whether there are constraints between the pod and other pods.
+func (a *admission) constrains(p pod) bool { return a != nil && a.classes.rulesOf(p.class) != nil }
+
+// admits reports whether the constraints between pods admit the pod to the node.
+func (a *admission) admits(p pod, n *node) bool {
+	if !a.constrains(p) {
+		return true
+	}
+	rules := p.class.rules
+	used := a.classes.relations.usedPorts(rules, n)
+	return rules.refusal(n, append(used, a.ports[n]...)) == ""
+}
+
+// place counts a pod on its new node.
+func (a *admission) place(p pod, n *node) {
+	if a == nil {
+		return
+	}
+	a.count(p, n, 1)
+	if ports := hostPortsOf(&p.object.Spec); len(ports) > 0 {
+		a.ports[n] = append(a.ports[n], ports...)
+	}
+}
+
+// undo restores the counters.
+func (a *admission) undo() {
+	if a == nil {
+		return
+	}
+	for _, n := range a.lost {
+		a.countNode(n, 1)
+	}
+	for _, c := range a.changes {
+		for _, counter := range a.counters {
+			counter.add(c.pod, c.node, -c.by)
+		}
+	}
+}
+
+func (a *admission) count(p pod, n *node, by int) {
+	a.changes = append(a.changes, change{p, n, by})
+	for _, c := range a.counters {
+		c.add(p, n, by)
+	}
+}
+
+func (a *admission) countNode(n *node, by int) {
+	for _, c := range a.counters {
+		c.addNode(n, by)
+	}
+}

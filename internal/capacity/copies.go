@@ -1,0 +1,223 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"math"
+	"slices"
+)
+
+// room is the number of copies of a pod that fit on a node by itself, and the resource or constraint
+// that limits the number.
+type room struct {
+	node   *node
+	copies int64
+	limit  string
+}
+
+// rooms holds the nodes of a group that can accept copies of a pod.
+type rooms []room
+
+// byDomain returns the sums of the rooms in each domain of a topology key. Nodes without the key are
+// left out.
+func (r rooms) byDomain(key string) map[string]int64 {
+	sums := map[string]int64{}
+	for _, room := range r {
+		if domain, has := room.node.object.Labels[key]; has {
+			sums[domain] += room.copies
+		}
+	}
+	return sums
+}
+
+// sharedLimit limits the number of copies on the nodes of each topology domain together.
+type sharedLimit struct {
+	name, key string
+	// perNode is true if each node is a domain of its own.
+	perNode bool
+	// most returns the number of further copies that end up in each domain, for the given sums of
+	// rooms. certain is false if the number depends on the scheduler's choices.
+	most func(sums map[string]int64) (copies map[string]int64, certain bool)
+	// floor returns the number of copies that a domain takes at least, whatever the other
+	// constraints are; nil if that is not known.
+	floor func(domain string) int64
+}
+
+// shared returns the limits that the rules impose on copies of their pod.
+func (r *rules) shared() (limits []sharedLimit) {
+	if r == nil {
+		return nil
+	}
+	for _, a := range r.anti {
+		if a.self && !a.perNode {
+			limits = append(limits, sharedLimit{name: ownAntiAffinity, key: a.key, most: oneEach})
+		}
+	}
+	for i := range r.spreads {
+		if s := &r.spreads[i]; s.grows {
+			limits = append(limits, sharedLimit{name: topologySpread, key: s.key, perNode: s.perNode, most: s.most, floor: s.floor})
+		}
+	}
+	if r.startsGroup() {
+		key := r.affinity[0].key
+		several := slices.ContainsFunc(r.affinity, func(c *counter) bool { return c.key != key })
+		limits = append(limits, sharedLimit{name: podAffinity, key: key, most: func(sums map[string]int64) (map[string]int64, bool) {
+			copies, certain := oneDomain(sums)
+			return copies, certain && !several
+		}})
+	}
+	return limits
+}
+
+// oneEach allows one copy in each domain.
+func oneEach(sums map[string]int64) (map[string]int64, bool) {
+	copies := map[string]int64{}
+	for domain, room := range sums {
+		copies[domain] = min(room, 1)
+	}
+	return copies, true
+}
+
+// oneDomain allows copies in the domain with the most room. The scheduler may begin in another
+// domain, so the number is certain only if all domains with room have the same.
+func oneDomain(sums map[string]int64) (map[string]int64, bool) {
+	best, certain := "", true
+	for domain, room := range sums {
+		if best == "" || room > sums[best] || room == sums[best] && domain < best {
+			best = domain
+		}
+	}
+	for _, room := range sums {
+		certain = certain && (room == 0 || room == sums[best])
+	}
+	return map[string]int64{best: sums[best]}, certain
+}
+
+// most implements [sharedLimit.most]. Copies are placed until no domain takes another one. The
+// domain with the fewest pods always takes one while it has room, so at the end it is full, and
+// every other domain is full or has maxSkew more. That holds whatever the order of the placements.
+func (s *spreadRule) most(sums map[string]int64) (map[string]int64, bool) {
+	least, count := int64(math.MaxInt64), 0
+	for domain, nodes := range s.domains.nodes {
+		if nodes > 0 {
+			least = min(least, int64(s.pods[domain])+sums[domain])
+			count++
+		}
+	}
+	if count < max(1, s.minDomains) {
+		least = 0 // as in the scheduler
+	}
+	copies := map[string]int64{}
+	for domain, room := range sums {
+		copies[domain] = max(0, min(room, least+int64(s.maxSkew)-int64(s.pods[domain])))
+	}
+	return copies, true
+}
+
+// floor implements [sharedLimit.floor]: the smallest number of pods in a domain never falls while
+// copies are placed.
+func (s *spreadRule) floor(domain string) int64 {
+	return max(0, int64(s.domains.least(s.minDomains)+s.maxSkew-s.pods[domain]))
+}
+
+// limited is the result of applying a shared limit to the rooms of a group of nodes.
+type limited struct {
+	sharedLimit
+	total int64
+	// sums holds the rooms of each domain, and copies the number of copies that it takes.
+	sums, copies map[string]int64
+	certain      bool
+}
+
+// apply applies a limit to the rooms.
+func (r rooms) apply(limit sharedLimit) limited {
+	l := limited{sharedLimit: limit, sums: r.byDomain(limit.key)}
+	l.copies, l.certain = limit.most(l.sums)
+	for _, count := range l.copies {
+		l.total += count
+	}
+	for _, room := range r {
+		if _, has := room.node.object.Labels[limit.key]; !has {
+			l.total += room.copies
+		}
+	}
+	return l
+}
+
+// of returns the number of copies that the node's domain takes, and whether that is fewer than its
+// nodes have room for. A node in no domain is not limited.
+func (l *limited) of(n *node) (copies int64, fewer bool) {
+	domain, has := n.object.Labels[l.key]
+	if !has {
+		return math.MaxInt64, false
+	}
+	return l.copies[domain], l.copies[domain] < l.sums[domain]
+}
+
+// applyAll applies limits to the rooms, and returns the result for the strictest limit. uncertain
+// names the constraints because of which the total is an upper bound.
+func (r rooms) applyAll(limits []sharedLimit) (best limited, uncertain []string) {
+	for i, limit := range limits {
+		if l := r.apply(limit); i == 0 || l.total < best.total {
+			best = l
+		}
+	}
+	if len(limits) == 1 {
+		if !best.certain {
+			uncertain = []string{best.name}
+		}
+		return best, uncertain
+	}
+	if main, bounds, ok := nested(limits); ok {
+		least, most := r.capped(bounds, false).apply(main), r.capped(bounds, true).apply(main)
+		if most.total < best.total {
+			best = most
+		}
+		if least.total == best.total && least.certain && most.certain {
+			return best, nil
+		}
+	}
+	for _, limit := range limits {
+		uncertain = appendNew(uncertain, []string{limit.name})
+	}
+	return best, uncertain
+}
+
+// nested returns the only limit whose domains have several nodes, and the other limits, if their
+// number of copies on a node has a known floor.
+func nested(limits []sharedLimit) (main sharedLimit, bounds []sharedLimit, ok bool) {
+	found := 0
+	for _, limit := range limits {
+		switch {
+		case !limit.perNode:
+			main = limit
+			found++
+		case limit.floor == nil:
+			return main, nil, false
+		default:
+			bounds = append(bounds, limit)
+		}
+	}
+	return main, bounds, found == 1
+}
+
+// capped returns the rooms, limited on each node by the floors of the given limits, or by their most
+// copies.
+func (r rooms) capped(limits []sharedLimit, most bool) rooms {
+	result := slices.Clone(r)
+	for _, limit := range limits {
+		copies, _ := limit.most(r.byDomain(limit.key))
+		for i, room := range result {
+			domain := room.node.object.Labels[limit.key]
+			bound := copies[domain]
+			if !most {
+				bound = limit.floor(domain)
+			}
+			if room.copies > bound {
+				result[i].copies, result[i].limit = bound, limit.name
+			}
+		}
+	}
+	return result
+}

@@ -1,0 +1,234 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Names of the constraints between pods.
+const (
+	podAffinity        = "affinity to other pods"
+	ownAntiAffinity    = "anti-affinity to other pods"
+	othersAntiAffinity = "anti-affinity of other pods"
+	topologySpread     = "topology spread constraints"
+	hostPorts          = "host ports"
+)
+
+// rules holds the constraints between a pod and the other pods of the cluster.
+type rules struct {
+	ports []hostPort
+	// affinity has a counter for each affinity term, of the pods that all terms select.
+	affinity []*counter
+	// alone is true if the pod may be placed although no pod matches its affinity, because it matches
+	// itself.
+	alone bool
+	anti  []antiRule
+	// repelled counts the pods with anti-affinity to the pod, for each distinct term.
+	repelled []*counter
+	spreads  []spreadRule
+	// unevaluated lists the constraints that are evaluated only in part.
+	unevaluated []string
+}
+
+// antiRule is an anti-affinity term of a pod.
+type antiRule struct {
+	*counter
+	// self is true if the pod matches its own term, so that a domain takes a single copy.
+	self bool
+	// perNode is true if each node is a domain of its own.
+	perNode bool
+}
+
+// spreadRule is a topology spread constraint of a pod.
+type spreadRule struct {
+	*counter
+	maxSkew, minDomains int
+	// self is 1 if the pod matches its own constraint.
+	self int
+	// grows is true if a placed copy counts for the next one.
+	grows bool
+	// perNode is true if each node is a domain of its own.
+	perNode bool
+}
+
+// rulesOf returns the constraints between the example pod and other pods; nil if there are none.
+func (r *relations) rulesOf(example *corev1.Pod) *rules {
+	found := &rules{ports: hostPortsOf(&example.Spec)}
+	r.addAffinity(found, example)
+	r.addAntiAffinity(found, example)
+	r.addRepelled(found, example)
+	r.addSpreads(found, example)
+	if len(found.ports)+len(found.affinity)+len(found.anti)+len(found.repelled)+len(found.spreads)+len(found.unevaluated) == 0 {
+		return nil
+	}
+	return found
+}
+
+func (r *relations) addAffinity(to *rules, example *corev1.Pod) {
+	terms, complete := newTerms(example, affinityOf(example))
+	to.addUnevaluated(podAffinity, complete)
+	if !complete {
+		return // A term that selects too many pods would admit too few nodes if it selected none.
+	}
+	to.alone = allMatch(terms, example)
+	name := "affinity"
+	for _, t := range terms {
+		name += "\x00\x00" + t.text
+	}
+	for i := range terms {
+		t := &terms[i]
+		to.affinity = append(to.affinity, r.counter(name+"\x00\x00"+t.key, t, counter{selects: func(p pod) bool { return allMatch(terms, p.object) }}))
+	}
+}
+
+func (r *relations) addAntiAffinity(to *rules, example *corev1.Pod) {
+	list := antiAffinityOf(example)
+	for i := range list {
+		t, complete, err := newTerm(example, &list[i])
+		if err != nil {
+			continue
+		}
+		to.addUnevaluated(ownAntiAffinity, complete)
+		if complete {
+			to.anti = append(to.anti, antiRule{
+				counter: r.counter("anti\x00"+t.text, &t, counter{selects: func(p pod) bool { return t.matches(p.object) }}),
+				self:    t.matches(example), perNode: r.isUnique(t.key),
+			})
+		}
+	}
+}
+
+func (r *relations) addRepelled(to *rules, example *corev1.Pod) {
+	if example.Namespace == "" {
+		return // A pod given by amounts has neither a namespace nor labels.
+	}
+	for _, t := range r.terms() {
+		switch {
+		case !t.matches(example):
+		case t.complete:
+			to.repelled = append(to.repelled, r.repelling(t))
+		case len(antiAffinityOf(example)) == 0:
+			to.addUnevaluated(othersAntiAffinity, false)
+		}
+	}
+}
+
+func (r *relations) addSpreads(to *rules, example *corev1.Pod) {
+	var keys []string
+	for _, c := range example.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			keys = append(keys, c.TopologyKey)
+		}
+	}
+	for i := range example.Spec.TopologySpreadConstraints {
+		c := &example.Spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+			continue
+		}
+		rule, complete := r.spreadOf(example, c, keys)
+		to.addUnevaluated(topologySpread, complete)
+		if complete {
+			to.spreads = append(to.spreads, rule)
+		}
+	}
+}
+
+func (r *rules) addUnevaluated(name string, complete bool) {
+	if !complete && !slices.Contains(r.unevaluated, name) {
+		r.unevaluated = append(r.unevaluated, name)
+	}
+}
+
+// counters returns the counters whose values the rules depend on.
+func (r *rules) counters() []*counter {
+	list := slices.Concat(r.affinity, r.repelled)
+	for _, a := range r.anti {
+		list = append(list, a.counter)
+	}
+	for _, s := range r.spreads {
+		list = append(list, s.counter)
+	}
+	return list
+}
+
+// refusal returns the constraint that keeps the pod from the node, or "" if there is none. used
+// lists the host ports in use on the node.
+func (r *rules) refusal(n *node, used []hostPort) string {
+	if why := r.lasting(n, used); why != "" {
+		return why
+	}
+	if slices.ContainsFunc(r.spreads, func(s spreadRule) bool { return !s.admits(n) }) {
+		return topologySpread
+	}
+	return ""
+}
+
+// lasting is like [rules.refusal], but leaves out constraints that may admit the node after other
+// copies of the pod have been placed.
+func (r *rules) lasting(n *node, used []hostPort) string {
+	switch {
+	case conflict(r.ports, used):
+		return hostPorts
+	case slices.ContainsFunc(r.anti, func(a antiRule) bool { return a.at(n) > 0 }):
+		return ownAntiAffinity
+	case slices.ContainsFunc(r.repelled, func(c *counter) bool { return c.at(n) > 0 }):
+		return othersAntiAffinity
+	case !r.attracts(n):
+		return podAffinity
+	case slices.ContainsFunc(r.spreads, func(s spreadRule) bool { return !s.has(n) || !s.grows && !s.admits(n) }):
+		return topologySpread
+	}
+	return ""
+}
+
+// attracts reports whether the pod's affinity admits the node.
+func (r *rules) attracts(n *node) bool {
+	matched := true
+	for _, c := range r.affinity {
+		if _, has := n.object.Labels[c.key]; !has {
+			return false
+		}
+		matched = matched && c.at(n) > 0
+	}
+	return matched || r.startsGroup()
+}
+
+// startsGroup reports whether the pod has affinity to pods like itself, and there are none yet. The
+// first pod may then be placed anywhere.
+func (r *rules) startsGroup() bool {
+	return len(r.affinity) > 0 && r.alone && !slices.ContainsFunc(r.affinity, func(c *counter) bool { return c.total > 0 })
+}
+
+// admits reports whether a pod on the node would keep the skew.
+func (s *spreadRule) admits(n *node) bool {
+	return s.has(n) && s.at(n)+s.self-s.domains.least(s.minDomains) <= s.maxSkew
+}
+
+// has reports whether the node has the label of the topology key.
+func (s *spreadRule) has(n *node) bool {
+	_, has := n.object.Labels[s.key]
+	return has
+}
+
+// single returns the rule because of which the node takes at most one copy; "" if there is none.
+func (r *rules) single(n *node) string {
+	switch {
+	case r == nil:
+		return ""
+	case len(r.ports) > 0:
+		return hostPorts
+	case slices.ContainsFunc(r.anti, func(a antiRule) bool {
+		_, has := n.object.Labels[a.key]
+		return a.self && a.perNode && has
+	}):
+		return ownAntiAffinity
+	}
+	return ""
+}
+
+func labelsOf(pod *corev1.Pod) labels.Set { return labels.Set(pod.Labels) }

@@ -1,0 +1,13 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package room compares answers about room with the plugins of the scheduler, in thousands of random
+// clusters and without an API server. It is a module of its own, so that the other tests do not need
+// the source of Kubernetes. The package test/capacity compares a few answers with the scheduler
+// itself.
+//
+//	world.go            a random cluster, and the pod whose copies are to be placed
+//	oracle.go           places copies by the scheduler's plugins
+//	room_test.go        as many copies are placed as capacity says
+//	arithmetic_test.go  simpler arithmetic, for comparison
+package room

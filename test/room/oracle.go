@@ -1,0 +1,119 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package room
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing/framework"
+)
+
+// filters lists the scheduler's default plugins that keep pods of these worlds from nodes. The
+// worlds have no volumes and no resource claims.
+var filters = []string{
+	names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
+	names.NodeResourcesFit, names.PodTopologySpread, names.InterPodAffinity,
+}
+
+// oracle places pods by the filters of the scheduler, on a random node among those that the filters
+// admit. Real schedulers choose by scores, so that each of their choices is one of the oracle's.
+type oracle struct {
+	filters framework.Framework
+	nodes   *lister
+}
+
+// lister is the snapshot that the filters read. It is replaced after each placement.
+type lister struct{ fwk.SharedLister }
+
+func newOracle(ctx context.Context) (*oracle, error) {
+	metrics.Register()
+	registry := plugins.NewInTreeRegistry()
+	register := []schedulertesting.RegisterPluginFunc{
+		schedulertesting.RegisterQueueSortPlugin(queuesort.Name, queuesort.New),
+		schedulertesting.RegisterBindPlugin(defaultbinder.Name, defaultbinder.New),
+	}
+	for _, name := range filters {
+		points := []string{"Filter"}
+		if name != names.NodeUnschedulable && name != names.NodeName && name != names.TaintToleration {
+			points = append(points, "PreFilter")
+		}
+		register = append(register, schedulertesting.RegisterPluginAsExtensions(name, registry[name], points...))
+	}
+	client := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+	informers := informers.NewSharedInformerFactory(client, 0)
+	o := &oracle{nodes: &lister{cache.NewEmptySnapshot()}}
+	f, err := schedulertesting.NewFramework(ctx, register, "default-scheduler",
+		runtime.WithClientSet(client), runtime.WithInformerFactory(informers),
+		runtime.WithSnapshotSharedLister(o.nodes), runtime.WithParallelism(1))
+	if err != nil {
+		return nil, fmt.Errorf("make the scheduler's filters: %w", err)
+	}
+	o.filters = f
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+	return o, nil
+}
+
+// copies returns how many copies of a pod are placed, one after the other, until no node admits
+// another one.
+func (o *oracle) copies(ctx context.Context, w *world, random *rand.Rand) (int, error) {
+	pods := w.pods
+	for count := 0; ; count++ {
+		admitted, err := o.admitted(ctx, w.copy, pods, w.nodes)
+		if err != nil || len(admitted) == 0 {
+			return count, err
+		}
+		placed := w.copy.DeepCopy()
+		placed.Name = fmt.Sprint("copy-", count)
+		placed.UID = ""
+		placed.Spec.NodeName = admitted[random.IntN(len(admitted))]
+		pods = append(pods[:len(pods):len(pods)], placed)
+	}
+}
+
+// admitted returns the names of the nodes that the scheduler's filters admit for a pod.
+func (o *oracle) admitted(ctx context.Context, pod *corev1.Pod, pods []*corev1.Pod, nodes []*corev1.Node) (list []string, err error) {
+	snapshot := cache.NewSnapshot(pods, nodes)
+	o.nodes.SharedLister = snapshot
+	state := framework.NewCycleState()
+	limited, status, _ := o.filters.RunPreFilterPlugins(ctx, state, pod)
+	switch {
+	case status.IsRejected():
+		return nil, nil
+	case !status.IsSuccess():
+		return nil, fmt.Errorf("prepare the scheduler's filters: %w", status.AsError())
+	}
+	infos, err := snapshot.NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes of the snapshot: %w", err)
+	}
+	for _, info := range infos {
+		if !limited.AllNodes() && !limited.NodeNames.Has(info.Node().Name) {
+			continue
+		}
+		status := o.filters.RunFilterPlugins(ctx, state, pod, info)
+		switch {
+		case status.IsSuccess():
+			list = append(list, info.Node().Name)
+		case !status.IsRejected():
+			return nil, fmt.Errorf("filter node %s: %w", info.Node().Name, status.AsError())
+		}
+	}
+	return list, nil
+}
