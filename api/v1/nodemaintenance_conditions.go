@@ -17,3 +17,59 @@ const DrainedLabel = "tidekeeper.dev/drained"
 
 // NodeMaintenanceFinalizer keeps a deleted NodeMaintenance until its nodes are uncordoned.
 const NodeMaintenanceFinalizer = "tidekeeper.dev/node-maintenance"
+
+// Reasons of the condition Ready of a NodeMaintenance, in order of precedence. [ReasonDeleting] and
+// [ReasonInvalidSchedule] come first, and [ReasonSuspended] comes after them.
+const (
+	// ReasonMaintenanceFailureLimit means that so many nodes have failed that no further drain
+	// begins. The condition Stalled is True.
+	ReasonMaintenanceFailureLimit = "TooManyFailures"
+	// ReasonMaintaining means that nodes are being drained, are drained, or are returning.
+	ReasonMaintaining = "Maintaining"
+	// ReasonMaintenanceFrozen means that a Freeze keeps the drain of the next node from beginning.
+	ReasonMaintenanceFrozen = "FrozenByFreeze"
+	// ReasonOutsideWindows means that no drain begins until a window opens.
+	ReasonOutsideWindows = "OutsideWindows"
+	// ReasonNodesUnavailable means that so many nodes are unavailable that no further drain begins.
+	ReasonNodesUnavailable = "NodesUnavailable"
+	// ReasonNoPlaceForPods means that the other nodes have no room for the pods of the next node.
+	ReasonNoPlaceForPods = "NoPlaceForPods"
+	// ReasonRoundComplete means that all selected nodes have been maintained in this round.
+	ReasonRoundComplete = "Complete"
+	// ReasonWaitingForRound means that the first round has not begun yet.
+	ReasonWaitingForRound = "WaitingForRound"
+)
+
+// Reasons of the progress of a node, besides those of [internal/drain].
+const (
+	// ReasonDrainTimeout means that the node was not empty in time.
+	ReasonDrainTimeout = "DrainTimeout"
+	// ReasonMaintenanceTimeout means that the drained node was not ready again in time.
+	ReasonMaintenanceTimeout = "MaintenanceTimeout"
+	// ReasonUncordoned means that somebody uncordoned the node, or removed the annotation by which
+	// the manager knows that it cordoned the node.
+	ReasonUncordoned = "Uncordoned"
+	// ReasonNodeDeleted means that the Node was deleted.
+	ReasonNodeDeleted = "NodeDeleted"
+	// ReasonPodsLeaving means that pods of the node are being moved.
+	ReasonPodsLeaving = "PodsLeaving"
+	// ReasonWaitingForMaintenance means that the node is drained, and is being maintained.
+	ReasonWaitingForMaintenance = "WaitingForMaintenance"
+	// ReasonNodeNotReady means that the node is not ready, or its pods of DaemonSets are not.
+	ReasonNodeNotReady = "NodeNotReady"
+)
+
+// Reasons of events about a NodeMaintenance and its nodes.
+const (
+	// EventDrainStarted is recorded when the drain of a node begins.
+	EventDrainStarted = "DrainStarted"
+	// EventNodeDrained is recorded when a node is drained.
+	EventNodeDrained = "NodeDrained"
+	// EventNodeReturned is recorded when a node is in use again.
+	EventNodeReturned = "NodeReturned"
+	// EventNodeMaintenanceFailed is recorded when the maintenance of a node has failed.
+	EventNodeMaintenanceFailed = "NodeMaintenanceFailed"
+	// EventNodeReleased is recorded when the manager leaves a node alone, because somebody
+	// uncordoned or deleted it.
+	EventNodeReleased = "NodeReleased"
+)

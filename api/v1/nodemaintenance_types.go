@@ -276,6 +276,13 @@ type NodeMaintenanceStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Failed int32 `json:"failed,omitempty"`
 
+	// toleratedFailures is the number of failed nodes that do not count for spec.failureLimit,
+	// because the spec was edited since.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ToleratedFailures int32 `json:"toleratedFailures,omitempty"`
+
 	// conditions are Ready, Reconciling and Stalled as kstatus defines them. The reason of Ready
 	// is the STATUS column.
 	//
@@ -301,10 +308,21 @@ type NodeProgress struct {
 	// startTime is the time at which the drain began.
 	StartTime metav1.Time `json:"startTime"`
 
-	// cordoned is true once the manager has cordoned the node for this round.
+	// cordoned is true while the node is cordoned by the manager for this round.
 	//
 	// +optional
 	Cordoned bool `json:"cordoned,omitempty"`
+
+	// marked is true once the node has the annotation tidekeeper.dev/drained-for-maintenance.
+	//
+	// +optional
+	Marked bool `json:"marked,omitempty"`
+
+	// heldSince is the time since which a Freeze or spec.suspend holds back the drain. The time
+	// does not count for the timeout.
+	//
+	// +optional
+	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 
 	// bootID is the boot ID of the node when it was drained.
 	//
@@ -319,11 +337,13 @@ type NodeProgress struct {
 	// reason is a word for what the node waits for, or why it has failed.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
 	// message explains the reason, at most 256 characters.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 
