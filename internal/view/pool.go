@@ -124,16 +124,16 @@ func poolStatus(p *tidekeeperv1.NodePool, now time.Time) Status {
 	return s
 }
 
-// deletingStatus returns the status of a pool that is being deleted. Its message states when the
-// deletion began, and why it waits.
-func deletingStatus(p *tidekeeperv1.NodePool, ready *metav1.Condition, now time.Time) Status {
+// deletingStatus returns the status of an object that is being deleted. Its message states when the
+// deletion began, and why it waits. ready is the condition Ready of the object, or nil.
+func deletingStatus(o metav1.Object, ready *metav1.Condition, now time.Time) Status {
 	s := Status{Reason: tidekeeperv1.ReasonDeleting, Severity: Warning}
-	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(p.DeletionTimestamp.Time))))
+	s.Message = fmt.Sprintf("deletion requested %s ago", duration.HumanDuration(max(0, now.Sub(o.GetDeletionTimestamp().Time))))
 	switch {
 	case ready != nil && ready.Reason == tidekeeperv1.ReasonDeleting:
 		s.Message += ": " + ready.Message
-	case len(p.Finalizers) > 0:
-		s.Message += ", waiting for the " + oneOrMore(len(p.Finalizers), "finalizer") + " " + strings.Join(p.Finalizers, ", ") + "; is a manager running?"
+	case len(o.GetFinalizers()) > 0:
+		s.Message += ", waiting for the " + oneOrMore(len(o.GetFinalizers()), "finalizer") + " " + strings.Join(o.GetFinalizers(), ", ") + "; is a manager running?"
 	}
 	return s
 }

@@ -1,0 +1,268 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/forecast"
+	"tidekeeper.dev/tidekeeper/internal/schedule"
+)
+
+// MaintenanceFacts holds the objects from which the round of a NodeMaintenance is computed.
+type MaintenanceFacts struct {
+	Maintenance *tidekeeperv1.NodeMaintenance
+	Nodes       []*corev1.Node
+	Pools       []*tidekeeperv1.NodePool
+	Freezes     []period.Period
+	// Blockers returns the reason why the pods of a node keep its drain from beginning, or nil. It is
+	// nil if pods are not evaluated.
+	Blockers func(node *corev1.Node) *Status
+}
+
+// MaintenanceRound is the current round of a NodeMaintenance, or the next round if the current round
+// has ended or none has begun.
+type MaintenanceRound struct {
+	// Begun is true if the round has begun. Over is true if it has ended, and no further round will
+	// begin.
+	Begun, Over bool
+	// Nodes lists the nodes of the round.
+	Nodes []MaintainedNode
+	// Held is the reason why no drain begins now, whatever the state of the nodes. It is nil if there
+	// is none.
+	Held *Status
+	// Unavailable lists the unavailable nodes that count towards the limit.
+	Unavailable []string
+	// Input is the state for a forecast, except the time that a node takes.
+	Input forecast.Input
+}
+
+// RoundOf returns the current or next round of a NodeMaintenance as of now. It returns an error if the
+// spec cannot be used.
+func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) {
+	m := f.Maintenance
+	ticks, windows, err := maintenanceSchedule(&m.Spec)
+	if err != nil {
+		return r, err
+	}
+	selected, err := selectedNodes(f, now)
+	if err != nil {
+		return r, err
+	}
+	r.Input = forecast.Input{Now: now, Windows: windows, Freezes: f.Freezes, ZoneLimit: int(m.Spec.MaxUnavailablePerZone)}
+	r.Nodes = MaintainedNodes(m)
+	r.addProgress(f, selected)
+	r.Input.Limit = limitOf(m, len(r.Nodes)+len(r.Input.Waiting))
+	r.Begun = m.Status.RoundTime != nil || ticks == nil
+	if ended := r.Begun && len(r.Input.Running)+len(r.Input.Waiting) == 0; ended || !r.Begun {
+		if r.Over = ended && ticks == nil; !r.Over && ticks != nil {
+			r.beginNext(m, selected, ticks)
+		}
+	}
+	if ticks != nil {
+		if next, ok := ticks.Next(latestOf(now, r.Input.From)); ok {
+			r.Input.Next = next
+		}
+	}
+	r.Held = r.held(m)
+	r.addWaiting(f, selected)
+	return r, nil
+}
+
+// addProgress adds the nodes of the round to the input of the forecast: those that wait, those that
+// are being maintained, and other nodes that are unavailable.
+func (r *MaintenanceRound) addProgress(f MaintenanceFacts, selected []selectedNode) {
+	progress := f.Maintenance.Status.Nodes
+	byName := map[string]selectedNode{}
+	for _, node := range f.Nodes {
+		byName[node.Name] = selectedNode{node, 0}
+	}
+	for _, s := range selected {
+		byName[s.Name] = s
+		if _, begun := progress[s.Name]; !begun {
+			r.Input.Waiting = append(r.Input.Waiting, s.forecast())
+		}
+	}
+	for _, n := range r.Nodes {
+		s, exists := byName[n.Name]
+		switch {
+		case n.Running():
+			node := forecast.Node{Name: n.Name}
+			if exists {
+				node = s.forecast()
+			}
+			r.Input.Running = append(r.Input.Running, forecast.RunningNode{Node: node, Start: *n.Started})
+		case exists && s.unavailable():
+			r.Input.Others = append(r.Input.Others, s.forecast())
+		default:
+			continue
+		}
+		r.Unavailable = append(r.Unavailable, n.Name)
+	}
+	for _, n := range r.Input.Waiting {
+		if n.Unavailable {
+			r.Unavailable = append(r.Unavailable, n.Name)
+		}
+	}
+	slices.Sort(r.Unavailable)
+}
+
+// beginNext makes r the next round, which has not begun.
+func (r *MaintenanceRound) beginNext(m *tidekeeperv1.NodeMaintenance, selected []selectedNode, ticks *schedule.Schedule) {
+	r.Begun = false
+	if next := m.Status.NextRoundTime; next != nil {
+		r.Input.From = next.Time
+	} else if next, ok := ticks.Next(r.Input.Now); ok {
+		r.Input.From = next
+	}
+	r.Input.Waiting, r.Input.Running, r.Input.Others = nil, nil, nil
+	for _, s := range selected {
+		r.Input.Waiting = append(r.Input.Waiting, s.forecast())
+	}
+}
+
+// held returns the reason why no drain begins now.
+func (r *MaintenanceRound) held(m *tidekeeperv1.NodeMaintenance) *Status {
+	now := r.Input.Now
+	opens, ok := r.Input.Windows.OpensAt(now)
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		return &Status{Reason: tidekeeperv1.ReasonDeleting, Message: "it is being deleted"}
+	case m.Spec.Suspend:
+		return &Status{Reason: tidekeeperv1.ReasonSuspended, Message: "it is suspended: kubectl tide maintenance resume " + m.Name}
+	case m.Status.Failed >= max(1, m.Spec.FailureLimit):
+		return &Status{Reason: tidekeeperv1.ReasonFailureLimit, Message: fmt.Sprintf("%s failed, the limit is %d: edit the spec once the cause is fixed", plural(int(m.Status.Failed), "node"), max(1, m.Spec.FailureLimit))}
+	case !r.Begun && !r.Input.From.IsZero():
+		return &Status{Reason: tidekeeperv1.ReasonScheduled, Message: "the next round begins at " + r.Input.From.UTC().Format(time.RFC3339)}
+	case !ok:
+		return &Status{Reason: tidekeeperv1.ReasonWindowClosed, Message: "no window is open, and none will open"}
+	case opens.After(now):
+		return &Status{Reason: tidekeeperv1.ReasonWindowClosed, Message: "no window is open; the next one opens at " + opens.UTC().Format(time.RFC3339)}
+	}
+	if frozen := period.InForce(r.Input.Freezes, now); frozen != nil {
+		return &Status{Reason: tidekeeperv1.ReasonFrozen, Message: frozen.String()}
+	}
+	return nil
+}
+
+// addWaiting adds the nodes whose drain has not begun, each with the reason.
+func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNode) {
+	bySelected := map[string]selectedNode{}
+	for _, s := range selected {
+		bySelected[s.Name] = s
+	}
+	if !r.Begun {
+		r.Nodes = nil
+	}
+	for _, n := range r.Input.Waiting {
+		why := r.Held
+		if why == nil {
+			why = r.waits(n, f, bySelected[n.Name])
+		}
+		shown := MaintainedNode{Name: n.Name, Phase: PhaseWaiting}
+		if why != nil {
+			shown.Reason, shown.Message = why.Reason, why.Message
+		}
+		r.Nodes = append(r.Nodes, shown)
+	}
+	slices.SortStableFunc(r.Nodes, func(a, b MaintainedNode) int {
+		return slices.Index(phases, a.Phase) - slices.Index(phases, b.Phase)
+	})
+}
+
+// waits returns the reason why the drain of a node does not begin while others could. It returns nil
+// if it is the turn of the node.
+func (r *MaintenanceRound) waits(n forecast.Node, f MaintenanceFacts, s selectedNode) *Status {
+	others := slices.DeleteFunc(slices.Clone(r.Unavailable), func(name string) bool { return name == n.Name })
+	for _, earlier := range slices.Concat(r.Input.Waiting, running(r.Input.Running)) {
+		if earlier.Group < n.Group {
+			return &Status{Reason: tidekeeperv1.ReasonOutOfOrder, Message: "the nodes of the pool " + f.Maintenance.Spec.Nodes.Pools[earlier.Group] + " come first"}
+		}
+	}
+	if len(others) >= r.Input.Limit {
+		return &Status{Reason: reasonLimit, Message: unavailableText(others, r.Input.Limit, "")}
+	}
+	if limit := r.Input.ZoneLimit; limit > 0 && n.Zone != "" {
+		var inZone []string
+		for _, o := range slices.Concat(r.Input.Waiting, running(r.Input.Running), r.Input.Others) {
+			if o.Zone == n.Zone && slices.Contains(others, o.Name) {
+				inZone = append(inZone, o.Name)
+			}
+		}
+		if len(inZone) >= limit {
+			return &Status{Reason: reasonLimit, Message: unavailableText(inZone, limit, " in the zone "+n.Zone)}
+		}
+	}
+	if f.Blockers != nil && s.Node != nil {
+		return f.Blockers(s.Node)
+	}
+	return nil
+}
+
+const reasonLimit = "MaxUnavailable"
+
+// mostUnavailable is the maximum number of unavailable nodes that a message names.
+const mostUnavailable = 3
+
+// unavailableText says which nodes use up a limit.
+func unavailableText(names []string, limit int, where string) string {
+	more := ""
+	if n := len(names) - mostUnavailable; n > 0 {
+		names, more = names[:mostUnavailable], fmt.Sprintf(" and %d more", n)
+	}
+	verb := "are"
+	if len(names) == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%s%s %s unavailable%s; at most %s may be", strings.Join(names, ", "), more, verb, where, plural(limit, "node"))
+}
+
+func running(list []forecast.RunningNode) []forecast.Node {
+	plain := make([]forecast.Node, len(list))
+	for i := range list {
+		plain[i] = list[i].Node
+	}
+	return plain
+}
+
+// limitOf returns the number of nodes that may be unavailable at a time, of the given total.
+func limitOf(m *tidekeeperv1.NodeMaintenance, total int) int {
+	if m.Spec.MaxUnavailable == nil {
+		return 1
+	}
+	limit, err := intstr.GetScaledValueFromIntOrPercent(m.Spec.MaxUnavailable, total, false)
+	if err != nil {
+		return 1
+	}
+	return max(1, limit)
+}
+
+func latestOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// selectedNode is a node that a NodeMaintenance selects.
+type selectedNode struct {
+	*corev1.Node
+	// group is the position of the node's pool in spec.nodes.pools, or 0.
+	group int
+}
+
+func (s selectedNode) unavailable() bool { return !nodes.IsReady(s.Node) || s.Spec.Unschedulable }
+
+func (s selectedNode) forecast() forecast.Node {
+	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.group, Unavailable: s.unavailable()}
+}
