@@ -15,29 +15,24 @@ const CordonedForMaintenanceAnnotation = "tidekeeper.dev/cordoned-for-maintenanc
 // that a DaemonSet can run there and nowhere else.
 const DrainedLabel = "tidekeeper.dev/drained"
 
+// NodeMaintenanceLabel on a ScheduledRestart has the name of the NodeMaintenance that moves the pods
+// of the workload. Such ScheduledRestarts are created and deleted by the manager.
+const NodeMaintenanceLabel = "tidekeeper.dev/node-maintenance"
+
 // NodeMaintenanceFinalizer keeps a deleted NodeMaintenance until its nodes are uncordoned.
 const NodeMaintenanceFinalizer = "tidekeeper.dev/node-maintenance"
 
-// Reasons of the condition Ready of a NodeMaintenance, in order of precedence. [ReasonDeleting] and
-// [ReasonInvalidSchedule] come first, and [ReasonSuspended] comes after them.
+// Reasons of the condition Ready of a NodeMaintenance, besides [ReasonDeleting],
+// [ReasonInvalidSchedule], [ReasonInvalidSelector], [ReasonFailureLimit], [ReasonSuspended],
+// [ReasonScheduled] before the first round, [ReasonFrozen], [ReasonWindowClosed], [ReasonNoPlace]
+// and [ReasonNoNodes].
 const (
-	// ReasonMaintenanceFailureLimit means that so many nodes have failed that no further drain
-	// begins. The condition Stalled is True.
-	ReasonMaintenanceFailureLimit = "TooManyFailures"
 	// ReasonMaintaining means that nodes are being drained, are drained, or are returning.
 	ReasonMaintaining = "Maintaining"
-	// ReasonMaintenanceFrozen means that a Freeze keeps the drain of the next node from beginning.
-	ReasonMaintenanceFrozen = "FrozenByFreeze"
-	// ReasonOutsideWindows means that no drain begins until a window opens.
-	ReasonOutsideWindows = "OutsideWindows"
-	// ReasonNodesUnavailable means that so many nodes are unavailable that no further drain begins.
-	ReasonNodesUnavailable = "NodesUnavailable"
-	// ReasonNoPlaceForPods means that the other nodes have no room for the pods of the next node.
-	ReasonNoPlaceForPods = "NoPlaceForPods"
-	// ReasonRoundComplete means that all selected nodes have been maintained in this round.
-	ReasonRoundComplete = "Complete"
-	// ReasonWaitingForRound means that the first round has not begun yet.
-	ReasonWaitingForRound = "WaitingForRound"
+	// ReasonMaxUnavailable means that so many nodes are unavailable that no further drain begins.
+	ReasonMaxUnavailable = "MaxUnavailable"
+	// ReasonComplete means that all selected nodes have been maintained in this round.
+	ReasonComplete = "Complete"
 )
 
 // Reasons of the progress of a node, besides those of [internal/drain].

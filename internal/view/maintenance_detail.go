@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/nodepool/plan"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -73,7 +74,7 @@ func selectsText(n *tidekeeperv1.MaintenanceNodes) string {
 		text = strings.Join(n.Names, ", ")
 	case n.Selector != nil:
 		text = "nodes with the selected labels"
-		if selector, err := nodeSelector(n.Selector); err == nil {
+		if selector, err := plan.Selector(&tidekeeperv1.NodePool{Spec: tidekeeperv1.NodePoolSpec{Selector: n.Selector}}); err == nil {
 			text = "nodes with " + selector.String()
 		}
 	}

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
 	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/forecast"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
 )
 
@@ -51,7 +50,7 @@ type MaintenanceRound struct {
 // spec cannot be used.
 func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) {
 	m := f.Maintenance
-	ticks, windows, err := maintenanceSchedule(&m.Spec)
+	ticks, windows, err := selection.Times(&m.Spec)
 	if err != nil {
 		return r, err
 	}
@@ -62,7 +61,7 @@ func RoundOf(f MaintenanceFacts, now time.Time) (r MaintenanceRound, err error) 
 	r.Input = forecast.Input{Now: now, Windows: windows, Freezes: f.Freezes, ZoneLimit: int(m.Spec.MaxUnavailablePerZone)}
 	r.Nodes = MaintainedNodes(m)
 	r.addProgress(f, selected)
-	r.Input.Limit = limitOf(m, len(r.Nodes)+len(r.Input.Waiting))
+	r.Input.Limit = selection.Limit(&m.Spec, len(r.Nodes)+len(r.Input.Waiting))
 	r.Begun = m.Status.RoundTime != nil || ticks == nil
 	if ended := r.Begun && len(r.Input.Running)+len(r.Input.Waiting) == 0; ended || !r.Begun {
 		if r.Over = ended && ticks == nil; !r.Over && ticks != nil {
@@ -85,7 +84,7 @@ func (r *MaintenanceRound) addProgress(f MaintenanceFacts, selected []selectedNo
 	progress := f.Maintenance.Status.Nodes
 	byName := map[string]selectedNode{}
 	for _, node := range f.Nodes {
-		byName[node.Name] = selectedNode{node, 0}
+		byName[node.Name] = selectedNode{selection.Node{Node: node}}
 	}
 	for _, s := range selected {
 		byName[s.Name] = s
@@ -190,7 +189,7 @@ func (r *MaintenanceRound) waits(n forecast.Node, f MaintenanceFacts, s selected
 		}
 	}
 	if len(others) >= r.Input.Limit {
-		return &Status{Reason: reasonLimit, Message: unavailableText(others, r.Input.Limit, "")}
+		return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: unavailableText(others, r.Input.Limit, "")}
 	}
 	if limit := r.Input.ZoneLimit; limit > 0 && n.Zone != "" {
 		var inZone []string
@@ -200,16 +199,14 @@ func (r *MaintenanceRound) waits(n forecast.Node, f MaintenanceFacts, s selected
 			}
 		}
 		if len(inZone) >= limit {
-			return &Status{Reason: reasonLimit, Message: unavailableText(inZone, limit, " in the zone "+n.Zone)}
+			return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: unavailableText(inZone, limit, " in the zone "+n.Zone)}
 		}
 	}
-	if f.Blockers != nil && s.Node != nil {
-		return f.Blockers(s.Node)
+	if f.Blockers != nil && s.Node.Node != nil {
+		return f.Blockers(s.Node.Node)
 	}
 	return nil
 }
-
-const reasonLimit = "MaxUnavailable"
 
 // mostUnavailable is the maximum number of unavailable nodes that a message names.
 const mostUnavailable = 3
@@ -235,18 +232,6 @@ func running(list []forecast.RunningNode) []forecast.Node {
 	return plain
 }
 
-// limitOf returns the number of nodes that may be unavailable at a time, of the given total.
-func limitOf(m *tidekeeperv1.NodeMaintenance, total int) int {
-	if m.Spec.MaxUnavailable == nil {
-		return 1
-	}
-	limit, err := intstr.GetScaledValueFromIntOrPercent(m.Spec.MaxUnavailable, total, false)
-	if err != nil {
-		return 1
-	}
-	return max(1, limit)
-}
-
 func latestOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -255,14 +240,21 @@ func latestOf(a, b time.Time) time.Time {
 }
 
 // selectedNode is a node that a NodeMaintenance selects.
-type selectedNode struct {
-	*corev1.Node
-	// group is the position of the node's pool in spec.nodes.pools, or 0.
-	group int
-}
+type selectedNode struct{ selection.Node }
 
-func (s selectedNode) unavailable() bool { return !nodes.IsReady(s.Node) || s.Spec.Unschedulable }
+func (s selectedNode) unavailable() bool { return !nodes.IsReady(s.Node.Node) || s.Spec.Unschedulable }
 
 func (s selectedNode) forecast() forecast.Node {
-	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.group, Unavailable: s.unavailable()}
+	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.Group, Unavailable: s.unavailable()}
+}
+
+// selectedNodes returns the nodes that a NodeMaintenance selects now, in the order in which they will
+// be maintained.
+func selectedNodes(f MaintenanceFacts, now time.Time) ([]selectedNode, error) {
+	list, err := selection.Nodes(&f.Maintenance.Spec.Nodes, f.Nodes, f.Pools, now)
+	selected := make([]selectedNode, len(list))
+	for i := range list {
+		selected[i] = selectedNode{list[i]}
+	}
+	return selected, err
 }

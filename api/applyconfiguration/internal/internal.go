@@ -346,6 +346,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: selected
       type:
         scalar: numeric
+    - name: toleratedFailures
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.NodePhase
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.NodePool
@@ -474,9 +477,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: cordoned
       type:
         scalar: boolean
+    - name: heldSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: kubeletVersion
       type:
         scalar: string
+    - name: marked
+      type:
+        scalar: boolean
     - name: message
       type:
         scalar: string

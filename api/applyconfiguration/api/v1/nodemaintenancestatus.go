@@ -32,6 +32,9 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	Running *int32 `json:"running,omitempty"`
 	// failed is the number of nodes that have failed.
 	Failed *int32 `json:"failed,omitempty"`
+	// toleratedFailures is the number of failed nodes that do not count for spec.failureLimit,
+	// because the spec was edited since.
+	ToleratedFailures *int32 `json:"toleratedFailures,omitempty"`
 	// conditions are Ready, Reconciling and Stalled as kstatus defines them. The reason of Ready
 	// is the STATUS column.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
@@ -110,6 +113,14 @@ func (b *NodeMaintenanceStatusApplyConfiguration) WithRunning(value int32) *Node
 // If called multiple times, the Failed field is set to the value of the last call.
 func (b *NodeMaintenanceStatusApplyConfiguration) WithFailed(value int32) *NodeMaintenanceStatusApplyConfiguration {
 	b.Failed = &value
+	return b
+}
+
+// WithToleratedFailures sets the ToleratedFailures field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ToleratedFailures field is set to the value of the last call.
+func (b *NodeMaintenanceStatusApplyConfiguration) WithToleratedFailures(value int32) *NodeMaintenanceStatusApplyConfiguration {
+	b.ToleratedFailures = &value
 	return b
 }
 

@@ -24,8 +24,13 @@ type NodeProgressApplyConfiguration struct {
 	Since *metav1.Time `json:"since,omitempty"`
 	// startTime is the time at which the drain began.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// cordoned is true once the manager has cordoned the node for this round.
+	// cordoned is true while the node is cordoned by the manager for this round.
 	Cordoned *bool `json:"cordoned,omitempty"`
+	// marked is true once the node has the annotation tidekeeper.dev/drained-for-maintenance.
+	Marked *bool `json:"marked,omitempty"`
+	// heldSince is the time since which a Freeze or spec.suspend holds back the drain. The time
+	// does not count for the timeout.
+	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 	// bootID is the boot ID of the node when it was drained.
 	BootID *string `json:"bootID,omitempty"`
 	// kubeletVersion is the version of the kubelet when the node was drained.
@@ -79,6 +84,22 @@ func (b *NodeProgressApplyConfiguration) WithStartTime(value metav1.Time) *NodeP
 // If called multiple times, the Cordoned field is set to the value of the last call.
 func (b *NodeProgressApplyConfiguration) WithCordoned(value bool) *NodeProgressApplyConfiguration {
 	b.Cordoned = &value
+	return b
+}
+
+// WithMarked sets the Marked field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Marked field is set to the value of the last call.
+func (b *NodeProgressApplyConfiguration) WithMarked(value bool) *NodeProgressApplyConfiguration {
+	b.Marked = &value
+	return b
+}
+
+// WithHeldSince sets the HeldSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HeldSince field is set to the value of the last call.
+func (b *NodeProgressApplyConfiguration) WithHeldSince(value metav1.Time) *NodeProgressApplyConfiguration {
+	b.HeldSince = &value
 	return b
 }
 

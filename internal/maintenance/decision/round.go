@@ -1,0 +1,50 @@
+// Copyright The Tidekeeper Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+)
+
+// beginRound begins the first round, or the round of the latest tick if no node is running. Nodes
+// that have failed and are still cordoned keep their progress, as they are still being maintained.
+func (d *decider) beginRound() {
+	created := d.Maintenance.CreationTimestamp
+	if d.ticks == nil {
+		d.status.NextRoundTime = nil
+		if d.status.RoundTime == nil {
+			d.status.RoundTime = created.DeepCopy()
+		}
+		return
+	}
+	since := created.Time
+	if d.status.RoundTime != nil {
+		since = d.status.RoundTime.Time
+	}
+	tick, _, due := d.ticks.Latest(since, d.Now)
+	if due && !d.spec.Suspend && !d.drainsRun() {
+		d.status.RoundTime = &metav1.Time{Time: tick}
+		d.status.ToleratedFailures = 0
+		maps.DeleteFunc(d.status.Nodes, func(_ string, p tidekeeperv1.NodeProgress) bool { return !isRunning(p) })
+	}
+	d.status.NextRoundTime = nil
+	if next, ok := d.ticks.Next(d.Now); ok {
+		d.status.NextRoundTime = &metav1.Time{Time: next}
+		d.wake(next)
+	}
+}
+
+// drainsRun reports whether a node is being drained, is drained, or is returning.
+func (d *decider) drainsRun() bool {
+	for _, p := range d.status.Nodes {
+		if p.Phase != tidekeeperv1.NodeFailed && isRunning(p) {
+			return true
+		}
+	}
+	return false
+}
