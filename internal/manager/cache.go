@@ -139,13 +139,15 @@ func transformByDefault(in any) (any, error) {
 
 // nodeFields lists the fields that transformNode reads. All other fields of a node are not decoded.
 var nodeFields = []string{
-	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.deletionTimestamp",
+	"metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.deletionTimestamp",
 	"metadata.labels", "metadata.annotations", "spec.taints", "spec.unschedulable",
 	"status.capacity", "status.allocatable", "status.conditions.type", "status.conditions.status",
+	"status.nodeInfo.bootID", "status.nodeInfo.kubeletVersion",
 }
 
-// transformNode keeps the fields that node pools need: a node's labels, annotations and taints, its
-// capacity and allocatable resources, and whether it is Ready and schedulable.
+// transformNode keeps the fields that node pools and node maintenance need: a node's age, labels,
+// annotations and taints, its capacity and allocatable resources, whether it is Ready, drained and
+// schedulable, and the fields that show a reboot or an upgrade of its kubelet.
 func transformNode(in any) (any, error) {
 	node, ok := in.(*corev1.Node)
 	if !ok {
@@ -156,16 +158,20 @@ func transformNode(in any) (any, error) {
 			Name:              node.Name,
 			UID:               node.UID,
 			ResourceVersion:   node.ResourceVersion,
+			CreationTimestamp: node.CreationTimestamp,
 			DeletionTimestamp: node.DeletionTimestamp,
 			Labels:            node.Labels,
 			Annotations:       node.Annotations,
 		},
-		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
-		Status: corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{
+			Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
+			NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID, KubeletVersion: node.Status.NodeInfo.KubeletVersion},
+		},
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			slim.Status.Conditions = []corev1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+		if condition.Type == corev1.NodeReady || condition.Type == corev1.NodeDrained {
+			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: condition.Type, Status: condition.Status})
 		}
 	}
 	return slim, nil
@@ -238,7 +244,7 @@ var (
 		tidekeeperv1.AppliedAnnotation, tidekeeperv1.RestartNowAnnotation, tidekeeperv1.LastTickAnnotation,
 		tidekeeperv1.RestartedAtAnnotation,
 	)
-	keptLabels = sets.New(podcount.Label)
+	keptLabels = sets.New(podcount.Label, tidekeeperv1.NodeMaintenanceLabel)
 	// keptPodLabels is the set of labels that identify a pod's workload.
 	keptPodLabels = sets.New(pods.TemplateHashLabels()...)
 )
