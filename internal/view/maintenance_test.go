@@ -67,8 +67,8 @@ func atATime(n int) func(*MaintenanceFacts) {
 	return spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.MaxUnavailable = &intstr.IntOrString{IntVal: int32(n)} })
 }
 
-// began adds the progress of a node, for which a drain began an hour ago.
-func began(node string, phase tidekeeperv1.NodePhase) func(*MaintenanceFacts) {
+// began adds the progress of the node a-db-1, whose drain began an hour ago.
+func began(phase tidekeeperv1.NodePhase) func(*MaintenanceFacts) {
 	return func(f *MaintenanceFacts) {
 		if f.Maintenance.Status.Nodes == nil {
 			f.Maintenance.Status.Nodes = map[string]tidekeeperv1.NodeProgress{}
@@ -76,7 +76,7 @@ func began(node string, phase tidekeeperv1.NodePhase) func(*MaintenanceFacts) {
 		if phase == tidekeeperv1.NodeFailed {
 			f.Maintenance.Status.Failed++
 		}
-		f.Maintenance.Status.Nodes[node] = tidekeeperv1.NodeProgress{Phase: phase, StartTime: metav1.NewTime(noon.Add(-time.Hour)), Since: metav1.NewTime(noon.Add(-time.Minute))}
+		f.Maintenance.Status.Nodes["a-db-1"] = tidekeeperv1.NodeProgress{Phase: phase, StartTime: metav1.NewTime(noon.Add(-time.Hour)), Since: metav1.NewTime(noon.Add(-time.Minute))}
 	}
 }
 
@@ -112,11 +112,11 @@ func TestRoundOf(t *testing.T) {
 			[]string{"a-db-1 Waiting", "a-db-2 Waiting MaxUnavailable", "b-db-3 Waiting MaxUnavailable", "a-web-1 Waiting OutOfOrder", "b-web-2 Waiting OutOfOrder", "b-web-3 Waiting OutOfOrder"}, "",
 		},
 		{
-			"one is drained", []func(*MaintenanceFacts){began("a-db-1", tidekeeperv1.NodeDrained)},
+			"one is drained", []func(*MaintenanceFacts){began(tidekeeperv1.NodeDrained)},
 			[]string{"a-db-1 Drained", "a-db-2 Waiting MaxUnavailable", "b-db-3 Waiting MaxUnavailable", "a-web-1 Waiting OutOfOrder", "b-web-2 Waiting OutOfOrder", "b-web-3 Waiting OutOfOrder"}, "",
 		},
 		{
-			"the limit of a zone", []func(*MaintenanceFacts){atATime(4), spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.MaxUnavailablePerZone = 1 }), began("a-db-1", tidekeeperv1.NodeDraining)},
+			"the limit of a zone", []func(*MaintenanceFacts){atATime(4), spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.MaxUnavailablePerZone = 1 }), began(tidekeeperv1.NodeDraining)},
 			[]string{"a-db-1 Draining", "a-db-2 Waiting MaxUnavailable", "b-db-3 Waiting", "a-web-1 Waiting OutOfOrder", "b-web-2 Waiting OutOfOrder", "b-web-3 Waiting OutOfOrder"}, "",
 		},
 		{
@@ -124,11 +124,11 @@ func TestRoundOf(t *testing.T) {
 			[]string{"a-db-1 Waiting", "a-db-2 Waiting MaxUnavailable", "b-db-3 Waiting MaxUnavailable", "a-web-1 Waiting OutOfOrder", "b-web-2 Waiting OutOfOrder", "b-web-3 Waiting OutOfOrder"}, "",
 		},
 		{
-			"a failed node stays cordoned", []func(*MaintenanceFacts){spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.FailureLimit = 2 }), began("a-db-1", tidekeeperv1.NodeFailed), func(f *MaintenanceFacts) { cordoned(f.Nodes[0]) }},
+			"a failed node stays cordoned", []func(*MaintenanceFacts){spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.FailureLimit = 2 }), began(tidekeeperv1.NodeFailed), func(f *MaintenanceFacts) { cordoned(f.Nodes[0]) }},
 			[]string{"a-db-1 Failed", "a-db-2 Waiting MaxUnavailable", "b-db-3 Waiting MaxUnavailable", "a-web-1 Waiting OutOfOrder", "b-web-2 Waiting OutOfOrder", "b-web-3 Waiting OutOfOrder"}, "",
 		},
 		{
-			"the limit of failures", []func(*MaintenanceFacts){began("a-db-1", tidekeeperv1.NodeFailed)},
+			"the limit of failures", []func(*MaintenanceFacts){began(tidekeeperv1.NodeFailed)},
 			append([]string{"a-db-1 Failed"}, all(" FailureLimit")[1:]...), "FailureLimit: 1 node failed, the limit is 1: edit the spec once the cause is fixed",
 		},
 		{"suspended", []func(*MaintenanceFacts){spec(func(s *tidekeeperv1.NodeMaintenanceSpec) { s.Suspend = true }), window}, all(" Suspended"), "Suspended: it is suspended: kubectl tide maintenance resume reboot"},
@@ -147,21 +147,21 @@ func TestRoundOf(t *testing.T) {
 		},
 		{
 			"the first round is to come", []func(*MaintenanceFacts){scheduled, func(f *MaintenanceFacts) { f.Maintenance.Status.RoundTime = nil }},
-			all(" Scheduled"), "Scheduled: the next round begins at ",
+			all(" Scheduled"), "Scheduled: the next round begins at " + noon.AddDate(0, 0, 1).Format(time.DateOnly) + "T02:00:00Z",
 		},
 		{
 			"the round has ended, and another follows", []func(*MaintenanceFacts){
 				scheduled, spec(func(s *tidekeeperv1.NodeMaintenanceSpec) {
 					s.Nodes = tidekeeperv1.MaintenanceNodes{Names: []string{"a-db-1", "gone"}}
-				}), began("a-db-1", tidekeeperv1.NodeDone),
+				}), began(tidekeeperv1.NodeDone),
 			},
-			[]string{"a-db-1 Waiting Scheduled"}, "Scheduled: the next round begins at ",
+			[]string{"a-db-1 Waiting Scheduled"}, "Scheduled: the next round begins at " + noon.AddDate(0, 0, 1).Format(time.DateOnly) + "T02:00:00Z",
 		},
 		{
 			"the only round has ended", []func(*MaintenanceFacts){
 				spec(func(s *tidekeeperv1.NodeMaintenanceSpec) {
 					s.Nodes = tidekeeperv1.MaintenanceNodes{Names: []string{"a-db-1"}}
-				}), began("a-db-1", tidekeeperv1.NodeDone),
+				}), began(tidekeeperv1.NodeDone),
 			},
 			[]string{"a-db-1 Done"}, "",
 		},
@@ -194,7 +194,7 @@ func TestRoundOf(t *testing.T) {
 			if r.Held != nil {
 				held = r.Held.Reason + ": " + r.Held.Message
 			}
-			if held != tt.held && !(strings.HasSuffix(tt.held, " ") && strings.HasPrefix(held, tt.held)) {
+			if held != tt.held {
 				t.Errorf("held by %q, want %q", held, tt.held)
 			}
 		})
