@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // chosenBy returns the selection for the given values of --controllers and --namespaces.
@@ -62,5 +64,20 @@ func TestIndexesOfBorrowedKinds(t *testing.T) {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {
 			t.Errorf("--controllers=%s has %d indexes, want %d", controllers, got, want)
 		}
+	}
+}
+
+// TestPublishedSettings checks that the lease says which controllers run, and has the flags that they
+// publish.
+func TestPublishedSettings(t *testing.T) {
+	settings := publishedSettings(chosenBy(t, "scheduled-restart,freeze", "").controllers)
+	var runs []string
+	for _, c := range controllers() {
+		if settings[lease.RunsSetting(c.Name)] == "true" {
+			runs = append(runs, c.Name)
+		}
+	}
+	if want := []string{"scheduled-restart", "freeze"}; !slices.Equal(runs, want) || settings["max-concurrent-restarts"] == "" {
+		t.Errorf("the settings %v say that %v run, want %v", settings, runs, want)
 	}
 }

@@ -163,14 +163,22 @@ func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNod
 	if !r.Begun {
 		r.Nodes = nil
 	}
+	taken := slices.Concat(running(r.Input.Running), r.Input.Others)
+	for _, n := range r.Input.Waiting {
+		if n.Unavailable {
+			taken = append(taken, n)
+		}
+	}
 	for _, n := range r.Input.Waiting {
 		why := r.Held
 		if why == nil {
-			why = r.waits(n, f, bySelected[n.Name])
+			why = r.waits(n, taken, f, bySelected[n.Name].Node)
 		}
-		shown := MaintainedNode{Name: n.Name, Phase: PhaseWaiting}
+		shown := MaintainedNode{Name: n.Name, Phase: PhaseWaiting, Message: "its drain begins next"}
 		if why != nil {
 			shown.Reason, shown.Message = why.Reason, why.Message
+		} else if !n.Unavailable {
+			taken = append(taken, n)
 		}
 		r.Nodes = append(r.Nodes, shown)
 	}
@@ -180,30 +188,31 @@ func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNod
 }
 
 // waits returns the reason why the drain of a node does not begin while others could. It returns nil
-// if it is the turn of the node.
-func (r *MaintenanceRound) waits(n forecast.Node, f MaintenanceFacts, s selectedNode) *Status {
-	others := slices.DeleteFunc(slices.Clone(r.Unavailable), func(name string) bool { return name == n.Name })
+// if it is the turn of the node. taken lists the nodes that are unavailable, or that will be as their
+// drain begins next.
+func (r *MaintenanceRound) waits(n forecast.Node, taken []forecast.Node, f MaintenanceFacts, node *corev1.Node) *Status {
 	for _, earlier := range slices.Concat(r.Input.Waiting, running(r.Input.Running)) {
 		if earlier.Group < n.Group {
 			return &Status{Reason: tidekeeperv1.ReasonOutOfOrder, Message: "the nodes of the pool " + f.Maintenance.Spec.Nodes.Pools[earlier.Group] + " come first"}
 		}
 	}
-	if len(others) >= r.Input.Limit {
-		return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: unavailableText(others, r.Input.Limit, "")}
-	}
-	if limit := r.Input.ZoneLimit; limit > 0 && n.Zone != "" {
-		var inZone []string
-		for _, o := range slices.Concat(r.Input.Waiting, running(r.Input.Running), r.Input.Others) {
-			if o.Zone == n.Zone && slices.Contains(others, o.Name) {
-				inZone = append(inZone, o.Name)
-			}
+	var others, inZone []string
+	for _, t := range taken {
+		if t.Name == n.Name {
+			continue
 		}
-		if len(inZone) >= limit {
-			return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: unavailableText(inZone, limit, " in the zone "+n.Zone)}
+		others = append(others, t.Name)
+		if t.Zone == n.Zone && n.Zone != "" {
+			inZone = append(inZone, t.Name)
 		}
 	}
-	if f.Blockers != nil && s.Node.Node != nil {
-		return f.Blockers(s.Node.Node)
+	switch limit := r.Input.ZoneLimit; {
+	case len(others) >= r.Input.Limit:
+		return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: limitText(others, r.Input.Limit, "")}
+	case limit > 0 && len(inZone) >= limit:
+		return &Status{Reason: tidekeeperv1.ReasonMaxUnavailable, Message: limitText(inZone, limit, " in the zone "+n.Zone)}
+	case f.Blockers != nil && node != nil:
+		return f.Blockers(node)
 	}
 	return nil
 }
@@ -211,17 +220,13 @@ func (r *MaintenanceRound) waits(n forecast.Node, f MaintenanceFacts, s selected
 // mostUnavailable is the maximum number of unavailable nodes that a message names.
 const mostUnavailable = 3
 
-// unavailableText says which nodes use up a limit.
-func unavailableText(names []string, limit int, where string) string {
+// limitText says which nodes use up a limit.
+func limitText(names []string, limit int, where string) string {
 	more := ""
 	if n := len(names) - mostUnavailable; n > 0 {
 		names, more = names[:mostUnavailable], fmt.Sprintf(" and %d more", n)
 	}
-	verb := "are"
-	if len(names) == 1 {
-		verb = "is"
-	}
-	return fmt.Sprintf("%s%s %s unavailable%s; at most %s may be", strings.Join(names, ", "), more, verb, where, plural(limit, "node"))
+	return fmt.Sprintf("at most %s may be unavailable%s: %s%s", plural(limit, "node"), where, strings.Join(names, ", "), more)
 }
 
 func running(list []forecast.RunningNode) []forecast.Node {

@@ -195,7 +195,7 @@ func TestMaintenance_WaitsForTheAnnotation(t *testing.T) {
 		if node.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation] != m.Name || node.Labels[tidekeeperv1.DrainedLabel] != "true" || !node.Spec.Unschedulable || !drained {
 			t.Errorf("drained node %s: annotations %v, labels %v, unschedulable %t, conditions %+v", name, node.Annotations, node.Labels, node.Spec.Unschedulable, node.Status.Conditions)
 		}
-		cluster.EventuallyEvent(t, "Node", name, tidekeeperv1.EventNodeDrained)
+		cluster.EventuallyEvent(t, "Node", name, "Normal NodeDrained: NodeMaintenance handover: drained for maintenance; waits until the annotation tidekeeper.dev/drained-for-maintenance is removed")
 		if i == 0 {
 			if _, begun := m.Status.Nodes[names[1]]; begun {
 				t.Errorf("the drain of %s has begun while %s is unavailable", names[1], name)

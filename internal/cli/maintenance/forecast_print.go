@@ -38,6 +38,9 @@ func (o *forecastOptions) print(forecasts []forecastOutput) error {
 		if f.Held != nil && assumes[f.Held.Reason] != "" {
 			fmt.Fprintln(out, s.Paint(cmdutil.ColorOf(view.Warning), f.Held.Reason)+", "+term.Printable(f.Held.Message)+". "+assumes[f.Held.Reason]+":")
 		}
+		if f.Overdue > 0 {
+			fmt.Fprintln(out, term.Plural(f.Overdue, "node")+" took longer than that already; assumed to be done now.")
+		}
 		if f.NextDrain != nil {
 			fmt.Fprintln(out, "Next drain: "+o.when(*f.NextDrain))
 		}
@@ -59,7 +62,11 @@ func (o *forecastOptions) print(forecasts []forecastOutput) error {
 	return nil
 }
 
+// when formats a time, which is now or in the future.
 func (o *forecastOptions) when(t time.Time) string {
+	if !t.After(o.Now()) {
+		return "now"
+	}
 	return term.ComingInZone(t, o.Now(), o.Local)
 }
 

@@ -62,6 +62,9 @@ type Input struct {
 type Forecast struct {
 	// Left is the number of nodes whose maintenance has not ended.
 	Left int `json:"left"`
+	// Overdue is the number of running nodes that have taken longer than expected. They are assumed to
+	// be done now.
+	Overdue int `json:"overdue,omitempty"`
 	// NextDrain is the time at which the next drain begins. It is nil if no further drain begins, or
 	// if the time is unknown.
 	NextDrain *time.Time `json:"nextDrain,omitempty"`

@@ -68,6 +68,9 @@ func text(f Forecast) string {
 	for _, w := range f.Windows {
 		line += fmt.Sprintf(", %d in %s-%s", w.Nodes, at(&w.Opens), at(&w.Closes))
 	}
+	if f.Overdue > 0 {
+		line += fmt.Sprintf(", %d overdue", f.Overdue)
+	}
 	if f.NotStarted > 0 {
 		line += fmt.Sprintf(", %d not started", f.NotStarted)
 	}
@@ -91,7 +94,7 @@ func TestRun(t *testing.T) {
 		{"one after the other", Input{Waiting: nodes("a", "b", "c"), Limit: 1, PerNode: each}, "3 left, next 9 12:00, end 9 13:30"},
 		{"two at a time", Input{Waiting: nodes("a", "b", "c"), Limit: 2, PerNode: each}, "3 left, next 9 12:00, end 9 13:00"},
 		{"after a running one", Input{Running: running(10*time.Minute, "a"), Waiting: nodes("b"), Limit: 1, PerNode: each}, "2 left, next 9 12:20, end 9 12:50"},
-		{"a running one that is overdue", Input{Running: running(time.Hour, "a"), Waiting: nodes("b"), Limit: 1, PerNode: each}, "2 left, next 9 12:00, end 9 12:30"},
+		{"a running one that is overdue", Input{Running: running(time.Hour, "a"), Waiting: nodes("b"), Limit: 1, PerNode: each}, "2 left, next 9 12:00, end 9 12:30, 1 overdue"},
 		{"the last one runs", Input{Running: running(10*time.Minute, "a"), Limit: 1, PerNode: each}, "1 left, next ?, end 9 12:20"},
 		{"a round to come", Input{From: noon.Add(time.Hour), Waiting: nodes("a"), Limit: 1, PerNode: each}, "1 left, next 9 13:00, end 9 13:30"},
 		{

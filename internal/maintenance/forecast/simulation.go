@@ -18,8 +18,11 @@ func Run(in Input) Forecast {
 		s.at = in.From
 	}
 	for _, n := range in.Running {
-		// A node that takes longer than expected is assumed to be done soon.
-		s.add(n.Node, latest(in.Now, n.Start.Add(in.PerNode)))
+		done := n.Start.Add(in.PerNode)
+		if in.PerNode > 0 && done.Before(in.Now) {
+			s.result.Overdue++
+		}
+		s.add(n.Node, latest(in.Now, done))
 	}
 	s.waiting = slices.Clone(in.Waiting)
 	s.run()
