@@ -172,7 +172,7 @@ func (r *MaintenanceRound) addWaiting(f MaintenanceFacts, selected []selectedNod
 	for _, n := range r.Input.Waiting {
 		why := r.Held
 		if why == nil {
-			why = r.waits(n, taken, f, bySelected[n.Name].Node)
+			why = r.waits(n, taken, f, bySelected[n.Name].Node.Node)
 		}
 		shown := MaintainedNode{Name: n.Name, Phase: PhaseWaiting, Message: "its drain begins next"}
 		if why != nil {
