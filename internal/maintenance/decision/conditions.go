@@ -15,9 +15,12 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/text"
 )
 
-// setConditions writes the conditions. invalid is the error if the schedule, the windows or the time
+// conditions writes the conditions of the status.
+type conditions struct{ *decider }
+
+// set writes the conditions. invalid is the error if the schedule, the windows or the time
 // zone cannot be used.
-func (d *decider) setConditions(invalid error) {
+func (d *conditions) set(invalid error) {
 	ready, reason, message := d.ready(invalid)
 	stalled := reason == tidekeeperv1.ReasonInvalidSchedule || reason == tidekeeperv1.ReasonFailureLimit
 	reconciling := !stalled && reason != tidekeeperv1.ReasonComplete && reason != tidekeeperv1.ReasonSuspended && reason != tidekeeperv1.ReasonNoNodes
@@ -27,7 +30,7 @@ func (d *decider) setConditions(invalid error) {
 }
 
 // condition writes a condition, or removes it if it is not present.
-func (d *decider) condition(of string, is, present bool, reason, message string) {
+func (d *conditions) condition(of string, is, present bool, reason, message string) {
 	if !present {
 		meta.RemoveStatusCondition(&d.status.Conditions, of)
 		return
@@ -48,7 +51,7 @@ func (d *decider) condition(of string, is, present bool, reason, message string)
 const maxConditionMessage = 1024
 
 // ready returns the status, the reason and the message of the condition Ready.
-func (d *decider) ready(invalid error) (ready bool, reason, message string) {
+func (d *conditions) ready(invalid error) (ready bool, reason, message string) {
 	switch {
 	case invalid != nil:
 		return false, tidekeeperv1.ReasonInvalidSchedule, invalid.Error()
@@ -74,7 +77,7 @@ func (d *decider) ready(invalid error) (ready bool, reason, message string) {
 }
 
 // running lists the nodes that are being maintained.
-func (d *decider) running() (names []string) {
+func (d *conditions) running() (names []string) {
 	for name, p := range d.status.Nodes {
 		if p.Phase != tidekeeperv1.NodeFailed && isRunning(p) {
 			names = append(names, name)

@@ -48,14 +48,14 @@ func Decide(in Input) Output {
 	d.observe()
 	d.leaveOutNewNodes()
 	for _, name := range slices.Sorted(maps.Keys(d.status.Nodes)) {
-		d.advance(name)
+		(&phases{d}).advance(name)
 	}
 	d.sweep()
 	if err == nil {
-		d.start()
+		(&starter{d}).start()
 	}
 	d.count()
-	d.setConditions(err)
+	(&conditions{d}).set(err)
 	return out
 }
 
@@ -125,6 +125,16 @@ func (d *decider) count() {
 			s.Selected++
 		}
 	}
+}
+
+// left lists the selected nodes whose drain has not begun in this round.
+func (d *decider) left() (names []string) {
+	for _, name := range d.Selected {
+		if _, begun := d.status.Nodes[name]; !begun {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // wake sets the time of the next decision, unless it is already set to an earlier time.

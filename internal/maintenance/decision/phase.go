@@ -11,8 +11,11 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 )
 
+// phases decides about the nodes whose drain has begun.
+type phases struct{ *decider }
+
 // advance decides about a node whose drain has begun.
-func (d *decider) advance(name string) {
+func (d *phases) advance(name string) {
 	p := d.status.Nodes[name]
 	if !isRunning(p) {
 		return
@@ -46,7 +49,7 @@ func (d *decider) advance(name string) {
 }
 
 // gone decides about a node that was deleted, or replaced by a Node with another UID.
-func (d *decider) gone(name string, p *tidekeeperv1.NodeProgress) {
+func (d *phases) gone(name string, p *tidekeeperv1.NodeProgress) {
 	failed := p.Phase == tidekeeperv1.NodeFailed
 	p.Cordoned = false
 	switch {
@@ -62,7 +65,7 @@ func (d *decider) gone(name string, p *tidekeeperv1.NodeProgress) {
 
 // claimed decides about a node whose drain is claimed in the status, and that is not known to be
 // cordoned yet.
-func (d *decider) claimed(n Node, p tidekeeperv1.NodeProgress) {
+func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 	switch {
 	case n.CordonedFor == string(d.Maintenance.UID):
 		p.Cordoned = true
@@ -82,7 +85,7 @@ func (d *decider) claimed(n Node, p tidekeeperv1.NodeProgress) {
 }
 
 // released reports whether somebody has uncordoned a node by hand, which ends its maintenance.
-func (d *decider) released(n Node, p *tidekeeperv1.NodeProgress) bool {
+func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if n.CordonedFor == string(d.Maintenance.UID) && n.Unschedulable {
 		return false
 	}
@@ -93,10 +96,10 @@ func (d *decider) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 }
 
 // held reports whether a Freeze or the spec holds drains back.
-func (d *decider) held() bool { return d.spec.Suspend || d.Frozen != "" }
+func (d *phases) held() bool { return d.spec.Suspend || d.Frozen != "" }
 
 // draining decides about a cordoned node that is not known to be empty yet.
-func (d *decider) draining(n Node, p *tidekeeperv1.NodeProgress) {
+func (d *phases) draining(n Node, p *tidekeeperv1.NodeProgress) {
 	d.out.Watched = append(d.out.Watched, n.Name)
 	state, known := d.Drains[n.Name]
 	known = known && state.UID == n.UID
@@ -158,7 +161,7 @@ func waitsFor(end tidekeeperv1.MaintenanceEnd) string {
 }
 
 // drained decides about an empty node.
-func (d *decider) drained(n Node, p *tidekeeperv1.NodeProgress) {
+func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 	if d.isMaintained(n, p) {
 		d.enter(p, tidekeeperv1.NodeReturning, tidekeeperv1.ReasonNodeNotReady, "waits until the node and its pods of DaemonSets are ready")
 		d.returning(n, p)
@@ -173,7 +176,7 @@ func (d *decider) drained(n Node, p *tidekeeperv1.NodeProgress) {
 }
 
 // isMaintained reports whether the maintenance of a drained node is done.
-func (d *decider) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
+func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if p.Marked && n.DrainedFor != d.Maintenance.Name {
 		return true
 	}
@@ -190,7 +193,7 @@ func (d *decider) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
 }
 
 // returning decides about a node whose maintenance is done. It is uncordoned once it is ready.
-func (d *decider) returning(n Node, p *tidekeeperv1.NodeProgress) {
+func (d *phases) returning(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.Maintenance.UID) {
 		p.Cordoned = false
 		d.enter(p, tidekeeperv1.NodeDone, "", "")
@@ -207,7 +210,7 @@ func (d *decider) returning(n Node, p *tidekeeperv1.NodeProgress) {
 }
 
 // timeOut ends the maintenance of a node that is not ready again in time. The node stays cordoned.
-func (d *decider) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
+func (d *phases) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 	end := p.Since.Add(seconds(d.spec.MaintenanceTimeoutSeconds))
 	if d.Now.Before(end) {
 		d.wake(end)
@@ -223,7 +226,7 @@ func (d *decider) timeOut(n Node, p *tidekeeperv1.NodeProgress) {
 
 // failed decides about a node that was not maintained in time, and is still cordoned. It is uncordoned
 // once its maintenance is done after all.
-func (d *decider) failed(n Node, p *tidekeeperv1.NodeProgress) {
+func (d *phases) failed(n Node, p *tidekeeperv1.NodeProgress) {
 	if n.CordonedFor != string(d.Maintenance.UID) || !n.Unschedulable || n.Ready && (n.DrainedFor != d.Maintenance.Name || d.isMaintained(n, p)) {
 		p.Cordoned = false // The marks are removed by sweep.
 	}

@@ -17,8 +17,11 @@ import (
 // placeInterval is the time after which a node whose pods have no place elsewhere is looked at again.
 const placeInterval = 30 * time.Second
 
+// starter begins drains.
+type starter struct{ *decider }
+
 // start begins drains, as many as the limits allow.
-func (d *decider) start() {
+func (d *starter) start() {
 	left := d.left()
 	if d.waits = d.blocked(len(left)); d.waits != nil || len(left) == 0 {
 		return
@@ -78,19 +81,9 @@ func (d *decider) start() {
 	}
 }
 
-// left lists the selected nodes whose drain has not begun in this round.
-func (d *decider) left() (names []string) {
-	for _, name := range d.Selected {
-		if _, begun := d.status.Nodes[name]; !begun {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // blocked returns the reason why no drain begins, whatever the state of the nodes; nil if there is
 // none.
-func (d *decider) blocked(left int) *waiting {
+func (d *starter) blocked(left int) *waiting {
 	switch {
 	case d.spec.Suspend:
 		return &waiting{tidekeeperv1.ReasonSuspended, "suspended: no drain begins"}
@@ -116,7 +109,7 @@ func (d *decider) blocked(left int) *waiting {
 }
 
 // isUnavailable reports whether a node counts towards the limits.
-func (d *decider) isUnavailable(name string) bool {
+func (d *starter) isUnavailable(name string) bool {
 	n, exists := d.Nodes[name]
 	p, begun := d.status.Nodes[name]
 	if begun && isRunning(p) {
@@ -126,7 +119,7 @@ func (d *decider) isUnavailable(name string) bool {
 }
 
 // earlierGroup returns a node of an earlier pool whose maintenance has not ended; "" if there is none.
-func (d *decider) earlierGroup(group int, left []string) string {
+func (d *starter) earlierGroup(group int, left []string) string {
 	for _, name := range left {
 		if _, begun := d.status.Nodes[name]; !begun && d.Nodes[name].Group < group {
 			return name
@@ -140,7 +133,7 @@ func (d *decider) earlierGroup(group int, left []string) string {
 	return ""
 }
 
-func (d *decider) waitFor(reason, message string) {
+func (d *starter) waitFor(reason, message string) {
 	if d.waits == nil {
 		d.waits = &waiting{reason, message}
 	}

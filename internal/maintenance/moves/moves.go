@@ -106,7 +106,7 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 // Reasons of pods that do not leave, besides those of the package drain.
 const (
 	restartWaits  = "RestartWaits"
-	restartFailed = "RestartFailed"
+	restartFailed = tidekeeperv1.EventRestartFailed
 )
 
 // ranks lists the reasons by precedence: those that last longest come first.
