@@ -75,6 +75,10 @@ func SetupWithManager(mgr ctrl.Manager, c clock.Clock) error {
 	if freezes.Watched() {
 		b.Watches(&tidekeeperv1.Freeze{}, handler.EnqueueRequestsFromMapFunc(all), ctrlbuilder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
+	if moves.served {
+		// ScheduledRestarts are deleted when their restart has ended.
+		b.Watches(&tidekeeperv1.ScheduledRestart{}, handler.EnqueueRequestsFromMapFunc(maintenanceOfRestart))
+	}
 	r := &reconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tidekeeper"), clock: c, wakeups: wakeups,
 		freezes: freezes, drains: known, restarts: moves, metrics: m, places: &places{client: mgr.GetClient(), clock: c},
@@ -97,6 +101,15 @@ var nodeChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	after, too := e.ObjectNew.(*corev1.Node)
 	return !ok || !too || decision.NodeOf(before, 0) != decision.NodeOf(after, 0) || !maps.Equal(before.Labels, after.Labels)
 }}
+
+// maintenanceOfRestart maps a ScheduledRestart that moves pods to its NodeMaintenance.
+func maintenanceOfRestart(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[tidekeeperv1.NodeMaintenanceLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{requestFor(name)}
+}
 
 // allMaintenances returns a function that maps an object to all NodeMaintenances. There are few.
 func allMaintenances(reader client.Reader) handler.MapFunc {

@@ -41,10 +41,6 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/drain", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "drains look at whole pods that they read from the API server"},
 	{"internal/drain", "Pod.Spec.Volumes", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.Volumes.Name", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.Volumes.VolumeSource.EmptyDir", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.Volumes.VolumeSource.PersistentVolumeClaim", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.Volumes.VolumeSource.PersistentVolumeClaim.ClaimName", "drains look at whole pods that they read from the API server"},
 	{"internal/maintenance/moves", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 }
 

@@ -151,9 +151,10 @@ func TestMaintenance(t *testing.T) {
 	evicted, cordoned := map[string]int{}, map[string]int{}
 	for _, r := range audit.Requests(t) {
 		switch {
-		case r.Resource == "pods/eviction" && r.Code < 300:
+		case r.Code >= 300 || !r.Writes():
+		case r.Resource == "pods" && r.Subresource == "eviction":
 			evicted[r.Name]++
-		case r.Resource == "nodes" && r.Writes() && strings.HasPrefix(r.Name, "maint-"):
+		case r.Resource == "nodes" && r.Subresource == "" && strings.HasPrefix(r.Name, "maint-"):
 			cordoned[r.Name]++
 		}
 	}
