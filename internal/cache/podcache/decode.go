@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // KeptPodFields declares the fields that the transform of pods reads. No other field is decoded.
@@ -33,6 +34,8 @@ type KeptPodFields struct {
 	// Conditions lists the types of the conditions of which the transform also reads fields other
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
+	// Facts, if not nil, makes the cache keep the [drain.Facts] of each pod, hashed by it.
+	Facts *drain.Hasher
 }
 
 // recordMaker builds records from the protobuf encoding of pods.
@@ -48,7 +51,11 @@ type recordMaker struct {
 
 func newRecordMaker(e *encoder, content KeptPodFields) (*recordMaker, error) {
 	pod := reflect.TypeFor[corev1.Pod]()
-	kept, err := wire.NewMask(pod, content.Fields)
+	all := content.Fields
+	if content.Facts != nil {
+		all = slices.Concat(all, factFields)
+	}
+	kept, err := wire.NewMask(pod, all)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +75,14 @@ type podDecoder struct {
 	digested, text []byte
 }
 
+func newPodDecoder(m *recordMaker) *podDecoder {
+	d := &podDecoder{recordMaker: m}
+	if m.Facts != nil {
+		d.scan.facts = m.Facts.Builder()
+	}
+	return d
+}
+
 // record returns the record of an encoded pod, and overwrites the given bytes. It returns
 // wire.ErrNotUnderstood for bytes that are not an encoded pod.
 //
@@ -80,6 +95,10 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 		return nil, wire.NotUnderstood(err)
 	}
 	if d.scan.of(pod) != nil || d.isUnusual() {
+		return d.decode(pod)
+	}
+	facts, ok := d.scan.factsOf()
+	if !ok {
 		return d.decode(pod)
 	}
 	d.digested, err = d.key.Prune(append(d.digested[:0], pod...))
@@ -98,7 +117,7 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	s := &d.scan
 	r := &record{
 		namespace: unique.Make(s.namespace), node: unique.Make(s.pod.Spec.NodeName),
-		created: secondsOf(s.created), deleted: s.deleted, common: known,
+		created: secondsOf(s.created), deleted: s.deleted, facts: facts, common: known,
 	}
 	d.text = append(append(append(d.text[:0], s.name...), s.uid...), s.version...)
 	own := string(d.text)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // record is the stored form of a pod: the fields in which the pods of a workload differ, and
@@ -32,6 +34,8 @@ type record struct {
 	lastCondition *corev1.PodCondition
 	since         seconds
 	message       string
+	// facts decide whether the pod blocks a drain. They are zero if they are not kept.
+	facts drain.Facts
 	*common
 }
 
