@@ -9,31 +9,26 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
-	"unique"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-
-	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
-// Facts holds the fields of a pod that decide, besides its owner, phase and deletion time, whether
-// the pod blocks a drain. It is meant for caches of many pods: it takes eight bytes, and pods with
-// equal fields share the rest, which has at most [MostLabels] times 12 bytes plus one. Facts of the
-// same [Hasher] are equal if the fields are equal.
+// Facts holds the fields of a pod that decide, besides its owner, phase, readiness and deletion
+// time, whether the pod blocks a drain. It is meant for caches of many pods: it takes eight bytes,
+// and pods with equal fields can share the rest, which has at most [MostLabels] times 12 bytes plus
+// one.
 //
 // Labels are kept as hashes. That suffices to evaluate a label selector, which compares keys and
 // values for equality only. The zero Facts means that nothing is known about the pod.
-type Facts struct{ text unique.Handle[string] }
+type Facts struct{ text *string }
 
 // flags are the fields of a pod in [Facts] that are not labels.
 type flags byte
 
 const (
-	// ready means that the pod's condition Ready is True.
-	ready flags = 1 << iota
 	// static means that the pod is the mirror of a static pod.
-	static
+	static flags = 1 << iota
 	// localData means that the pod has an emptyDir volume.
 	localData
 	// longGrace means that the pod's termination grace period is longer than MostGrace.
@@ -130,20 +125,13 @@ func (b *Builder) Grace(seconds int64) {
 // EmptyDir adds an emptyDir volume.
 func (b *Builder) EmptyDir() { b.flags |= localData }
 
-// State sets whether the pod is ready, and whether it is the mirror of a static pod.
-func (b *Builder) State(isReady, isStatic bool) {
-	b.flags &^= ready | static
-	if isReady {
-		b.flags |= ready
-	}
-	if isStatic {
-		b.flags |= static
-	}
-}
+// Static marks the pod as the mirror of a static pod.
+func (b *Builder) Static() { b.flags |= static }
 
-// Facts returns the facts about a pod with the collected fields. It returns false if a label was
-// added twice, in which case the facts depend on which of the two counts.
-func (b *Builder) Facts() (Facts, bool) {
+// Facts returns the facts about a pod with the collected fields. If one of `known` has the same
+// fields, it is returned, to save memory. Facts returns false if a label was added twice, in which
+// case the facts depend on which of the two counts.
+func (b *Builder) Facts(known ...Facts) (Facts, bool) {
 	is, labels := b.flags, b.labels
 	if len(labels) > MostLabels {
 		is, labels = is|labelsUnknown, nil
@@ -157,7 +145,12 @@ func (b *Builder) Facts() (Facts, bool) {
 		b.text = binary.LittleEndian.AppendUint32(b.text, l.key)
 		b.text = binary.LittleEndian.AppendUint64(b.text, l.pair)
 	}
-	return Facts{unique.Make(string(b.text))}, true
+	for _, f := range known {
+		if f.known() && *f.text == string(b.text) {
+			return f, true
+		}
+	}
+	return Facts{new(string(b.text))}, true
 }
 
 // Facts returns the facts about a pod.
@@ -175,7 +168,9 @@ func (h *Hasher) Facts(pod *corev1.Pod) Facts {
 	if len(emptyDirs(pod)) > 0 {
 		b.EmptyDir()
 	}
-	b.State(pods.IsConditionTrue(pod, corev1.PodReady), isMirror(pod))
+	if isMirror(pod) {
+		b.Static()
+	}
 	facts, _ := b.Facts()
 	return facts
 }
@@ -184,14 +179,19 @@ func (h *Hasher) Facts(pod *corev1.Pod) Facts {
 func isLongGrace(seconds int64) bool { return seconds > int64(MostGrace/time.Second) }
 
 // known reports whether there are facts about the pod.
-func (f Facts) known() bool { return f != Facts{} }
+func (f Facts) known() bool { return f.text != nil }
+
+// Equal reports whether both are facts about pods with the same fields, hashed by the same Hasher.
+func (f Facts) Equal(other Facts) bool {
+	return f == other || f.known() && other.known() && *f.text == *other.text
+}
 
 // flags returns the fields that are not labels.
 func (f Facts) flags() flags {
 	if !f.known() {
 		return labelsUnknown
 	}
-	return flags(f.text.Value()[0])
+	return flags((*f.text)[0])
 }
 
 // labels returns the hashed labels.
@@ -199,7 +199,7 @@ func (f Facts) labels() []label {
 	if !f.known() {
 		return nil
 	}
-	rest := []byte(f.text.Value()[1:])
+	rest := []byte((*f.text)[1:])
 	all := make([]label, 0, len(rest)/labelSize)
 	for ; len(rest) > 0; rest = rest[labelSize:] {
 		all = append(all, label{binary.LittleEndian.Uint32(rest), binary.LittleEndian.Uint64(rest[4:])})

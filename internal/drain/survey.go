@@ -23,6 +23,8 @@ const Patience = 5 * time.Minute
 type PodKind struct {
 	Namespace unique.Handle[string]
 	Facts     Facts
+	// Ready is true if the pods' condition Ready is True.
+	Ready bool
 	// Shared identifies all other fields of the pods. It must be comparable.
 	Shared any
 }
@@ -173,7 +175,7 @@ func (s *Survey) verdict(of *CachedPod) *verdict {
 	}
 	if pod.Status.Phase != corev1.PodPending {
 		found := s.matching(v.namespace).of(of.Facts)
-		b := found.refusal(is&ready != 0)
+		b := found.refusal(of.Ready)
 		if b != nil {
 			add(b)
 		}

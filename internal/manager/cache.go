@@ -27,6 +27,7 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
@@ -70,7 +71,7 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.
 			var err error
 			content.Pods, content.Nodes = keptPodFields(), nodeFields
 			if watchesBudgets(watches) {
-				content.Pods.Facts = drain.NewHasher(maphash.MakeSeed())
+				content.Pods.Facts, content.Pods.Ready = drain.NewHasher(maphash.MakeSeed()), podtimeline.IsReady
 			}
 			options.NewInformer, err = podcache.New(
 				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme}, content, registry)

@@ -19,7 +19,7 @@ import (
 func drainableAnswer(pool string, nodes int, t *drain.Tally) answer {
 	unknown := ""
 	if t.Uncertain > 0 {
-		unknown = fmt.Sprintf("%s, such as in the namespace %s, it is not known which PodDisruptionBudgets select them, because of too many labels, requirements or budgets",
+		unknown = fmt.Sprintf("it is not known which PodDisruptionBudgets select %s, such as in the namespace %s, because of too many labels, requirements or budgets",
 			podCount(t.Uncertain), t.UncertainIn)
 	}
 	switch worst, others := t.Worst(); {
@@ -32,11 +32,11 @@ func drainableAnswer(pool string, nodes int, t *drain.Tally) answer {
 			message += fmt.Sprintf("; and %d more %s", others, plural(others, "cause", "causes"))
 		}
 		if unknown != "" {
-			message += "; of " + unknown
+			message += "; " + unknown
 		}
 		return answer{status: metav1.ConditionFalse, reason: tidekeeperv1.ReasonPodsStay, message: message + "; see kubectl tide pools blockers " + pool}
 	case unknown != "":
-		return answer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonPartlyEvaluated, message: "of " + unknown}
+		return answer{status: metav1.ConditionUnknown, reason: tidekeeperv1.ReasonPartlyEvaluated, message: unknown}
 	default:
 		return answer{
 			status: metav1.ConditionTrue, reason: tidekeeperv1.ReasonPodsLeave,
@@ -68,23 +68,24 @@ func reasonText(g *drain.Group) string {
 	if g.Since != nil {
 		since = " since " + g.Since.UTC().Format(time.RFC3339)
 	}
+	it, them := plural(g.Pods, "it", "they"), plural(g.Pods, "it", "them")
 	switch g.Reason {
 	case drain.Budget:
 		return fmt.Sprintf("the PodDisruptionBudget %s has allowed no disruption%s", object, since)
 	case drain.SeveralBudgets:
-		return fmt.Sprintf("several PodDisruptionBudgets, such as %s, select them, so that each eviction fails", object)
+		return fmt.Sprintf("several PodDisruptionBudgets, such as %s, select %s, so that each eviction fails", object, them)
 	case drain.Terminating:
 		return fmt.Sprintf("deleted, and should have been gone%s", since)
 	case drain.Finalizer:
-		return "they have finalizers, and stay until these are removed"
+		return fmt.Sprintf("%s %s finalizers, and %s until these are removed", it, plural(g.Pods, "has", "have"), plural(g.Pods, "stays", "stay"))
 	case drain.LongGrace:
-		return fmt.Sprintf("they may take longer than %d minutes to end", drain.MostGrace/time.Minute)
+		return fmt.Sprintf("%s may take longer than %d minutes to end", it, drain.MostGrace/time.Minute)
 	case drain.NoController:
-		return "nothing creates them again"
+		return fmt.Sprintf("nothing creates %s again", them)
 	case drain.LocalData:
-		return "the data of their emptyDir volumes would be lost"
+		return fmt.Sprintf("the data of %s emptyDir volumes would be lost", plural(g.Pods, "its", "their"))
 	case drain.NoPlace:
-		return "no other node has room for them"
+		return fmt.Sprintf("no other node has room for %s", them)
 	default:
 		return string(g.Reason)
 	}

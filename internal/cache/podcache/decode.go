@@ -34,8 +34,10 @@ type KeptPodFields struct {
 	// Conditions lists the types of the conditions of which the transform also reads fields other
 	// than type, status and time.
 	Conditions []corev1.PodConditionType
-	// Facts, if not nil, makes the cache keep the [drain.Facts] of each pod, hashed by it.
+	// Facts, if not nil, makes the cache keep the [drain.Facts] of each pod, hashed by it. Ready must
+	// then report whether a pod whose last kept condition is the given condition, or nil, is Ready.
 	Facts *drain.Hasher
+	Ready func(*corev1.PodCondition) bool
 }
 
 // recordMaker builds records from the protobuf encoding of pods.
@@ -97,10 +99,6 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	if d.scan.of(pod) != nil || d.isUnusual() {
 		return d.decode(pod)
 	}
-	facts, ok := d.scan.factsOf()
-	if !ok {
-		return d.decode(pod)
-	}
 	d.digested, err = d.key.Prune(append(d.digested[:0], pod...))
 	if err != nil {
 		return nil, wire.NotUnderstood(err)
@@ -110,9 +108,14 @@ func (d *podDecoder) record(pod []byte) (*record, error) {
 	if known == nil {
 		r, err := d.decode(pod)
 		if err == nil {
-			r.common = d.byBytes.intern(digest, func() *common { return new(*r.common) })
+			r.common = d.byBytes.intern(digest, func() *common { return &common{parts: r.parts} })
+			r.facts = d.share(r.common, r.facts)
 		}
 		return r, err
+	}
+	facts, ok := d.factsOf(known)
+	if !ok {
+		return d.decode(pod)
 	}
 	s := &d.scan
 	r := &record{
@@ -177,7 +180,7 @@ func (d *podDecoder) bookmark(raw []byte) (runtime.Object, error) {
 func bookmarkOf(pod *corev1.Pod) *record {
 	return &record{
 		resourceVersion: pod.ResourceVersion,
-		common:          &common{shared: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}}},
+		common:          &common{parts: parts{shared: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}}}},
 	}
 }
 

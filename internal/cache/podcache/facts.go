@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tidekeeper.dev/tidekeeper/internal/drain"
-	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 )
 
 // factFields lists the fields that decide whether a pod blocks a drain, and that may be dropped
@@ -16,7 +15,6 @@ import (
 var factFields = []string{
 	"metadata.labels", "metadata.finalizers", "metadata.annotations[" + corev1.MirrorPodAnnotationKey + "]",
 	"spec.terminationGracePeriodSeconds", "spec.volumes.volumeSource.emptyDir",
-	"status.conditions.type", "status.conditions.status", "status.conditions.lastTransitionTime",
 }
 
 // The setters below read the fields in factFields. They do nothing if the facts are not kept.
@@ -55,15 +53,35 @@ func ifKept(set setter) setter {
 	}
 }
 
-// factsOf returns the facts about the pod that was read. They are zero if they are not kept. It
-// returns false if only a decoder can find them.
-func (s *scan) factsOf() (drain.Facts, bool) {
-	if s.facts == nil {
+// factsOf returns the facts about the pod that was read and has the given shared part. They are zero
+// if they are not kept. It returns false if only a decoder can find them.
+func (d *podDecoder) factsOf(c *common) (drain.Facts, bool) {
+	of := d.scan.facts
+	if of == nil {
 		return drain.Facts{}, true
 	}
-	_, mirror := s.annotations[corev1.MirrorPodAnnotationKey]
-	s.facts.State(pods.IsConditionTrue(&s.pod, corev1.PodReady), mirror)
-	return s.facts.Facts()
+	if _, mirror := d.scan.annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		of.Static()
+	}
+	d.mu.Lock()
+	known := c.facts
+	d.mu.Unlock()
+	facts, ok := of.Facts(known[:]...)
+	return d.share(c, facts), ok
+}
+
+// share returns facts with the same content that further pods with the same shared part can use,
+// too.
+func (e *encoder) share(c *common, facts drain.Facts) drain.Facts {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, known := range c.facts {
+		if known.Equal(facts) {
+			return known
+		}
+	}
+	c.facts[0], c.facts[1] = facts, c.facts[0]
+	return facts
 }
 
 // Facts returns the Hasher of the facts about the pods. It is nil if the cache does not keep facts.
@@ -77,28 +95,34 @@ func (w *Workloads) Facts() *drain.Hasher {
 }
 
 // EachNode calls do with the name and the cached pods of each node for which `on` returns true and
-// that has pods. It must not keep the list. The pods have facts only if the cache keeps them.
+// that has pods. It must not keep the list. If the cache does not keep facts about pods, there are
+// none.
 func (w *Workloads) EachNode(on func(node string) bool, do func(node string, running []drain.CachedPod)) error {
-	byNode := map[string][]*record{}
 	for _, i := range w.all() {
-		if !i.HasSynced() {
+		switch {
+		case !i.HasSynced():
 			return errNotSynced
+		case i.decoding == nil || i.decoding.Facts == nil:
+			continue
 		}
+		byNode := map[string][]*record{}
 		for _, object := range i.SharedIndexInformer.GetIndexer().List() {
-			if r := object.(*record); on(r.node.Value()) {
-				byNode[r.node.Value()] = append(byNode[r.node.Value()], r)
+			r := object.(*record)
+			if node := r.node.Value(); on(node) {
+				byNode[node] = append(byNode[node], r)
 			}
 		}
-	}
-	var running []drain.CachedPod
-	for node, records := range byNode {
-		running = running[:0]
-		for _, r := range records {
-			running = append(running, drain.CachedPod{
-				PodKind: drain.PodKind{Namespace: r.namespace, Facts: r.facts, Shared: r.common}, Name: r.name, Deleted: r.deleted, Source: r,
-			})
+		var running []drain.CachedPod
+		for node, records := range byNode {
+			running = running[:0]
+			for _, r := range records {
+				running = append(running, drain.CachedPod{
+					PodKind: drain.PodKind{Namespace: r.namespace, Facts: r.facts, Ready: i.decoding.Ready(r.lastCondition), Shared: r.common},
+					Name:    r.name, Deleted: r.deleted, Source: r,
+				})
+			}
+			do(node, running)
 		}
-		do(node, running)
 	}
 	return nil
 }

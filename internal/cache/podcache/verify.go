@@ -155,7 +155,7 @@ func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runt
 func (v *verifier) sameFacts(read, whole runtime.Object) bool {
 	r, ok := read.(*record)
 	pod, isPod := whole.(*corev1.Pod)
-	return v.facts == nil || !ok || !isPod || r.facts == v.facts.Facts(pod)
+	return v.facts == nil || !ok || !isPod || r.facts.Equal(v.facts.Facts(pod))
 }
 
 // notUnderstood counts a difference that affects an entire response. Its error makes client-go
