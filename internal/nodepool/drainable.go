@@ -29,7 +29,7 @@ import (
 // between two changes of a pool's condition "Drainable", unless its spec was edited: budgets and
 // pods change all the time, and each change of the text would be a write.
 const (
-	drainableInterval = 10 * time.Second
+	drainableInterval = 5 * time.Second
 	drainableUpdate   = time.Minute
 )
 

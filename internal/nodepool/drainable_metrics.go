@@ -11,10 +11,10 @@ import (
 
 var (
 	drainBlockedDesc = prometheus.NewDesc("tidekeeper_nodepool_drain_blocked_nodes",
-		"Nodes of a pool that could not be drained now, each by itself, without leaving or harming pods; absent if the pool does not ask with drainable. From the leader only.",
+		"Nodes of a pool that could not be drained now, each by itself, because pods would stay or be harmed; absent if the pool does not ask with spec.drainable. Served by the leader.",
 		[]string{"pool"}, nil)
 	drainBlockersDesc = prometheus.NewDesc("tidekeeper_nodepool_drain_blockers",
-		"Pods of a pool's nodes that would not leave a drain now, or not without harm, by reason as in kubectl tide pools blockers; NotEvaluated counts pods whose PodDisruptionBudgets are not known. Ignored reasons are left out. From the leader only.",
+		"Pods of a pool that would not leave a drain of their node now, or not without harm, by reason as in kubectl tide pools blockers; NotEvaluated: it is not known which PodDisruptionBudgets select them. Ignored reasons are left out. Served by the leader.",
 		[]string{"pool", "reason"}, nil)
 )
 
