@@ -23,6 +23,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ActiveEvictionApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Drainable"):
+		return &apiv1.DrainableApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Freeze"):
 		return &apiv1.FreezeApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("FreezeSpec"):

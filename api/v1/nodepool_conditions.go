@@ -59,7 +59,8 @@ const (
 	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
 	// has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet.
+	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet, or
+	// whether its nodes can be drained.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 

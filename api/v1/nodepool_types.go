@@ -85,6 +85,13 @@ type NodePoolSpec struct {
 	//
 	// +optional
 	Headroom *Headroom `json:"headroom,omitempty"`
+
+	// drainable asks whether each node of the pool could be drained. Nothing is moved: the
+	// condition Drainable and metrics report which pods would not leave their node, or not
+	// without harm.
+	//
+	// +optional
+	Drainable *Drainable `json:"drainable,omitempty"`
 }
 
 // Headroom is the number of nodes or zones of a pool that may be lost at the same time.
@@ -207,6 +214,7 @@ type AnnotationValue string
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Usable",type=integer,JSONPath=`.status.usableNodes`,priority=1,description="Member nodes on which new pods can start"
 // +kubebuilder:printcolumn:name="Headroom",type=string,JSONPath=`.status.conditions[?(@.type=="Headroom")].status`,priority=1,description="Whether the pods of a lost node or zone would fit elsewhere, if the spec asks for headroom"
+// +kubebuilder:printcolumn:name="Drainable",type=string,JSONPath=`.status.conditions[?(@.type=="Drainable")].status`,priority=1,description="Whether all pods would leave a node that is drained, if the spec asks"
 // +kubebuilder:printcolumn:name="Handler",type=string,JSONPath=`.spec.handler`,priority=1,description="Handler of the RuntimeClass"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="Explanation of the status"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name must be at most 63 characters: it becomes part of the label node-role.kubernetes.io/<name>"

@@ -5,12 +5,14 @@ package manager
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,8 +24,10 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/cache/optional"
 	"tidekeeper.dev/tidekeeper/internal/cache/podcache"
+	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
+	"tidekeeper.dev/tidekeeper/internal/pods/podtimeline"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 	"tidekeeper.dev/tidekeeper/internal/workload/podconfig"
 )
@@ -66,6 +70,9 @@ func newCache(watches []watchedKind, inner cache.NewCacheFunc, content podcache.
 		if !limited {
 			var err error
 			content.Pods, content.Nodes = keptPodFields(), nodeFields
+			if watchesBudgets(watches) {
+				content.Pods.Facts, content.Pods.Ready = drain.NewHasher(maphash.MakeSeed()), podtimeline.IsReady
+			}
 			options.NewInformer, err = podcache.New(
 				podcache.Connection{Config: cfg, Client: options.HTTPClient, Scheme: options.Scheme}, content, registry)
 			if err != nil {
@@ -115,6 +122,8 @@ func transformOf(object client.Object) toolscache.TransformFunc {
 		return transformNamespace
 	case *corev1.ConfigMap, *corev1.Secret:
 		return transformConfig
+	case *policyv1.PodDisruptionBudget:
+		return transformBudget
 	}
 	if kind, err := workload.Of(object); err == nil {
 		return transformWorkload(kind)
@@ -235,6 +244,18 @@ func transformRestart(in any) (any, error) {
 // transformConfig replaces a ConfigMap or Secret by a record with hashes of its content. The record
 // has a different Go type, so that no code can read a Secret's content from the cache.
 func transformConfig(in any) (any, error) { return podconfig.RecordOf(in) }
+
+// transformBudget replaces a PodDisruptionBudget by a bounded record with the few fields that decide
+// whether it allows evictions.
+func transformBudget(in any) (any, error) { return drain.CachedBudgetOf(in) }
+
+// watchesBudgets reports whether PodDisruptionBudgets are among the watched kinds.
+func watchesBudgets(watches []watchedKind) bool {
+	return slices.ContainsFunc(watches, func(w watchedKind) bool {
+		_, is := w.object.(*policyv1.PodDisruptionBudget)
+		return is
+	})
+}
 
 // keptAnnotations and keptLabels are the annotation and label keys that controllers read from
 // workloads, pod templates and ScheduledRestarts.

@@ -22,6 +22,10 @@ func metadataHas(name string) bool {
 // because the functions also process complete pods that are not from the cache, for the given
 // reason.
 var wholeReads = []struct{ pkg, path, reason string }{
+	{"internal/drain", "Pod.ObjectMeta.Annotations", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
+	{"internal/drain", "Pod.ObjectMeta.Finalizers", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
+	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
+	{"internal/drain", "Pod.Spec.Volumes", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
 	{"internal/pods/podtimeline", "Pod.ObjectMeta.Annotations", "restarts summarize whole pods that they read from the API server"},
 	{"internal/pods/podtimeline", "Pod.Spec.ReadinessGates", "restarts summarize whole pods that they read from the API server"},
 	{"internal/pods/podtimeline", "Pod.Status.ContainerStatuses", "restarts summarize whole pods that they read from the API server"},

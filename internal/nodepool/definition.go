@@ -6,6 +6,7 @@ package nodepool
 import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ func Controller() controller.Definition {
 	return controller.Definition{
 		Name:    "nodepool",
 		Purpose: "Keeps the labels, annotations and taints of each NodePool on its nodes, its RuntimeClass, and its status.",
-		Watches: []client.Object{&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{}},
+		Watches: []client.Object{&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{}, &policyv1.PodDisruptionBudget{}},
 		Borrows: []controller.Borrowed{
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Puts no NoExecute taint on a node while a Freeze is in force."},
 		},
@@ -42,6 +43,10 @@ var rules = []controller.Rule{
 	{
 		Resources: []string{"pods"}, Verbs: []string{"list", "watch"},
 		Reason: "Sums up the requests of the pods on the nodes of a pool. Only reads pods.",
+	},
+	{
+		Group: policyv1.GroupName, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"list", "watch"},
+		Reason: "Finds the pods that would not leave a node that is drained, for pools that ask with drainable. Only reads budgets.",
 	},
 	{
 		Group: tidekeeperv1.GroupName, Resources: []string{"nodepools"}, Verbs: []string{"list", "watch", "patch"},

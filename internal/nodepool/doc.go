@@ -20,8 +20,12 @@
 //	pool_controller.go  reconciles a pool's finalizer, RuntimeClass, evictions, status and events
 //	watch.go            passes informer events to the model, and queues affected nodes and pools
 //	headroom.go         evaluates the headroom of pools, in parallel with the reconciles
+//	drainable.go, drainable_answer.go
+//	                    evaluate which nodes of pools can be drained, likewise
+//	answers.go          the results of both, as conditions
 //	status.go           computes a pool's status and conditions, and decides when to write them
-//	metrics.go          the controllers' metrics
+//	metrics.go, drainable_metrics.go
+//	                    the controllers' metrics
 //	options.go, definition.go, setup.go
 //	                    declare the controllers to the manager
 //

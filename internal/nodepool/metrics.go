@@ -4,6 +4,8 @@
 package nodepool
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +34,7 @@ const (
 // docs/reference can be generated.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, err := newMetrics(registry, state.NewCluster())
-	return err
+	return errors.Join(err, registry.Register(drainableCollector{}))
 }
 
 func newMetrics(registry prometheus.Registerer, cluster *state.Cluster) (*metrics, error) {

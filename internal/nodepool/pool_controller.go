@@ -51,6 +51,7 @@ type poolReconciler struct {
 	cluster   *state.Cluster
 	feed      *eventFeed
 	headroom  *headroomWorker
+	drainable *drainableWorker
 	metrics   *metrics
 	clock     clock.PassiveClock
 	options   Options
@@ -291,7 +292,9 @@ func (r *poolReconciler) heldBack(ctx context.Context, live bool, now time.Time)
 // has passed.
 func (r *poolReconciler) writeStatus(ctx context.Context, pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, held func(setting.Key) bool) (again time.Duration, err error) {
 	now := r.clock.Now()
-	status := newStatus(pool, v, notOwned, r.headroom.condition(pool), plan.ManagedKeys(pool, held), now)
+	status := newStatus(pool, v, notOwned, asked{
+		tidekeeperv1.ConditionHeadroom: r.headroom.condition(pool), tidekeeperv1.ConditionDrainable: r.drainable.condition(pool),
+	}, plan.ManagedKeys(pool, held), now)
 	write, again := whenToWrite(&pool.Status, &status, v.StatusWritten, now, r.options.StatusInterval)
 	if !write {
 		return again, nil

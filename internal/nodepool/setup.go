@@ -5,6 +5,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ import (
 
 // SetupWithManager adds two controllers to the manager: "nodepool" reconciles pools, and
 // "nodepool-node" reconciles nodes. The manager's cache must have informers for NodePools, Nodes,
-// Pods and RuntimeClasses.
+// Pods, RuntimeClasses and PodDisruptionBudgets.
 func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) error {
 	cluster := state.NewCluster()
 	m, err := newMetrics(ctrlmetrics.Registry, cluster)
@@ -38,8 +39,15 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	if err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
-	headroom := &headroomWorker{cluster: cluster, feed: feed, clock: c}
+	headroom := newHeadroomWorker(cluster, feed, c)
 	if err := mgr.Add(headroom); err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
+	drainable, err := newDrainableWorker(mgr, cluster, feed, c)
+	if err != nil {
+		return fmt.Errorf("node pools: %w", err)
+	}
+	if err := errors.Join(mgr.Add(drainable), ctrlmetrics.Registry.Register(drainableCollector{drainable})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}
 	freezes := freeze.NewReader(mgr, c)
@@ -60,7 +68,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options, c clock.PassiveClock) e
 	}
 	if err := builder.Complete(retry.Conflicts(&poolReconciler{
 		client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), freezes: freezes, recorder: mgr.GetEventRecorder("tidekeeper"),
-		cluster: cluster, feed: feed, headroom: headroom, metrics: m, clock: c, options: options,
+		cluster: cluster, feed: feed, headroom: headroom, drainable: drainable, metrics: m, clock: c, options: options,
 	})); err != nil {
 		return fmt.Errorf("node pools: %w", err)
 	}

@@ -26,9 +26,9 @@ import (
 const urgentInterval = time.Second
 
 // newStatus returns the status that the pool should have. notOwned is the message about a
-// RuntimeClass that belongs to another owner, or "". headroom is the condition "Headroom", or nil
-// if the spec requires no headroom. now becomes the transition time of changed conditions.
-func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, headroom *metav1.Condition, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
+// RuntimeClass that belongs to another owner, or "". now becomes the transition time of changed
+// conditions.
+func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned string, answers asked, managed tidekeeperv1.ManagedKeys, now time.Time) tidekeeperv1.NodePoolStatus {
 	status := tidekeeperv1.NodePoolStatus{
 		ObservedGeneration: pool.Generation,
 		NodeCount:          int32(v.Nodes),
@@ -78,12 +78,7 @@ func newStatus(pool *tidekeeperv1.NodePool, v *state.PoolSnapshot, notOwned stri
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionReconciling)
 	}
-	if headroom != nil {
-		headroom.LastTransitionTime = metav1.NewTime(now)
-		meta.SetStatusCondition(&status.Conditions, *headroom)
-	} else {
-		meta.RemoveStatusCondition(&status.Conditions, tidekeeperv1.ConditionHeadroom)
-	}
+	answers.setIn(&status, now)
 	return status
 }
 

@@ -28,7 +28,9 @@ type Pool struct {
 	// LargestFits lists the largest pods that could start now, according to the pool's status.
 	LargestFits []tidekeeperv1.LargestFit `json:"largestFits,omitempty"`
 	// Headroom is the pool's condition Headroom. It is nil if the pool lacks the condition.
-	Headroom   *Status   `json:"headroom,omitempty"`
+	Headroom *Status `json:"headroom,omitempty"`
+	// Drainable is the pool's condition Drainable. It is nil if the pool lacks the condition.
+	Drainable  *Status   `json:"drainable,omitempty"`
 	Conflict   string    `json:"conflict,omitempty"`
 	Conflicted bool      `json:"conflicted"`
 	Created    time.Time `json:"created"`
@@ -73,21 +75,27 @@ func PoolOf(p *tidekeeperv1.NodePool, now time.Time) Pool {
 	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionConflicted); c != nil && c.Status == metav1.ConditionTrue {
 		shown.Conflicted, shown.Conflict = true, c.Message
 	}
-	if c := meta.FindStatusCondition(p.Status.Conditions, tidekeeperv1.ConditionHeadroom); c != nil {
-		shown.Headroom = &Status{Reason: c.Reason, Message: c.Message, Severity: severityOfHeadroom(c.Status)}
-	}
+	shown.Headroom = answerOf(p, tidekeeperv1.ConditionHeadroom, Bad)
+	// The pods of a pool run well although they would not leave their nodes.
+	shown.Drainable = answerOf(p, tidekeeperv1.ConditionDrainable, Warning)
 	return shown
 }
 
-func severityOfHeadroom(is metav1.ConditionStatus) Severity {
-	switch is {
-	case metav1.ConditionTrue:
-		return Good
-	case metav1.ConditionFalse:
-		return Bad
-	default:
-		return Neutral
+// answerOf returns a condition that a pool has only if its spec asks for it, or nil if the pool
+// lacks the condition. no is the severity of the status False.
+func answerOf(p *tidekeeperv1.NodePool, conditionType string, no Severity) *Status {
+	c := meta.FindStatusCondition(p.Status.Conditions, conditionType)
+	if c == nil {
+		return nil
 	}
+	s := &Status{Reason: c.Reason, Message: c.Message, Severity: Neutral}
+	switch c.Status {
+	case metav1.ConditionTrue:
+		s.Severity = Good
+	case metav1.ConditionFalse:
+		s.Severity = no
+	}
+	return s
 }
 
 // LevelsOf combines each resource's percentage and amounts. The levels are sorted by resource name.

@@ -65,6 +65,17 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.DrainBlocker
+  scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.Drainable
+  map:
+    fields:
+    - name: ignore
+      type:
+        list:
+          elementType:
+            namedType: dev.tidekeeper.tidekeeper.api.v1.DrainBlocker
+          elementRelationship: associative
 - name: dev.tidekeeper.tidekeeper.api.v1.Freeze
   map:
     fields:
@@ -377,6 +388,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
+    - name: drainable
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.Drainable
     - name: handler
       type:
         scalar: string

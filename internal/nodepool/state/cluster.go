@@ -7,6 +7,7 @@
 //
 //	cluster.go     the model, protected by a lock; methods for the informers
 //	snapshot.go    the state of a pool, and the input of headroom evaluations
+//	drainable.go   the input of evaluations of whether nodes can be drained
 //	writes.go      writes of nodes: permission, progress and results
 //	evictions.go   the nodes that may get a NoExecute taint
 //	graph.go       pools and nodes, and the links between them
