@@ -23,6 +23,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ActiveEvictionApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("BlockedNode"):
+		return &apiv1.BlockedNodeApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("EmptyingStatus"):
+		return &apiv1.EmptyingStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Freeze"):
 		return &apiv1.FreezeApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("FreezeSpec"):
