@@ -23,8 +23,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1.ActiveEvictionApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ActiveRestart"):
 		return &apiv1.ActiveRestartApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("BlockedNode"):
+		return &apiv1.BlockedNodeApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Drainable"):
 		return &apiv1.DrainableApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("EmptyingStatus"):
+		return &apiv1.EmptyingStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Freeze"):
 		return &apiv1.FreezeApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("FreezeSpec"):

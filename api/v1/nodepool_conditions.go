@@ -9,7 +9,7 @@ package v1
 const ConditionConflicted = "Conflicted"
 
 // Reasons of the condition Ready of a NodePool, in order of precedence. Ready is False for the
-// first six and True for the others.
+// first seven and True for the others.
 const (
 	// ReasonDeleting means that the pool is being deleted and its settings are being
 	// removed from nodes.
@@ -24,6 +24,9 @@ const (
 	ReasonNodePatchRefused = "NodePatchRefused"
 	// ReasonConflicted means that the condition Conflicted is True.
 	ReasonConflicted = "Conflicted"
+	// ReasonEvictionBlocked means that nodes are being emptied within budgets, and pods on some
+	// of them do not leave.
+	ReasonEvictionBlocked = "EvictionBlocked"
 	// ReasonOutOfSync means that some nodes do not match the pool's spec yet.
 	ReasonOutOfSync = "OutOfSync"
 	// ReasonNoNodes means that the pool selects no node.
@@ -92,8 +95,11 @@ const (
 	// EventHeadroomLost is recorded when the condition Headroom becomes False.
 	EventHeadroomLost = "HeadroomLost"
 	// EventEvictingPods is recorded when NoExecute taints of the pool are about to be added to
-	// nodes, which evicts pods there.
+	// nodes, which evicts pods there, or when nodes are about to be emptied within budgets.
 	EventEvictingPods = "EvictingPods"
+	// EventEvictionBlocked is recorded for a node that is being emptied within budgets, when no
+	// pod has left it for a while.
+	EventEvictionBlocked = "EvictionBlocked"
 	// EventRuntimeClassConflict is recorded when the pool becomes not ready for the
 	// reason of the same name.
 	EventRuntimeClassConflict = "RuntimeClassConflict"

@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
 // Controller returns the definition of the controller "nodepool", with its options at their
@@ -24,8 +25,9 @@ func Controller() controller.Definition {
 		Purpose: "Keeps the labels, annotations and taints of each NodePool on its nodes, its RuntimeClass, and its status.",
 		Watches: []client.Object{&tidekeeperv1.NodePool{}, &corev1.Node{}, &corev1.Pod{}, &nodev1.RuntimeClass{}, &policyv1.PodDisruptionBudget{}},
 		Borrows: []controller.Borrowed{
-			{Object: &tidekeeperv1.Freeze{}, Reason: "Puts no NoExecute taint on a node while a Freeze is in force."},
+			{Object: &tidekeeperv1.Freeze{}, Reason: "Puts no NoExecute taint on a node, and evicts no pod, while a Freeze is in force."},
 		},
+		Indexes:         []index.Index{index.PodsByNode()},
 		Rules:           rules,
 		Options:         o.group(),
 		RegisterMetrics: RegisterMetrics,
@@ -42,7 +44,11 @@ var rules = []controller.Rule{
 	},
 	{
 		Resources: []string{"pods"}, Verbs: []string{"list", "watch"},
-		Reason: "Sums up the requests of the pods on the nodes of a pool. Only reads pods.",
+		Reason: "Sums up the requests of the pods on the nodes of a pool, and finds pods that a NoExecute taint would delete.",
+	},
+	{
+		Resources: []string{"pods/eviction"}, Verbs: []string{"create"},
+		Reason: "Empties a node before it gets a NoExecute taint with the eviction WithinBudgets. Never deletes pods.",
 	},
 	{
 		Group: policyv1.GroupName, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"list", "watch"},

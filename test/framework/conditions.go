@@ -19,6 +19,7 @@ var statusOf = map[string]metav1.ConditionStatus{
 	tidekeeperv1.ReasonHealthy: metav1.ConditionTrue, tidekeeperv1.ReasonNodesNotReady: metav1.ConditionTrue, tidekeeperv1.ReasonNoNodes: metav1.ConditionTrue,
 	tidekeeperv1.ReasonOutOfSync: metav1.ConditionFalse, tidekeeperv1.ReasonConflicted: metav1.ConditionFalse, tidekeeperv1.ReasonNodePatchRefused: metav1.ConditionFalse,
 	tidekeeperv1.ReasonRuntimeClassConflict: metav1.ConditionFalse, tidekeeperv1.ReasonInvalidSelector: metav1.ConditionFalse, tidekeeperv1.ReasonDeleting: metav1.ConditionFalse,
+	tidekeeperv1.ReasonEvictionBlocked: metav1.ConditionFalse,
 
 	tidekeeperv1.ReasonScheduled: metav1.ConditionTrue, tidekeeperv1.ReasonSuspended: metav1.ConditionTrue, tidekeeperv1.ReasonRestarting: metav1.ConditionTrue,
 	tidekeeperv1.ReasonTargetPaused: metav1.ConditionTrue, tidekeeperv1.ReasonTargetRolling: metav1.ConditionTrue, tidekeeperv1.ReasonTargetUnhealthy: metav1.ConditionTrue,

@@ -61,6 +61,24 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.tidekeeper.tidekeeper.api.v1.Trigger
 - name: dev.tidekeeper.tidekeeper.api.v1.AnnotationValue
   scalar: string
+- name: dev.tidekeeper.tidekeeper.api.v1.BlockedNode
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: node
+      type:
+        scalar: string
+    - name: pod
+      type:
+        scalar: string
+    - name: pods
+      type:
+        scalar: numeric
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.tidekeeper.tidekeeper.api.v1.ConfigChange
   scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.CronExpression
@@ -76,6 +94,18 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.tidekeeper.tidekeeper.api.v1.DrainBlocker
           elementRelationship: associative
+- name: dev.tidekeeper.tidekeeper.api.v1.EmptyingStatus
+  map:
+    fields:
+    - name: blocked
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.BlockedNode
+    - name: blockedNodes
+      type:
+        scalar: numeric
+    - name: nodes
+      type:
+        scalar: numeric
 - name: dev.tidekeeper.tidekeeper.api.v1.Freeze
   map:
     fields:
@@ -431,6 +461,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: emptying
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.EmptyingStatus
     - name: free
       type:
         namedType: io.k8s.api.core.v1.ResourceList
@@ -798,12 +831,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: effect
       type:
         namedType: io.k8s.api.core.v1.TaintEffect
+    - name: eviction
+      type:
+        namedType: dev.tidekeeper.tidekeeper.api.v1.TaintEviction
     - name: key
       type:
         scalar: string
     - name: value
       type:
         namedType: dev.tidekeeper.tidekeeper.api.v1.LabelValue
+- name: dev.tidekeeper.tidekeeper.api.v1.TaintEviction
+  scalar: string
 - name: dev.tidekeeper.tidekeeper.api.v1.TargetRef
   map:
     fields:

@@ -80,8 +80,9 @@ func (s *Simulator) Run(node *corev1.Node) Result {
 			if _, owns := recorded[p.pool.Name]; !selected && !owns {
 				continue
 			}
-			// In the final state, every node has been permitted to get its NoExecute taints.
-			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true}
+			// In the final state, every node has been permitted to get its NoExecute taints, and
+			// has been emptied for them.
+			on := plan.PoolOnNode{Pool: p.pool, Member: selected && p.pool.DeletionTimestamp.IsZero(), MayEvict: true, Emptied: true}
 			pools = append(pools, on)
 			if on.Member {
 				r.pools = append(r.pools, p.pool.Name)

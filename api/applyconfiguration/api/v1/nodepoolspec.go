@@ -22,7 +22,7 @@ type NodePoolSpecApplyConfiguration struct {
 	Labels map[string]apiv1.LabelValue `json:"labels,omitempty"`
 	// annotations are added to every member node. At most 64.
 	Annotations map[string]apiv1.AnnotationValue `json:"annotations,omitempty"`
-	// taints are added to every member node. A taint with the effect NoExecute evicts pods and
+	// taints are added to every member node. A taint with the effect NoExecute removes pods and
 	// is therefore added to a limited share of the nodes at a time. At most 32.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`
 	// handler is the handler of the pool's RuntimeClass, for example runc. If set, the pool
