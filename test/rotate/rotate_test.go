@@ -40,6 +40,23 @@ func (w *world) play(t *testing.T, by way) result {
 	return r
 }
 
+// checkHarmless fails the test if a workload was down, a budget violated, or a node stuck.
+func (w *world) checkHarmless(t *testing.T, r result) {
+	t.Helper()
+	for i, s := range r.suffered {
+		if a := w.applications[i]; s.Outages > 0 || s.Violations > 0 {
+			t.Errorf("%s (%d replicas, of which its budget demands %d, pool %s) was down %d times, %s in all, and its budget was violated %d times",
+				a.Name, a.Replicas, a.Healthy, a.pool, s.Outages, s.Down, s.Violations)
+		}
+	}
+	if len(r.Stuck) > 0 {
+		t.Errorf("the nodes %q were not empty", r.Stuck)
+	}
+	if r.Rotations != w.nodes {
+		t.Errorf("nodes were closed %d times, want each of the %d nodes once", r.Rotations, w.nodes)
+	}
+}
+
 // check fails the test if a figure is not as it must be, whatever the speed of the machine.
 func (w *world) check(t *testing.T, by way, r result) {
 	t.Helper()
@@ -77,5 +94,8 @@ func (w *world) check(t *testing.T, by way, r result) {
 		if len(r.Stuck) > 0 {
 			t.Errorf("the nodes %q were not empty", r.Stuck)
 		}
+	}
+	if by.harmless {
+		w.checkHarmless(t, r)
 	}
 }

@@ -21,6 +21,8 @@ type way struct {
 	// rotate empties each node of the world and opens it again. What stands for the maintenance of
 	// an empty node takes no time.
 	rotate func(*testing.T, *world, *film)
+	// harmless is true if no workload may be down, no budget violated, and no node stuck.
+	harmless bool
 }
 
 // ways lists all ways, in the order of the table.
@@ -28,6 +30,9 @@ var ways = []way{
 	{key: "drain", title: "`kubectl drain`, node by node", rotate: drain()},
 	{key: "disable-eviction", title: "`kubectl drain --disable-eviction`", rotate: drain("--disable-eviction")},
 	{key: "taint", title: "a taint `NoExecute`", rotate: taint},
+	{key: "maintenance", title: "a NodeMaintenance", rotate: maintain(startCalm), harmless: true},
+	{key: "killed", title: "… whose leader is killed again and again", rotate: maintain(startKilled), harmless: true},
+	{key: "lossy", title: "… whose watches lose events", rotate: maintain(startLossy), harmless: true},
 }
 
 // drain returns a loop of kubectl drain and kubectl uncordon over all nodes. A node that is not
@@ -36,7 +41,7 @@ func drain(flags ...string) func(*testing.T, *world, *film) {
 	return func(t *testing.T, w *world, _ *film) {
 		for _, node := range w.nodeNames {
 			args := append([]string{"drain", node, "--ignore-daemonsets", "--delete-emptydir-data", fmt.Sprint("--timeout=", w.timeout)}, flags...)
-			if out, err := w.Kubectl("", args...); err != nil && !strings.Contains(out, "global timeout reached") {
+			if out, err := w.Kubectl("", args...); err != nil && !strings.Contains(out, "There are pending nodes to be drained") {
 				t.Fatal(err)
 			}
 			w.MustKubectl(t, "", "uncordon", node)

@@ -29,14 +29,14 @@ type extent struct {
 	nodes, workloads int
 	// ready is the time that the containers of a pod need to be ready.
 	ready time.Duration
-	// timeout is the --timeout of kubectl drain, and limits the rotation of a node by a taint.
+	// timeout is the --timeout of kubectl drain.
 	timeout time.Duration
 	// trouble is the time between two kills of the leader, and between two losses of events.
 	trouble time.Duration
 }
 
 var extents = map[string]extent{
-	"small": {nodes: 6, workloads: 12, ready: time.Second, timeout: 6 * time.Second, trouble: 4 * time.Second},
+	"small": {nodes: 6, workloads: 12, ready: time.Second, timeout: 3 * time.Second, trouble: 4 * time.Second},
 	"full":  {nodes: 50, workloads: 300, ready: 5 * time.Second, timeout: 30 * time.Second, trouble: 10 * time.Second},
 }
 
