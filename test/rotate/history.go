@@ -89,7 +89,7 @@ func Measure(workloads []Workload, events []Event, begin, end time.Time) []Suffe
 type follower struct {
 	workload Workload
 	begin    time.Time
-	// pods has the last state of each pod that exists; serving is the number of them that serve.
+	// pods has the last state of each pod; serving is the number of pods that serve.
 	pods    map[types.UID]Pod
 	serving int
 	// downSince is the time since which no pod serves. It is only valid if serving is 0.
@@ -106,11 +106,7 @@ func (f *follower) observe(at time.Time, pod Pod) {
 	if pod.serves() {
 		f.serving++
 	}
-	if pod.Gone {
-		delete(f.pods, pod.UID)
-	} else {
-		f.pods[pod.UID] = pod
-	}
+	f.pods[pod.UID] = pod
 	if pod.Deleted && !was.Deleted {
 		f.suffered.Deleted++
 		if was.serves() && f.serving < f.workload.Healthy {

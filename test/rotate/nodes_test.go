@@ -39,6 +39,16 @@ func TestRotations(t *testing.T) {
 			[]Rotation{{Node: "n1", Closed: after(1), Empty: after(3), Open: after(4), Pods: one}}, nil, nil, 1, 3 * time.Second,
 		},
 		{
+			"a pod that is started on the empty node just then changes nothing",
+			numbered(podAt(0, "a", ready), nodeAt(1, "n1", true), podAt(2, "a", gone), podAt(3, "b", starting), podAt(3.5, "b", gone), nodeAt(4, "n1", false)),
+			[]Rotation{{Node: "n1", Closed: after(1), Empty: after(2), Open: after(4), Pods: one}}, nil, nil, 1, 3 * time.Second,
+		},
+		{
+			"the watch of nodes is behind the watch of pods",
+			numbered(podAt(0, "a", ready), nodeAt(3, "n1", true), podAt(2, "a", gone), nodeAt(4, "n1", false)),
+			[]Rotation{{Node: "n1", Closed: after(3), Empty: after(3), Open: after(4), Pods: one}}, nil, nil, 1, time.Second,
+		},
+		{
 			"a node without pods is empty at once",
 			numbered(nodeAt(0, "n1", false), on("", podAt(0, "a", starting)), nodeAt(1, "n1", true), nodeAt(4, "n1", false)),
 			[]Rotation{{Node: "n1", Closed: after(1), Empty: after(1), Open: after(4), Pods: map[string]int{}}}, nil, nil, 0, 3 * time.Second,
