@@ -22,10 +22,6 @@ func metadataHas(name string) bool {
 // because the functions also process complete pods that are not from the cache, for the given
 // reason.
 var wholeReads = []struct{ pkg, path, reason string }{
-	{"internal/drain", "Pod.ObjectMeta.Annotations", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
-	{"internal/drain", "Pod.ObjectMeta.Finalizers", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
-	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
-	{"internal/drain", "Pod.Spec.Volumes", "the facts that decide whether a pod blocks a drain are read from whole pods, before the transform"},
 	{"internal/pods/podtimeline", "Pod.ObjectMeta.Annotations", "restarts summarize whole pods that they read from the API server"},
 	{"internal/pods/podtimeline", "Pod.Spec.ReadinessGates", "restarts summarize whole pods that they read from the API server"},
 	{"internal/pods/podtimeline", "Pod.Status.ContainerStatuses", "restarts summarize whole pods that they read from the API server"},
@@ -41,10 +37,6 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/capacity", "Pod.Spec.SchedulingGroup", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.TopologySpreadConstraints", "a constraint between pods, which only the plugin evaluates, of whole pods"},
 	{"internal/capacity", "Pod.Spec.Volumes", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
-	{"internal/drain", "Pod.ObjectMeta.Annotations", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.TerminationGracePeriodSeconds", "drains look at whole pods that they read from the API server"},
-	{"internal/drain", "Pod.Spec.Volumes", "drains look at whole pods that they read from the API server"},
 	{"internal/maintenance/moves", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 }
 

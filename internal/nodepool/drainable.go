@@ -103,7 +103,7 @@ func (w *drainableWorker) Start(ctx context.Context) error {
 
 // work evaluates all pools whose spec asks, and queues each pool whose answer has changed.
 func (w *drainableWorker) work() error {
-	asks := w.cluster.DrainableAsks()
+	asks := state.DrainableAsks(w.cluster)
 	if len(asks) == 0 {
 		w.answers.replace(nil)
 		w.publish(nil)
@@ -188,7 +188,7 @@ func (w *drainableWorker) simulate(asks []state.DrainableAsk) {
 		w.withoutPlace, w.roomChanges = nil, 0
 		return
 	}
-	cluster, changes := w.cluster.Room(w.roomChanges)
+	cluster, changes := state.Room(w.cluster, w.roomChanges)
 	if cluster == nil {
 		return
 	}

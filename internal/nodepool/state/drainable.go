@@ -23,7 +23,7 @@ type DrainableAsk struct {
 }
 
 // DrainableAsks returns the pools whose specs ask whether their nodes can be drained.
-func (c *Cluster) DrainableAsks() (asks []DrainableAsk) {
+func DrainableAsks(c *Cluster) (asks []DrainableAsk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, p := range c.graph.pools {
@@ -36,7 +36,7 @@ func (c *Cluster) DrainableAsks() (asks []DrainableAsk) {
 
 // Room returns the cluster for simulations of losses, and the current value of the model's change
 // counter. The cluster is nil if the counter still equals `since`.
-func (c *Cluster) Room(since uint64) (cluster *capacity.Cluster, changes uint64) {
+func Room(c *Cluster, since uint64) (cluster *capacity.Cluster, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.graph.roomChanges == since {
