@@ -29,7 +29,7 @@ const NodeMaintenanceFinalizer = "tidekeeper.dev/node-maintenance"
 const (
 	// ReasonMaintaining means that nodes are being drained, are drained, or are returning.
 	ReasonMaintaining = "Maintaining"
-	// ReasonMaxUnavailable means that so many nodes are unavailable that no further drain begins.
+	// ReasonMaxUnavailable means that no further drain begins until fewer nodes are unavailable.
 	ReasonMaxUnavailable = "MaxUnavailable"
 	// ReasonComplete means that all selected nodes have been maintained in this round.
 	ReasonComplete = "Complete"
@@ -41,7 +41,7 @@ const (
 	ReasonDrainTimeout = "DrainTimeout"
 	// ReasonMaintenanceTimeout means that the drained node was not ready again in time.
 	ReasonMaintenanceTimeout = "MaintenanceTimeout"
-	// ReasonUncordoned means that somebody uncordoned the node, or removed the annotation by which
+	// ReasonUncordoned means that another client uncordoned the node, or removed the annotation by which
 	// the manager knows that it cordoned the node.
 	ReasonUncordoned = "Uncordoned"
 	// ReasonNodeDeleted means that the Node was deleted.
@@ -64,7 +64,7 @@ const (
 	EventNodeReturned = "NodeReturned"
 	// EventNodeMaintenanceFailed is recorded when the maintenance of a node has failed.
 	EventNodeMaintenanceFailed = "NodeMaintenanceFailed"
-	// EventNodeReleased is recorded when the manager leaves a node alone, because somebody
+	// EventNodeReleased is recorded when the manager leaves a node alone, because another client
 	// uncordoned or deleted it.
 	EventNodeReleased = "NodeReleased"
 )

@@ -18,7 +18,7 @@ type NodeMaintenanceSpec struct {
 	Nodes MaintenanceNodes `json:"nodes"`
 
 	// until is the event by which the maintenance of a drained node is done, and the node may be
-	// used again. AnnotationRemoved: somebody removes the annotation
+	// used again. AnnotationRemoved: another client removes the annotation
 	// tidekeeper.dev/drained-for-maintenance from the node. Rebooted: the boot ID of the node
 	// changes. Upgraded: the version of its kubelet changes. Replaced: the Node is deleted.
 	// Drained: nothing, the node may be used again at once, which moves its pods elsewhere.
@@ -54,7 +54,7 @@ type NodeMaintenanceSpec struct {
 
 	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time:
 	// a number, or a percentage of the selected nodes, rounded down but at least one. Nodes
-	// that are not ready, or that somebody else has cordoned, count. Defaults to 1.
+	// that are not ready, or that another client has cordoned, count. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:XIntOrString

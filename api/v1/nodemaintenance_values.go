@@ -57,7 +57,7 @@ const (
 	NodeDone NodePhase = "Done"
 	// NodeFailed means that the node could not be drained, or was not ready in time.
 	NodeFailed NodePhase = "Failed"
-	// NodeReleased means that somebody uncordoned the node, or deleted it while it was being
+	// NodeReleased means that another client uncordoned the node, or deleted it while it was being
 	// drained. The manager leaves it alone for the rest of the round.
 	NodeReleased NodePhase = "Released"
 )

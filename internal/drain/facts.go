@@ -62,7 +62,7 @@ const labelSize = 4 + 8
 // Hasher hashes labels. Hashes of different Hashers cannot be compared.
 type Hasher struct{ seed maphash.Seed }
 
-// NewHasher returns a Hasher. The seed should be random, so that nobody can find labels with equal
+// NewHasher returns a Hasher. The seed should be random, so that no one can find labels with equal
 // hashes.
 func NewHasher(seed maphash.Seed) *Hasher { return &Hasher{seed} }
 

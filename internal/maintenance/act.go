@@ -23,7 +23,7 @@ import (
 )
 
 // act patches nodes. Each patch applies only to the version of the node that the decision was based
-// on, so that an edit by somebody else is never overwritten. An error about one node does not delay
+// on, so that an edit by another client is never overwritten. An error about one node does not delay
 // the others.
 func (r *reconciler) act(ctx context.Context, m *tidekeeperv1.NodeMaintenance, actions []decision.Action) error {
 	var all []error

@@ -270,7 +270,7 @@ func TestTaintLooksAtTheAPIServer(t *testing.T) {
 }
 
 // TestEmptyingMemory checks that a node counts as blocked after a time without progress, and begins
-// anew after progress or a freeze.
+// again after progress or a freeze.
 func TestEmptyingMemory(t *testing.T) {
 	at := func(seconds int) time.Time { return objects.PatchTime.Add(time.Duration(seconds) * time.Second) }
 	m := newEmptyingMemories().of("n", nil, at(0))

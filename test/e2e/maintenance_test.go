@@ -209,8 +209,8 @@ func TestMaintenance_WaitsForTheAnnotation(t *testing.T) {
 	withoutTrace(t, names)
 }
 
-// TestMaintenance_OthersAreLeftAlone checks that nodes which somebody else has cordoned or is draining
-// are not touched, that a node which somebody uncordons by hand is left alone, and that a deleted
+// TestMaintenance_OthersAreLeftAlone checks that nodes which another client has cordoned or is draining
+// are not touched, that a node which another client uncordons by hand is left alone, and that a deleted
 // NodeMaintenance leaves nothing behind.
 func TestMaintenance_OthersAreLeftAlone(t *testing.T) {
 	cluster.StartManager(t, maintaining)
@@ -240,12 +240,12 @@ func TestMaintenance_OthersAreLeftAlone(t *testing.T) {
 	withoutTrace(t, names[2:])
 	cluster.Refresh(t, cordoned)
 	if !cordoned.Spec.Unschedulable {
-		t.Error("the node that somebody else had cordoned was uncordoned")
+		t.Error("the node that another client had cordoned was uncordoned")
 	}
 }
 
 // TestMaintenance_Blocked checks that a pod whose budget allows nothing, and that cannot be moved by a
-// restart, blocks its node, which is told; that a Freeze holds evictions back; and that the node fails
+// restart, blocks its node, which the status reports; that a Freeze holds evictions back; and that the node fails
 // in time, is used again, and stops the maintenance until it is edited.
 func TestMaintenance_Blocked(t *testing.T) {
 	clock := framework.NewStandingClock(t, time.Now().Truncate(time.Second).Add(time.Hour))

@@ -172,7 +172,7 @@ func TestWithinBudgetsCancelled(t *testing.T) {
 }
 
 // TestWithinBudgetsOrNot checks that a taint can be made Immediate while a node is being emptied for
-// it, and that a closing taint that somebody removes is put back.
+// it, and that a closing taint that another client removes is put back.
 func TestWithinBudgetsOrNot(t *testing.T) {
 	cluster.StartManager(t, quickly...)
 	g := newGentle(t, "hasty", 1, 1, 1)

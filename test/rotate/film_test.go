@@ -172,7 +172,7 @@ func (f *film) stop(t *testing.T) (events []Event, ended time.Time) {
 	pod.Spec.SchedulerName = "none"
 	node := framework.Node(w.nodeNames[0])
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/end-of-history":%q}}}`, ended))
-	// Whoever handles an event meanwhile waits for the revisions.
+	// Other handlers of events wait meanwhile for the revisions.
 	f.mu.Lock()
 	errPod, errNode := w.Create(t.Context(), pod), w.Patch(t.Context(), node, patch)
 	if errPod == nil && errNode == nil {

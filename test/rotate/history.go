@@ -122,7 +122,7 @@ func (f *follower) observe(at time.Time, pod Pod) {
 }
 
 // up ends the time without a serving pod. The list at the beginning has all pods at the same time,
-// so it is no outage that they are observed one after the other.
+// so it is not an outage that they are observed one after the other.
 func (f *follower) up(at time.Time) {
 	if down := at.Sub(f.downSince); down > 0 || f.downSince.After(f.begin) {
 		f.suffered.Down += down

@@ -236,7 +236,7 @@ func (w *world) restore(t *testing.T) {
 	w.awaitComplete(t)
 }
 
-// awaitComplete waits until every workload has all its pods, and they are ready and up to date, and
+// awaitComplete waits until every workload has all its pods, ready and of the newest template, and
 // until the controllers have seen it: the budgets know all pods.
 func (w *world) awaitComplete(t *testing.T) {
 	t.Helper()

@@ -43,7 +43,7 @@ func TestStart(t *testing.T) {
 	}{
 		{"the first node", func(*cluster) {}, []string{"a"}, tidekeeperv1.ReasonMaintaining, "maintaining a"},
 		{"a node that is not ready takes the place", change("b", func(n *Node) { n.Ready = false }), nil, tidekeeperv1.ReasonMaxUnavailable, "unavailable: b; the limit is 1"},
-		{"a node that somebody else has cordoned", change("a", func(n *Node) { n.Unschedulable = true }), nil, tidekeeperv1.ReasonMaxUnavailable, "unavailable: a"},
+		{"a node that another client has cordoned", change("a", func(n *Node) { n.Unschedulable = true }), nil, tidekeeperv1.ReasonMaxUnavailable, "unavailable: a"},
 		{"a node that another program drains", change("a", func(n *Node) { n.Foreign = "kured" }), nil, tidekeeperv1.ReasonMaxUnavailable, "unavailable: a"},
 		{"a node of another maintenance", change("c", func(n *Node) { n.CordonedFor = "other" }), nil, tidekeeperv1.ReasonMaxUnavailable, "unavailable: c"},
 		{"a new node", change("a", func(n *Node) { n.Created = noon.Add(time.Minute) }), []string{"b"}, tidekeeperv1.ReasonMaintaining, ""},

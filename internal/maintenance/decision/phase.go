@@ -84,13 +84,13 @@ func (d *phases) claimed(n Node, p tidekeeperv1.NodeProgress) {
 	}
 }
 
-// released reports whether somebody has uncordoned a node by hand, which ends its maintenance.
+// released reports whether another client has uncordoned a node by hand, which ends its maintenance.
 func (d *phases) released(n Node, p *tidekeeperv1.NodeProgress) bool {
 	if n.CordonedFor == string(d.Maintenance.UID) && n.Unschedulable {
 		return false
 	}
 	p.Cordoned = false
-	d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonUncordoned, "somebody else uncordoned the node; it is left alone for this round")
+	d.enter(p, tidekeeperv1.NodeReleased, tidekeeperv1.ReasonUncordoned, "another client uncordoned the node; it is left alone for this round")
 	d.report(n.Name, tidekeeperv1.EventNodeReleased, p.Message, false)
 	return true
 }

@@ -151,7 +151,7 @@ func TestAnyCourse(t *testing.T) {
 				c.now = c.now.Add(time.Duration(rapid.IntRange(1, 400).Draw(r, "seconds")) * time.Second)
 			case 7:
 				change(func(n *Node) { n.Ready = !n.Ready })
-			case 8: // Somebody uncordons the node by hand.
+			case 8: // Another client uncordons the node by hand.
 				change(func(n *Node) { n.Unschedulable = false })
 			case 9:
 				change(func(n *Node) { n.DrainedFor, n.BootID = "", fmt.Sprint(rapid.IntRange(1, 9).Draw(r, "boot")) })

@@ -17,7 +17,7 @@ import (
 )
 
 // TestPlanEmptiesBeforeNoExecute checks the steps towards a NoExecute taint with the eviction
-// WithinBudgets, and what is left if the pool or somebody else changes their mind in between.
+// WithinBudgets, and what is left if the pool or another client changes their mind in between.
 func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 	pool := func() *objects.PoolBuilder { return objects.Pool("worker").TaintWithinBudgets("gpu", "1") }
 	noExecute, noSchedule := setting.TaintKey("gpu", objects.NoExecute), setting.TaintKey("gpu", objects.NoSchedule)
@@ -69,12 +69,12 @@ func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 			want: tainted(),
 		},
 		{
-			name: "is closed again when somebody opens it", node: objects.Node("a").Owned("worker", noSchedule, "1").Closed("worker", "gpu", earlier),
+			name: "is closed again when another client opens it", node: objects.Node("a").Owned("worker", noSchedule, "1").Closed("worker", "gpu", earlier),
 			pools: []plan.PoolOnNode{pool().Member()}, want: closed(),
 			changes: []string{"worker: restored taint gpu:NoSchedule"},
 		},
 		{
-			name: "waits again when somebody removes the taint", node: objects.Node("a").Owned("worker", noExecute, "1"), pools: []plan.PoolOnNode{pool().Member()},
+			name: "waits again when another client removes the taint", node: objects.Node("a").Owned("worker", noExecute, "1"), pools: []plan.PoolOnNode{pool().Member()},
 			pending: []string{"worker"}, outdated: []string{"worker"},
 		},
 		{
@@ -85,7 +85,7 @@ func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 			changes: []string{"worker: added taint gpu:NoExecute"}, evicting: []string{"worker"},
 		},
 		{
-			name:  "somebody else's NoSchedule closes it, and stays",
+			name:  "another client's NoSchedule closes it, and stays",
 			node:  objects.Node("a").Taint("gpu", "theirs", objects.NoSchedule),
 			pools: []plan.PoolOnNode{pool().Evictor()},
 			want:  objects.Node("a").Taint("gpu", "theirs", objects.NoSchedule).Closed("worker", "gpu", objects.PatchTime), outdated: []string{"worker"},
@@ -123,7 +123,7 @@ func TestPlanEmptiesBeforeNoExecute(t *testing.T) {
 			want: objects.Node("a"), changes: []string{"worker: removed taint gpu:NoSchedule"},
 		},
 		{
-			name: "the pool is deleted, and had only closed it with somebody else's taint", node: objects.Node("a").Taint("gpu", "1", objects.NoSchedule).Closed("worker", "gpu", earlier),
+			name: "the pool is deleted, and had only closed it with another client's taint", node: objects.Node("a").Taint("gpu", "1", objects.NoSchedule).Closed("worker", "gpu", earlier),
 			pools: []plan.PoolOnNode{pool().Deleted().NoMember()},
 			want:  objects.Node("a").Taint("gpu", "1", objects.NoSchedule),
 		},

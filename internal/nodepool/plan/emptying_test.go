@@ -137,8 +137,8 @@ func TestDecideEmptying(t *testing.T) {
 			taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}, {Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
 			evict:  []string{"a"}, left: 1, again: 5 * time.Second,
 		},
-		{name: "a pod that somebody put there just now", pods: []*corev1.Pod{arrived(58*time.Second, podOf("a", ""))}, left: 1, again: 2 * time.Second},
-		{name: "a pod that somebody put there", pods: []*corev1.Pod{arrived(time.Minute, podOf("a", ""))}, evict: []string{"a"}, left: 1, again: 5 * time.Second},
+		{name: "a pod that another client put there just now", pods: []*corev1.Pod{arrived(58*time.Second, podOf("a", ""))}, left: 1, again: 2 * time.Second},
+		{name: "a pod that another client put there", pods: []*corev1.Pod{arrived(time.Minute, podOf("a", ""))}, evict: []string{"a"}, left: 1, again: 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in := closedNode(tc.pods...)
