@@ -204,7 +204,7 @@ func printDetail(out io.Writer, d view.PoolDetail, all bool, now time.Time, s te
 	fmt.Fprintln(out)
 	if len(d.Members) == 0 {
 		fmt.Fprintln(out, "No nodes.")
-	} else if err := printMembers(out, d.Members, all, s); err != nil {
+	} else if err := printMembers(out, d.Members, all, now, s); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
