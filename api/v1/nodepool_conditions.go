@@ -9,7 +9,7 @@ package v1
 const ConditionConflicted = "Conflicted"
 
 // Reasons of the condition Ready of a NodePool, in order of precedence. Ready is False for the
-// first seven and True for the others.
+// first six and True for the others.
 const (
 	// ReasonDeleting means that the pool is being deleted and its settings are being
 	// removed from nodes.
@@ -24,9 +24,6 @@ const (
 	ReasonNodePatchRefused = "NodePatchRefused"
 	// ReasonConflicted means that the condition Conflicted is True.
 	ReasonConflicted = "Conflicted"
-	// ReasonEvictionBlocked means that nodes are being emptied within budgets, and pods on some
-	// of them do not leave.
-	ReasonEvictionBlocked = "EvictionBlocked"
 	// ReasonOutOfSync means that some nodes do not match the pool's spec yet.
 	ReasonOutOfSync = "OutOfSync"
 	// ReasonNoNodes means that the pool selects no node.
@@ -62,8 +59,7 @@ const (
 	// ReasonNoZones means that the spec asks for headroom for zones, and no node of the pool
 	// has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet, or
-	// whether its nodes can be drained.
+	// ReasonNotEvaluated means that the headroom of the pool has not been evaluated yet.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 
@@ -95,11 +91,8 @@ const (
 	// EventHeadroomLost is recorded when the condition Headroom becomes False.
 	EventHeadroomLost = "HeadroomLost"
 	// EventEvictingPods is recorded when NoExecute taints of the pool are about to be added to
-	// nodes, which evicts pods there, or when nodes are about to be emptied within budgets.
+	// nodes, which evicts pods there.
 	EventEvictingPods = "EvictingPods"
-	// EventEvictionBlocked is recorded for a node that is being emptied within budgets, when no
-	// pod has left it for a while.
-	EventEvictionBlocked = "EvictionBlocked"
 	// EventRuntimeClassConflict is recorded when the pool becomes not ready for the
 	// reason of the same name.
 	EventRuntimeClassConflict = "RuntimeClassConflict"

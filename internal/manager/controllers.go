@@ -15,7 +15,6 @@ import (
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/fairness"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
-	"tidekeeper.dev/tidekeeper/internal/maintenance"
 	"tidekeeper.dev/tidekeeper/internal/nodepool"
 	"tidekeeper.dev/tidekeeper/internal/optin"
 	"tidekeeper.dev/tidekeeper/internal/podcount"
@@ -32,7 +31,6 @@ func controllers() []controller.Definition {
 		podstartup.Controller(),
 		podcount.Controller(),
 		freeze.Controller(),
-		maintenance.Controller(),
 	}
 }
 

@@ -37,7 +37,6 @@ var wholeReads = []struct{ pkg, path, reason string }{
 	{"internal/capacity", "Pod.Spec.SchedulingGroup", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
 	{"internal/capacity", "Pod.Spec.TopologySpreadConstraints", "a constraint between pods, which only the plugin evaluates, of whole pods"},
 	{"internal/capacity", "Pod.Spec.Volumes", "a constraint that is not evaluated, which only the plugin reports, of whole pods"},
-	{"internal/maintenance/moves", "Pod.ObjectMeta.Finalizers", "drains look at whole pods that they read from the API server"},
 }
 
 // TestControllersReadCachedFields checks that the cache keeps all Pod and Node fields that

@@ -13,7 +13,6 @@ import (
 
 	"tidekeeper.dev/tidekeeper/internal/controller"
 	"tidekeeper.dev/tidekeeper/internal/index"
-	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 // selection holds the controllers chosen by --controllers, --optional-watches and --namespaces, and
@@ -101,12 +100,11 @@ func kindOfObject(object client.Object) kindOf {
 	return kind
 }
 
-// publishedSettings returns the settings to publish on the lease: which controllers run, and the
-// flags that they publish, keyed by flag name.
+// publishedSettings returns the settings that the controllers publish on the lease, keyed by flag
+// name.
 func publishedSettings(controllers []controller.Definition) map[string]string {
 	settings := map[string]string{}
 	for _, c := range controllers {
-		settings[lease.RunsSetting(c.Name)] = "true"
 		for _, name := range c.Published {
 			settings[name] = c.Options.Flags.Lookup(name).Value.String()
 		}

@@ -32,15 +32,8 @@ type Manager struct {
 	Namespace string
 	// Problem explains why there is no leader.
 	Problem string
-	// Published maps flag names to the values that the manager published in its lease. It also says
-	// which controllers the manager runs.
+	// Published maps flag names to the values that the manager published in its lease.
 	Published map[string]string
-}
-
-// NotRunning reports whether the leader is known not to run the controller with the given name. It
-// returns false if there is no leader, or if it is not known which controllers the leader runs.
-func (m *Manager) NotRunning(controller string) bool {
-	return m.Leader != "" && len(m.Published) > 0 && m.Published[lease.RunsSetting(controller)] != "true"
 }
 
 // ManagerOf returns the state of the manager. The parameter leases lists the manager's leases in

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
-	"tidekeeper.dev/tidekeeper/internal/kube/lease"
 )
 
 func TestOutdated(t *testing.T) {
@@ -111,33 +110,6 @@ func TestUnobservedRestarts(t *testing.T) {
 		u.AddRestart(&r, noon)
 		if got := u.Message(noon); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}
-
-// TestNotRunning checks that a controller is reported as not running only if the leader is known not to
-// run it.
-func TestNotRunning(t *testing.T) {
-	publishes := func(holder string, settings map[string]string) Manager {
-		held := coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Labels: lease.Labels("a", settings)},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)), RenewTime: &metav1.MicroTime{Time: noon}},
-		}
-		return ManagerOf([]coordinationv1.Lease{held}, noon)
-	}
-	for name, tc := range map[string]struct {
-		manager Manager
-		want    bool
-	}{
-		"there is no lease":                {Manager{}, false},
-		"it runs":                          {publishes("a", map[string]string{lease.RunsSetting("node-maintenance"): "true"}), false},
-		"others run":                       {publishes("a", map[string]string{lease.RunsSetting("nodepool"): "true"}), true},
-		"a manager of before":              {publishes("a", map[string]string{"max-concurrent-restarts": "2"}), true},
-		"a manager that publishes nothing": {publishes("b", map[string]string{lease.RunsSetting("nodepool"): "true"}), false},
-		"no manager leads":                 {publishes("", map[string]string{lease.RunsSetting("nodepool"): "true"}), false},
-	} {
-		if got := tc.manager.NotRunning("node-maintenance"); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }

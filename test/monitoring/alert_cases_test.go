@@ -95,7 +95,6 @@ var alertCases = map[string]alertCase{
 		quiet: []series{
 			{`tidekeeper_nodepool_ready{pool="w", reason="Healthy", instance="a"}`: "1x60"},
 			{`tidekeeper_nodepool_ready{pool="w", reason="OutOfSync", instance="a"}`: "0x60"},
-			{`tidekeeper_nodepool_ready{pool="w", reason="EvictionBlocked", instance="a"}`: "0x10 _x10 0x10"},
 			{`tidekeeper_nodepool_ready{pool="w", reason="Deleting", instance="a"}`: "0x10"},
 		},
 	},
@@ -107,20 +106,14 @@ var alertCases = map[string]alertCase{
 	},
 	"TidekeeperPoolNodesOutdated": {
 		fires: series{
-			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "6x60",
+			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "2x60",
-			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "1x60",
 		},
 		after: "31m", labels: map[string]string{"pool": "w"},
 		summary: "3 nodes of the pool w have not matched its spec for 30 minutes.",
 		quiet: []series{{
 			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
 			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "5x60",
-			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "0x60",
-		}, {
-			`tidekeeper_nodepool_nodes{pool="w", state="outdated", instance="a"}`:  "5x60",
-			`tidekeeper_nodepool_nodes{pool="w", state="held_back", instance="a"}`: "2x60",
-			`tidekeeper_nodepool_nodes{pool="w", state="emptying", instance="a"}`:  "3x60",
 		}},
 	},
 	"TidekeeperPoolWithoutHeadroom": {

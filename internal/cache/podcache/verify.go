@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"tidekeeper.dev/tidekeeper/internal/cache/wire"
-	"tidekeeper.dev/tidekeeper/internal/drain"
 )
 
 // verifier decodes the API server's responses a second time with client-go's decoder, and compares
@@ -39,9 +37,7 @@ type verifier struct {
 	// transform is the informer's transform, which is applied before objects are compared.
 	transform cache.TransformFunc
 	// store converts an object decoded by client-go to the form that the informer stores.
-	store func(runtime.Object) (runtime.Object, error)
-	// facts hashes the facts about pods, which are compared, too. It is nil if they are not kept.
-	facts                 *drain.Hasher
+	store                 func(runtime.Object) (runtime.Object, error)
 	verified, differences prometheus.Counter
 	clock                 clock.PassiveClock
 	// logs limits the rate of log messages, because a wrong mask makes every object differ.
@@ -134,28 +130,15 @@ func (v *verifier) object(ctx context.Context, read, whole runtime.Object) (runt
 	} else if got, err = v.transform(read.DeepCopyObject()); err != nil {
 		return nil, err
 	}
-	sameFacts := v.sameFacts(read, whole)
-	if sameFacts && equality.Semantic.DeepEqual(want, got) {
+	if equality.Semantic.DeepEqual(want, got) {
 		return read, nil
 	}
 	about, err := meta.Accessor(whole)
 	if err != nil {
 		return nil, err
 	}
-	field := "facts"
-	if sameFacts {
-		field = differingField(reflect.ValueOf(want), reflect.ValueOf(got))
-	}
-	v.differs(ctx, "object", klog.KObj(about), "field", field)
+	v.differs(ctx, "object", klog.KObj(about), "field", differingField(reflect.ValueOf(want), reflect.ValueOf(got)))
 	return v.store(whole)
-}
-
-// sameFacts reports whether a record has the facts about the pod that client-go decodes. It returns
-// true for objects that are not pods.
-func (v *verifier) sameFacts(read, whole runtime.Object) bool {
-	r, ok := read.(*record)
-	pod, isPod := whole.(*corev1.Pod)
-	return v.facts == nil || !ok || !isPod || r.facts.Equal(v.facts.Facts(pod))
 }
 
 // notUnderstood counts a difference that affects an entire response. Its error makes client-go

@@ -52,7 +52,7 @@ func (k *keeper) keep(o any) (any, error) {
 		object.Status.Images = nil
 	case *tidekeeperv1.ScheduledRestart:
 		cmdutil.KeepRestart(object)
-	case *tidekeeperv1.NodePool, *tidekeeperv1.Freeze, *tidekeeperv1.NodeMaintenance, *corev1.Namespace:
+	case *tidekeeperv1.NodePool, *tidekeeperv1.Freeze, *corev1.Namespace:
 	default:
 		if kind, err := workload.Of(o.(workload.Object)); err == nil && kind.Trim != nil {
 			return o, kind.Trim(o.(workload.Object))

@@ -34,15 +34,9 @@ type budgetGate struct {
 	outlived bool
 }
 
-// budgetUsedUp is the blocker if the limits of the budget are unknown.
-var budgetUsedUp = blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: (&budgetGate{}).usedUp("is")}
-
 func (g *budgetGate) blocks() *blocker {
-	switch {
-	case g.hasSlot:
+	if g.hasSlot {
 		return nil
-	case g.slots == Slots{}:
-		return &budgetUsedUp
 	}
 	return &blocker{reason: tidekeeperv1.ReasonBudgetExhausted, message: g.usedUp("is") + g.freeAgain()}
 }
@@ -54,7 +48,7 @@ func (g *budgetGate) usedUp(verb string) string {
 		whose, used = "this namespace's share of the restart budget", g.slots.Share
 	}
 	if g.slots.Limit == 0 {
-		return whose + " " + verb + " used up"
+		return fmt.Sprintf("%s %s used up", whose, verb)
 	}
 	return fmt.Sprintf("%s %s used up: %d of %d slots", whose, verb, used, g.slots.Limit)
 }

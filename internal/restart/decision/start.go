@@ -117,12 +117,9 @@ func goneWait(reason string, b *budgetGate) string {
 
 // resolved decides a tick if no restart must start for it, and reports whether it did.
 func (s *starter) resolved(c *candidate, blocked *blocker) bool {
-	late, waited, gone := s.state.now.After(c.deadline), "", ""
+	late, waited := s.state.now.After(c.deadline), s.state.waitedFor()
 	if late && blocked == nil {
-		if blocked = s.query.last(c.due); blocked == nil {
-			waited = s.state.waitedFor()
-			gone = goneWait(waited, s.budget)
-		}
+		blocked = s.query.last(c.due)
 	}
 	switch {
 	case s.state.restarted(c.tick):
@@ -131,8 +128,8 @@ func (s *starter) resolved(c *candidate, blocked *blocker) bool {
 		s.miss(c, tidekeeperv1.OutcomeSkipped, blocked.reason, blocked.message)
 	case late && blocked != nil:
 		s.miss(c, tidekeeperv1.OutcomeMissed, blocked.reason, "not started before the deadline: "+blocked.message)
-	case late && gone != "":
-		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+gone)
+	case late && goneWait(waited, s.budget) != "":
+		s.miss(c, tidekeeperv1.OutcomeMissed, waited, "not started before the deadline: "+goneWait(waited, s.budget))
 	case late && c.due.Before(s.leadingSince) && c.deadline.Before(s.leadingSince):
 		s.miss(c, tidekeeperv1.OutcomeMissed, tidekeeperv1.ReasonDeadlineExceeded, "no manager was running before the deadline")
 	case late:
@@ -178,9 +175,6 @@ func (s *starter) waitingSince(due []*candidate) time.Time {
 		if c.trigger != tidekeeperv1.TriggerRequest {
 			since = c.due
 		}
-	}
-	if !since.Before(s.state.now) {
-		return since
 	}
 	if last, ok := s.misses.history.lastRecorded(); ok && last.After(since) && last.Before(s.state.now) {
 		since = last

@@ -14,6 +14,7 @@ import (
 // Input holds the ScheduledRestarts and workloads, the limits, and the period of a forecast.
 type Input struct {
 	// Restarts lists the ScheduledRestarts of all namespaces, since all namespaces share a budget.
+	// [Run] modifies them.
 	Restarts []*tidekeeperv1.ScheduledRestart
 	// Targets maps workloads to their current state. A workload that is not in Targets is assumed
 	// to be healthy.
@@ -126,7 +127,9 @@ type Tick struct {
 // a restart. Among ticks that are due at the same instant, the real manager may start others first.
 func Run(ctx context.Context, in Input) Forecast {
 	s := newSimulation(&in)
-	s.addAll()
+	for _, restart := range in.Restarts {
+		s.add(restart)
+	}
 	for ctx.Err() == nil && s.step() {
 	}
 	s.explain()

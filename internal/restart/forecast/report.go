@@ -44,9 +44,6 @@ func (r *report) list(list *[]Tick, t Tick) bool {
 		return false
 	}
 	r.left--
-	if len(*list) == cap(*list) {
-		*list = slices.Grow(*list, len(*list)+1) // Append would enlarge a long list by a quarter only, and copy it more often.
-	}
 	*list = append(*list, t)
 	return true
 }
@@ -57,9 +54,7 @@ func (r *report) start(o *object, active *tidekeeperv1.ActiveRestart) {
 		return
 	}
 	t := tickOf(o, active.ScheduledTime, active.Trigger)
-	if ref := decision.TargetRef(active, &o.restart.Spec); ref != o.restart.Spec.TargetRef {
-		t.Target = nameOf(ref)
-	}
+	t.Target = nameOf(decision.TargetRef(active, &o.restart.Spec))
 	t.Start, t.Assumed = active.StartedTime.UTC(), o.assumed
 	if o.started = -1; r.list(&r.Started, t) {
 		o.started = len(r.Started) - 1
@@ -197,7 +192,7 @@ func waitingTick(o *object) Tick {
 }
 
 func tickOf(o *object, tick metav1.Time, trigger tidekeeperv1.Trigger) Tick {
-	return Tick{Namespace: o.key.Namespace, Name: o.key.Name, Target: o.targetName, Tick: tick.UTC(), Trigger: trigger}
+	return Tick{Namespace: o.key.Namespace, Name: o.key.Name, Target: nameOf(o.restart.Spec.TargetRef), Tick: tick.UTC(), Trigger: trigger}
 }
 
 func nameOf(ref tidekeeperv1.TargetRef) string { return ref.Kind + "/" + ref.Name }

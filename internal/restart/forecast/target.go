@@ -41,9 +41,6 @@ type Target struct {
 // target is a workload in the simulation, with its simulated rollouts.
 type target struct {
 	Target
-	// index is negative: -1 for the first target in [simulation.used], -2 for the second.
-	index int
-	state workload.State
 	// users lists the objects that restart the workload.
 	users []*object
 	// completes is the time at which the rollout in progress completes. began is the time at which
@@ -67,15 +64,8 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 	key := KeyOf(o.key.Namespace, ref)
 	t := s.targets[key]
 	if t == nil {
-		if t = &o.own; t.index != 0 {
-			t = &target{}
-		}
-		*t = target{Target: s.initial(key, o), index: -len(s.used) - 1, began: s.in.Now}
-		if t.State != nil {
-			t.state = *t.State
-			t.State = &t.state
-		}
-		s.targets[key], s.used = t, append(s.used, t)
+		t = &target{Target: s.initial(key, o), began: s.in.Now}
+		s.targets[key] = t
 		if active := o.restart.Status.Active; t.State != nil && active != nil && active.Eviction != nil {
 			// The state of a workload does not show that a restart is evicting its pods.
 			markRestarted(t.State, active.ScheduledTime.Time, o.duration)
@@ -88,7 +78,7 @@ func (s *simulation) use(o *object, ref tidekeeperv1.TargetRef) {
 		o.target = t
 	}
 	if next := o.restart.Status.NextAgeTime; next != nil && t.Oldest.IsZero() && o.restart.Spec.MaxPodAgeSeconds > 0 {
-		t.Oldest = next.Add(-decision.AgeLimit(&o.restart))
+		t.Oldest = next.Add(-decision.AgeLimit(o.restart))
 	}
 }
 
@@ -144,14 +134,11 @@ func (s *simulation) completion(o *object) time.Time {
 
 // send starts a workload's rollout for a tick, and schedules the completion of the rollout.
 func (s *simulation) send(o *object, t *target, tick time.Time) {
-	markRestarted(t.State, tick, o.duration)
-	t.began = s.now
+	state := *t.State
+	markRestarted(&state, tick, o.duration)
+	t.State, t.began = &state, s.now
 	s.agenda.wakeTarget(t, s.now.Add(o.duration+turnaround))
-	for _, other := range t.users {
-		if other != o { // The decision that starts the rollout already considers it.
-			s.agenda.wakeObject(other, s.now)
-		}
-	}
+	s.changed(t)
 }
 
 // markRestarted marks a workload as restarted for the given tick, with a rollout in progress.
@@ -164,7 +151,9 @@ func markRestarted(state *workload.State, tick time.Time, duration time.Duration
 
 // complete completes a workload's rollout, and replaces its pods.
 func (s *simulation) complete(t *target) {
-	t.State.Rollout, t.State.Availability = workload.Progress{Available: true}, workload.Progress{Available: true}
+	state := *t.State
+	state.Rollout, state.Availability = workload.Progress{Available: true}, workload.Progress{Available: true}
+	t.State = &state
 	if !t.Oldest.IsZero() {
 		t.Oldest = t.began
 	}

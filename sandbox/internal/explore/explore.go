@@ -5,7 +5,6 @@ package explore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -91,7 +90,7 @@ func streamed(base *baseline.Baseline) []string {
 
 // subject returns the operator and workload under test, for use in findings.
 func (e *Explorer) subject() subject {
-	return subject{command: e.Testbeds.Command, workload: e.Workload, flags: e.Testbeds.Flags(e.Limits, e.Hold)}
+	return subject{command: e.Testbeds.Command, workload: e.Workload, quiet: e.Limits.Quiet}
 }
 
 // choose returns this shard's faults that match p.Only.
@@ -114,8 +113,8 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	if err := e.Testbeds.Prepare(ctx, progress); err != nil {
 		return nil, err
 	}
-	if err := f.possible(e.Testbeds.OneAtATime(), e.Workload.HostNetwork); err != nil {
-		return nil, err
+	if f.Fault != nil && f.Fault.Effects().TwoProcesses && e.Testbeds.OneAtATime() {
+		return nil, fmt.Errorf("the fault %s needs two processes of the operator at once, which cannot have the network of this machine: one may need the port of the other", f.Fault.Kind)
 	}
 	base, a, err := e.learnBaseline(ctx, 2, progress)
 	if err != nil {
@@ -132,8 +131,6 @@ func (e *Explorer) Replay(ctx context.Context, f *Finding, progress io.Writer) (
 	switch {
 	case err != nil:
 		return nil, err
-	case o.Unjudgeable() != "":
-		return nil, errors.New(o.Unjudgeable())
 	case !o.Reached && len(o.Problems) == 0:
 		return nil, fmt.Errorf("the fault was not reached: in this workload, the operator does not send the request, or receive the event, that the fault hits (%s)", f.Fault.Name())
 	case len(o.Problems) == 0:

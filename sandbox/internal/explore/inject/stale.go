@@ -6,57 +6,60 @@ package inject
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/faults"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/explore/observe"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/fault"
 	"tidekeeper.dev/tidekeeper/sandbox/internal/results"
 )
 
 // StartStale restarts the operator and serves it outdated lists.
-func (i *RunInjector) StartStale(ctx context.Context) error {
+func (i *RunInjector) StartStale(ctx context.Context) (reached bool, err error) {
 	step := i.Settler.Step
 	revision, err := i.moment(i.fault.AsOf)
 	if err != nil {
-		return err
+		return false, err
 	}
 	match := fault.Match{Resources: i.base.Listed}
 	if i.fault.Resource != "" {
 		match.Resources = []string{i.fault.Resource}
 	}
 	if len(match.Resources) == 0 {
-		return i.Crash(ctx) // The operator sends no list request that can be answered with a stale list.
+		_, err := i.Crash(ctx)
+		return false, err // The operator sends no list request that can be answered with a stale list.
 	}
 	i.Notes.Add(results.Fault+"lists are as of revision %d (%s), and later events do not arrive yet", revision, i.fault.AsOf)
-	lists := match
+	lists, begun := match, i.Log.Len()
 	lists.Verbs = []string{"list"}
 	stale := fault.Fault{Kind: fault.Stale, ResourceVersion: strconv.FormatInt(revision, 10), Cached: true}
-	if err := i.Rules.add(faults.FaultRule, lists, fault.Count{}, stale); err != nil {
-		return err
+	if err := i.Rules.add(FaultRule, lists, fault.Count{}, stale); err != nil {
+		return false, err
 	}
-	if err := i.Rules.add(faults.FreezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
-		return err
+	if err := i.Rules.add(freezeRule, match, fault.Count{}, fault.Fault{Kind: fault.Freeze}); err != nil {
+		return false, err
 	}
 	i.Operator.Kill()
 	if err := i.Leadership.free(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if err := i.Operator.Start(); err != nil {
-		return err
+		return false, err
 	}
 	i.Notes.Add("the operator is killed, and started again")
 	i.Settler.Act()
 	i.restUp(ctx, step, i.base.Steps[0].Took+i.base.Steps[step].Took)
-	i.Rules.Remove(faults.FaultRule)
-	i.Rules.Remove(faults.FreezeRule)
+	reached = slices.ContainsFunc(i.Log.Since(begun), func(r observe.Request) bool { return r.Rule == FaultRule && r.Older && r.Status == http.StatusOK })
+	i.Rules.Remove(FaultRule)
+	i.Rules.Remove(freezeRule)
 	i.Notes.Add("the events arrive")
 	i.Settler.Act()
-	return nil
+	return reached, nil
 }
 
 // restUp waits until the operator has opened its watches, then until the cluster is quiet. The
