@@ -207,7 +207,7 @@ func (s *simulation) reconcile(o *object) {
 	in, d := s.decide(o, t, true)
 	s.wakeFollowers(o, d)
 	*status = d.Status
-	s.keep(o, d.Records)
+	o.keep(d.Records, len(s.followers[o.key]) > 0)
 
 	for i := range d.Records {
 		record := &d.Records[i]
@@ -253,12 +253,13 @@ func (s *simulation) reconcile(o *object) {
 }
 
 // keep adds records to the history of an object. It keeps only the latest entry if no decision
-// depends on the others, because the histories would take most of the memory.
-func (s *simulation) keep(o *object, records []tidekeeperv1.RestartRecord) {
+// depends on the others, because the histories would take most of the memory. followed is true if
+// other objects come after this object (spec.after).
+func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
 	history, n := &o.restart.Status.History, len(records)
 	switch {
 	case n == 0:
-	case !decision.ReadsHistory(&o.restart.Spec) && len(s.followers[o.key]) == 0:
+	case !decision.ReadsHistory(&o.restart.Spec) && !followed:
 		o.last[0] = records[n-1]
 		*history = o.last[:]
 	default:
