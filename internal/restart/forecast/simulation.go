@@ -174,9 +174,10 @@ func (s *simulation) step() bool {
 	w := s.agenda.wakeups.pop()
 	at := time.Unix(0, w.at).UTC()
 	if w.index < 0 {
-		if t := s.used[-w.index-1]; t.completes.Equal(at) {
+		if t := s.used[-w.index-1]; t.ends.Equal(at) {
 			s.pass(at)
-			s.complete(t)
+			t.end()
+			s.changed(t)
 		}
 		return true
 	}
@@ -289,7 +290,8 @@ func (s *simulation) decide(o *object, t *target, brief bool) (*decision.Input, 
 		Restart: &o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(&o.restart, s.now),
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
 		Target: t.State, Live: true, Unserved: t.Unserved, RolledOut: &neverRolledOut, PodStartups: noPodStartups,
-		Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now, Brief: brief,
+		Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent,
+		LeadingSince: s.in.LeadingSince, Now: s.now, Brief: brief,
 	}
 	s.order(o, in)
 	for {
