@@ -127,10 +127,7 @@ type waiter struct {
 
 // byTurn orders restarts by the time at which they began to wait, then by name.
 func byTurn(a, b waiter) int {
-	if order := a.since.Compare(b.since); order != 0 {
-		return order
-	}
-	return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 }
 
 // New returns a budget with the given number of slots. A namespace may use the given percentage of

@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/restart/decision"
+	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
 // report collects the results of a forecast during the simulation.
@@ -35,6 +36,14 @@ func newReport(in *Input) report {
 
 // shows reports whether the forecast includes the ticks of the given ScheduledRestart.
 func (r *report) shows(o *object) bool { return r.namespace == "" || o.key.Namespace == r.namespace }
+
+// hangs records the reason for which the rollout of a workload, which the given object restarts, stays
+// in progress; "" records nothing.
+func (r *report) hangs(o *object, state *workload.State, reason string) {
+	if reason != "" && r.shows(o) {
+		r.Hanging = append(r.Hanging, Hanging{Namespace: o.key.Namespace, Target: state.Kind + "/" + state.Name, Message: reason})
+	}
+}
 
 // list appends a tick to the given list unless the maximum number of listed ticks is reached, and
 // reports whether it did.

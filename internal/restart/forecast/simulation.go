@@ -174,9 +174,10 @@ func (s *simulation) step() bool {
 	w := s.agenda.wakeups.pop()
 	at := time.Unix(0, w.at).UTC()
 	if w.index < 0 {
-		if t := s.used[-w.index-1]; t.completes.Equal(at) {
+		if t := s.used[-w.index-1]; t.ends.Equal(at) {
 			s.pass(at)
-			s.complete(t)
+			t.end()
+			s.changed(t)
 		}
 		return true
 	}
@@ -207,7 +208,7 @@ func (s *simulation) reconcile(o *object) {
 	in, d := s.decide(o, t, true)
 	s.wakeFollowers(o, d)
 	*status = d.Status
-	s.keep(o, d.Records)
+	o.keep(d.Records, len(s.followers[o.key]) > 0)
 
 	for i := range d.Records {
 		record := &d.Records[i]
@@ -253,12 +254,13 @@ func (s *simulation) reconcile(o *object) {
 }
 
 // keep adds records to the history of an object. It keeps only the latest entry if no decision
-// depends on the others, because the histories would take most of the memory.
-func (s *simulation) keep(o *object, records []tidekeeperv1.RestartRecord) {
+// depends on the others, because the histories would take most of the memory. followed is true if
+// other objects come after this object (spec.after).
+func (o *object) keep(records []tidekeeperv1.RestartRecord, followed bool) {
 	history, n := &o.restart.Status.History, len(records)
 	switch {
 	case n == 0:
-	case !decision.ReadsHistory(&o.restart.Spec) && len(s.followers[o.key]) == 0:
+	case !decision.ReadsHistory(&o.restart.Spec) && !followed:
 		o.last[0] = records[n-1]
 		*history = o.last[:]
 	default:
@@ -288,7 +290,8 @@ func (s *simulation) decide(o *object, t *target, brief bool) (*decision.Input, 
 		Restart: &o.restart, Ticks: o.ticks, Windows: o.windows, Invalid: o.invalid, Offset: decision.Offset(&o.restart, s.now),
 		Freezes: s.in.Freezes[o.key.Namespace], FreezesLive: true,
 		Target: t.State, Live: true, Unserved: t.Unserved, RolledOut: &neverRolledOut, PodStartups: noPodStartups,
-		Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent, Now: s.now, Brief: brief,
+		Config: o.config, ChangeSettle: decision.DefaultChangeSettle, SlotAge: s.in.Limits.SlotAge, Sent: o.sent,
+		LeadingSince: s.in.LeadingSince, Now: s.now, Brief: brief,
 	}
 	s.order(o, in)
 	for {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wakeup is an entry of the agenda: the completion of a target's rollout, or a decision about an
+// wakeup is an entry of the agenda: the end of a target's rollout, or a decision about an
 // object. It is outdated if another time has since been set for the target or object. A forecast
 // moves millions of wakeups, so they are small and have no pointers.
 type wakeup struct {
@@ -75,9 +75,9 @@ func (a *agenda) wakeObject(o *object, at time.Time) {
 	}
 }
 
-// wakeTarget schedules the completion of a target's rollout.
+// wakeTarget schedules the end of a target's rollout; a zero time means never.
 func (a *agenda) wakeTarget(t *target, at time.Time) {
-	if t.completes = at; !at.After(a.until) {
+	if t.ends = at; !at.IsZero() && !at.After(a.until) {
 		a.wakeups.push(wakeup{at.UnixNano(), t.index})
 	}
 }
