@@ -21,6 +21,9 @@ type Node struct {
 	// Group is the position of the node's pool in the spec. All nodes of a group are maintained
 	// before those of the next group.
 	Group int
+	// Unavailable is true if the node is unavailable before its drain begins. It then counts towards
+	// the limits all the time.
+	Unavailable bool
 }
 
 // RunningNode is a node whose drain has begun, and whose maintenance has not ended.
@@ -39,11 +42,11 @@ type Input struct {
 	// begun, in the order in which their drains will begin.
 	Running []RunningNode
 	Waiting []Node
-	// Others lists unavailable nodes that count towards the limits, and that are not being maintained.
-	// They are assumed to stay unavailable.
+	// Others lists unavailable nodes that count towards the limits, and that this round does not
+	// maintain any more. They are assumed to stay unavailable.
 	Others []Node
 	// Limit is the greatest number of nodes that may be unavailable at a time. ZoneLimit is the same
-	// for each zone; 0 means no limit. Nodes without a zone count as a zone.
+	// for each zone; 0 means no limit.
 	Limit, ZoneLimit int
 	// PerNode is the time from the beginning of a drain to the end of the node's maintenance. It is 0
 	// if it is unknown.

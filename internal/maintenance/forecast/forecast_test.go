@@ -21,16 +21,18 @@ import (
 // noon is a Tuesday.
 var noon = time.Date(2026, time.June, 9, 12, 0, 0, 0, time.UTC)
 
-// nodes returns nodes with the given names. A name is written name, name/zone or name/zone/group.
+// nodes returns nodes with the given names. A name is written name, name/zone or name/zone/group,
+// and an unavailable node ends with an exclamation mark.
 func nodes(names ...string) []Node {
 	var list []Node
 	for _, text := range names {
+		text, unavailable := strings.CutSuffix(text, "!")
 		parts := append(strings.Split(text, "/"), "", "")
 		group := 0
 		if parts[2] != "" {
 			group = int(parts[2][0] - '0')
 		}
-		list = append(list, Node{Name: parts[0], Zone: parts[1], Group: group})
+		list = append(list, Node{Name: parts[0], Zone: parts[1], Group: group, Unavailable: unavailable})
 	}
 	return list
 }
@@ -126,7 +128,7 @@ func TestRun(t *testing.T) {
 		{"another is unavailable", Input{Waiting: nodes("a", "b"), Others: nodes("x"), Limit: 2, PerNode: each}, "2 left, next 9 12:00, end 9 13:00"},
 		{"others use up the limit", Input{Waiting: nodes("a", "b"), Others: nodes("x"), Limit: 1, PerNode: each}, "2 left, next ?, end ?, 2 not started, limit used up"},
 		{"others use up the limit of a zone", Input{Waiting: nodes("a/1", "b/2"), Others: nodes("x/1"), Limit: 2, ZoneLimit: 1, PerNode: each}, "2 left, next 9 12:00, end ?, 1 not started, limit used up"},
-		{"nodes without a zone count as a zone", Input{Waiting: nodes("a", "b"), Limit: 2, ZoneLimit: 1, PerNode: each}, "2 left, next 9 12:00, end 9 13:00"},
+		{"the unavailable one goes first", Input{Waiting: nodes("a", "b!"), Limit: 1, PerNode: each}, "2 left, next 9 12:00, end 9 13:00"},
 		{"how long a node takes is not known", Input{Waiting: nodes("a", "b"), Limit: 1, Windows: nightly(t, time.Hour)}, "2 left, next 9 22:00, end ?"},
 		{"nor when the running one is done", Input{Running: running(time.Hour, "a"), Waiting: nodes("b"), Limit: 1}, "2 left, next ?, end ?"},
 		{"but another may begin", Input{Running: running(time.Hour, "a"), Waiting: nodes("b"), Limit: 2}, "2 left, next 9 12:00, end ?"},

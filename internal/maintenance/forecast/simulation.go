@@ -109,25 +109,44 @@ func (s *simulation) candidate() int {
 	for _, n := range s.running {
 		group = min(group, n.Group)
 	}
-	if len(s.running)+len(s.Others) >= s.Limit {
-		return -1
-	}
-	inZone := map[string]int{}
-	for _, n := range s.running {
-		inZone[n.Zone]++
-	}
-	for _, n := range s.Others {
-		inZone[n.Zone]++
-	}
+	unavailable, inZone := s.unavailable()
 	for i, n := range s.waiting {
-		if n.Group > group {
+		itself := 0
+		if n.Unavailable {
+			itself = 1
+		}
+		switch {
+		case n.Group > group || unavailable > s.Limit:
 			return -1
+		case unavailable-itself >= s.Limit:
+			continue
+		case s.ZoneLimit > 0 && n.Zone != "" && inZone[n.Zone]-itself >= s.ZoneLimit:
+			continue
 		}
-		if s.ZoneLimit == 0 || inZone[n.Zone] < s.ZoneLimit {
-			return i
-		}
+		return i
 	}
 	return -1
+}
+
+// unavailable returns the number of unavailable nodes, and their number in each zone.
+func (s *simulation) unavailable() (count int, inZone map[string]int) {
+	inZone = map[string]int{}
+	add := func(n Node) {
+		count++
+		inZone[n.Zone]++
+	}
+	for _, n := range s.running {
+		add(n.Node)
+	}
+	for _, n := range s.Others {
+		add(n)
+	}
+	for _, n := range s.waiting {
+		if n.Unavailable {
+			add(n)
+		}
+	}
+	return count, inZone
 }
 
 // begin begins the drain of a waiting node.
