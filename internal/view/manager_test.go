@@ -65,6 +65,32 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
+// TestLeadingSince checks that a leader leads since it acquired its lease, and that a manager is
+// assumed to start now if none is running.
+func TestLeadingSince(t *testing.T) {
+	acquired, renewed := &metav1.MicroTime{Time: noon.Add(-time.Hour)}, func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: noon.Add(-ago)} }
+	lease := func(spec coordinationv1.LeaseSpec) []coordinationv1.Lease {
+		spec.HolderIdentity, spec.LeaseDurationSeconds = new("a"), new(int32(15))
+		return []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "tidekeeper"}, Spec: spec}}
+	}
+	for _, tt := range []struct {
+		name   string
+		leases []coordinationv1.Lease
+		lost   int
+		want   time.Time
+	}{
+		{"a leader", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Second)}), 0, acquired.Time},
+		{"a leader, and since when is unknown", lease(coordinationv1.LeaseSpec{RenewTime: renewed(time.Second)}), 0, time.Time{}},
+		{"none leads", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Hour)}), 0, noon},
+		{"no lease, and a tick that nobody has observed", nil, 1, noon},
+		{"no lease, and nothing that waits", nil, 0, time.Time{}},
+	} {
+		if got := LeadingSince(ManagerOf(tt.leases, noon), Unobserved{Count: tt.lost, Oldest: "ScheduledRestart web", Since: noon.Add(-time.Minute)}, noon); !got.Equal(tt.want) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestUnobservedRestarts checks that, without a lease, an unobserved edit, request or tick of a
 // ScheduledRestart is evidence that no manager is running. A tick or request that the status
 // reports as waiting is no evidence.
