@@ -13,6 +13,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/controller"
+	"tidekeeper.dev/tidekeeper/internal/index"
 )
 
 // Name is the name of the controller in its definition.
@@ -31,6 +32,7 @@ func Controller() controller.Definition {
 			{Object: &tidekeeperv1.Freeze{}, Reason: "Begins no drain and evicts no pod while a Freeze is in force."},
 			{Object: &tidekeeperv1.ScheduledRestart{}, Reason: "Restarts workloads that an eviction would take down. If no controller restarts them, their pods are evicted."},
 		},
+		Indexes:         []index.Index{index.PodsByNode()},
 		Rules:           rules,
 		RegisterMetrics: RegisterMetrics,
 		SetupWithManager: func(mgr ctrl.Manager, c clock.Clock) error {

@@ -23,7 +23,9 @@ import (
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/drain"
 	"tidekeeper.dev/tidekeeper/internal/freeze"
+	"tidekeeper.dev/tidekeeper/internal/index"
 	"tidekeeper.dev/tidekeeper/internal/kube/eviction"
+	"tidekeeper.dev/tidekeeper/internal/kube/pods"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/moves"
 )
@@ -108,8 +110,8 @@ func (r *drainReconciler) allowed(ctx context.Context, m *tidekeeperv1.NodeMaint
 }
 
 // gather reads the facts about the pods of a node from the API server.
-func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf) (moves.Input, error) {
-	in := moves.Input{
+func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance, node string, of *drainOf) (in moves.Input, err error) {
+	in = moves.Input{
 		Now: r.clock.Now(), SingleReplicas: m.Spec.SingleReplicas, UnmanagedPods: m.Spec.UnmanagedPods, Refused: of.refused,
 		Deployments: map[types.NamespacedName]*appsv1.Deployment{}, Restarts: map[types.NamespacedName]moves.Restart{},
 	}
@@ -125,6 +127,9 @@ func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMainte
 	}
 	if !r.restarts.served {
 		in.SingleReplicas = tidekeeperv1.SingleReplicasEvict
+	}
+	if in.LeavingElsewhere, err = r.leavingElsewhere(ctx, node); err != nil {
+		return in, err
 	}
 	read := map[string]bool{}
 	for i := range in.Pods {
@@ -145,6 +150,24 @@ func (r *drainReconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMainte
 		}
 	}
 	return in, nil
+}
+
+// leavingElsewhere returns the number of pods of each Deployment on the other nodes that are being
+// drained, from the cache.
+func (r *drainReconciler) leavingElsewhere(ctx context.Context, node string) (map[types.NamespacedName]int32, error) {
+	leaving := map[types.NamespacedName]int32{}
+	for _, other := range r.drains.others(node) {
+		list := &corev1.PodList{}
+		if err := r.client.List(ctx, list, client.MatchingFields{index.PodNode: other}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the cached pods of node %s: %w", other, err)
+		}
+		for i := range list.Items {
+			if key, is := moves.DeploymentOf(&list.Items[i]); is && pods.IsActive(&list.Items[i]) {
+				leaving[key]++
+			}
+		}
+	}
+	return leaving, nil
 }
 
 // addDeployment reads the Deployment of a pod, and the restart that was requested for it.

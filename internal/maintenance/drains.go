@@ -121,6 +121,18 @@ func (d *drains) set(node string, seen drainOf, state decision.Drain) bool {
 	return true
 }
 
+// others lists the other nodes whose pods are being moved.
+func (d *drains) others(node string) (names []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, of := range d.byNode {
+		if name != node && of.moving {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Evictions that were refused are tried again after a delay that doubles.
 const (
 	firstRetry = 2 * time.Second

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,8 +58,29 @@ func (r *reconciler) gather(ctx context.Context, m *tidekeeperv1.NodeMaintenance
 	if freeze != nil {
 		in.Frozen, in.FrozenUntil = freeze.String(), freeze.Until
 	}
-	in.HasPlace = func(node string) bool { return r.places.has(ctx, node) }
-	return in, nil
+	in.HasPlace = func(node string, drained []string) bool { return r.places.has(ctx, node, drained) }
+	return in, r.refresh(ctx, &in)
+}
+
+// refresh reads the nodes whose maintenance has not ended from the API server. There are as many as
+// may be unavailable at a time.
+func (r *reconciler) refresh(ctx context.Context, in *decision.Input) error {
+	for name, p := range in.Maintenance.Status.Nodes {
+		if !decision.IsRunning(p) {
+			continue
+		}
+		node := &corev1.Node{}
+		err := r.apiReader.Get(ctx, client.ObjectKey{Name: name}, node)
+		switch {
+		case apierrors.IsNotFound(err):
+			delete(in.Nodes, name)
+		case err != nil:
+			return fmt.Errorf("get node %s: %w", name, err)
+		default:
+			in.Nodes[name] = decision.NodeOf(node, in.Nodes[name].Group)
+		}
+	}
+	return nil
 }
 
 // placesFor is the time for which a model of the cluster is used. Building it takes more than a
@@ -75,9 +97,9 @@ type places struct {
 	model *capacity.Cluster
 }
 
-// has reports whether the pods of a node have a place on the other nodes, by their requests,
-// tolerations and selectors. It returns false if that cannot be evaluated.
-func (p *places) has(ctx context.Context, node string) bool {
+// has reports whether the pods of a node have a place on the nodes that are not drained, by their
+// requests, tolerations and selectors. It returns false if that cannot be evaluated.
+func (p *places) has(ctx context.Context, node string, drained []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.clock.Now(); p.model == nil || now.Sub(p.at) >= placesFor || now.Before(p.at) {
@@ -96,6 +118,6 @@ func (p *places) has(ctx context.Context, node string) bool {
 		}
 		p.model, p.at = capacity.New(nodes.Pointers(list.Items), pods), now
 	}
-	loss := p.model.Lose([]string{node}, nil)
+	loss := p.model.Lose(append([]string{node}, drained...), []string{node})
 	return loss.Homeless() == 0
 }

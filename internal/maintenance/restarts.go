@@ -61,6 +61,8 @@ func stateOf(restart *tidekeeperv1.ScheduledRestart, start, now time.Time) (move
 	switch last := restart.Status.LastRequestTime; {
 	case restart.Status.Active != nil:
 		return waits, true // A restart in progress for an earlier drain replaces the pods, too.
+	case last != nil && err == nil && requested.After(last.Time) && !requested.Before(start):
+		return waits, true
 	case last != nil && !last.Time.Before(start):
 		return outcomeOf(restart, start), true
 	case err != nil || requested.Before(start):
@@ -80,15 +82,24 @@ func outcomeOf(restart *tidekeeperv1.ScheduledRestart, start time.Time) moves.Re
 			continue
 		}
 		if record.Outcome == tidekeeperv1.OutcomeSucceeded {
-			return moves.Restart{State: moves.Succeeded}
+			return moves.Restart{State: moves.Succeeded, Tick: record.ScheduledTime.Time}
 		}
-		return moves.Restart{State: moves.Failed, Message: fmt.Sprintf("%s, %s: %s", record.Outcome, record.Reason, cmp.Or(record.Message, "see its history"))}
+		return moves.Restart{State: moves.Failed, Tick: record.ScheduledTime.Time, Message: fmt.Sprintf("%s, %s: %s", record.Outcome, record.Reason, cmp.Or(record.Message, "see its history"))}
 	}
-	return moves.Restart{State: moves.Succeeded}
+	return moves.Restart{State: moves.Succeeded, Tick: restart.Status.LastRequestTime.Time}
 }
 
-// request requests a restart of a Deployment for the given time.
+// request requests a restart of a Deployment for the given time, or for a later one if a restart for
+// that time has ended.
 func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance, deployment *appsv1.Deployment, start time.Time) error {
+	known := &tidekeeperv1.ScheduledRestart{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: nameFor(deployment)}, known)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get ScheduledRestart %s: %w", nameFor(deployment), err)
+	}
+	if last := known.Status.LastRequestTime; last != nil && !start.After(last.Time) {
+		start = last.Add(time.Second)
+	}
 	at := workload.FormatTime(start)
 	restart := &tidekeeperv1.ScheduledRestart{
 		ObjectMeta: metav1.ObjectMeta{
@@ -104,7 +115,7 @@ func (r *restarts) request(ctx context.Context, m *tidekeeperv1.NodeMaintenance,
 			Schedule:  "@yearly", Suspend: true,
 		},
 	}
-	err := r.client.Create(ctx, restart)
+	err = r.client.Create(ctx, restart)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("create ScheduledRestart %s: %w", restart.Name, err)

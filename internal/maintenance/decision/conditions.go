@@ -76,15 +76,4 @@ func (d *conditions) ready(invalid error) (ready bool, reason, message string) {
 	}
 }
 
-// running lists the nodes that are being maintained.
-func (d *conditions) running() (names []string) {
-	for name, p := range d.status.Nodes {
-		if p.Phase != tidekeeperv1.NodeFailed && isRunning(p) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -42,11 +42,13 @@ func Decide(in Input) Output {
 	d := &decider{Input: in, spec: &in.Maintenance.Spec, status: &out.Status, out: &out}
 	ticks, windows, err := selection.Times(d.spec)
 	d.ticks, d.windows = ticks, windows
-	if err == nil {
-		d.beginRound()
+	all := d.Selected
+	d.leaveOutNewNodes()
+	if err == nil && d.beginRound() {
+		d.Selected = all
+		d.leaveOutNewNodes()
 	}
 	d.observe()
-	d.leaveOutNewNodes()
 	for _, name := range slices.Sorted(maps.Keys(d.status.Nodes)) {
 		(&phases{d}).advance(name)
 	}
@@ -87,7 +89,7 @@ func (d *decider) sweep() {
 		n := d.Nodes[name]
 		p, begun := d.status.Nodes[name]
 		switch {
-		case n.CordonedFor != string(d.Maintenance.UID) || begun && isRunning(p) && p.UID == n.UID:
+		case n.CordonedFor != string(d.Maintenance.UID) || begun && IsRunning(p) && p.UID == n.UID:
 		case begun && p.Phase == tidekeeperv1.NodeReleased:
 			d.act(Clean, n)
 		default:
@@ -144,9 +146,20 @@ func (d *decider) wake(at time.Time) {
 	}
 }
 
-// isRunning reports whether a node is being drained, is drained, or is returning, or has failed and
+// running lists the nodes that are being maintained.
+func (d *decider) running() (names []string) {
+	for name, p := range d.status.Nodes {
+		if p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// IsRunning reports whether a node is being drained, is drained, or is returning, or has failed and
 // is still cordoned.
-func isRunning(p tidekeeperv1.NodeProgress) bool {
+func IsRunning(p tidekeeperv1.NodeProgress) bool {
 	switch p.Phase {
 	case tidekeeperv1.NodeDraining, tidekeeperv1.NodeDrained, tidekeeperv1.NodeReturning:
 		return true

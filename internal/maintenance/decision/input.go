@@ -25,8 +25,10 @@ type Node struct {
 	// CordonedFor is the UID of the NodeMaintenance for which the node is cordoned, and DrainedFor the
 	// name of the one for which it is drained; empty if it is not.
 	CordonedFor, DrainedFor string
-	BootID, KubeletVersion  string
-	Created                 time.Time
+	// Labeled is true if the node has [tidekeeperv1.DrainedLabel].
+	Labeled                bool
+	BootID, KubeletVersion string
+	Created                time.Time
 	// Foreign names the program that is draining or removing the node; "" if there is none.
 	Foreign string
 }
@@ -50,6 +52,7 @@ func NodeOf(n *corev1.Node, group int) Node {
 		CordonedFor: n.Annotations[tidekeeperv1.CordonedForMaintenanceAnnotation], DrainedFor: n.Annotations[tidekeeperv1.DrainedForMaintenanceAnnotation],
 		BootID: n.Status.NodeInfo.BootID, KubeletVersion: n.Status.NodeInfo.KubeletVersion, Created: n.CreationTimestamp.Time,
 	}
+	_, node.Labeled = n.Labels[tidekeeperv1.DrainedLabel]
 	for _, taint := range n.Spec.Taints {
 		if who := foreignTaints[taint.Key]; who != "" {
 			node.Foreign = who
@@ -80,7 +83,8 @@ type Input struct {
 	Maintenance *tidekeeperv1.NodeMaintenance
 	Now         time.Time
 	// Nodes contains the selected nodes, the nodes in the status, and all nodes that are cordoned for
-	// this NodeMaintenance.
+	// this NodeMaintenance. Nodes whose maintenance has not ended are as the API server has them: a
+	// cache that lags behind the status would show marks as removed that are not there yet.
 	Nodes map[string]Node
 	// Selected lists the names of the selected nodes, in the order in which they are to be
 	// maintained.
@@ -91,9 +95,9 @@ type Input struct {
 	// Drains contains the states of nodes that are being drained or are returning, as far as they are
 	// known.
 	Drains map[string]Drain
-	// HasPlace reports whether the other nodes have room for the pods of a node. It is called only
-	// for a node whose drain would begin.
-	HasPlace func(node string) bool
+	// HasPlace reports whether the other nodes have room for the pods of a node, apart from the nodes
+	// in drained. It is called only for a node whose drain would begin.
+	HasPlace func(node string, drained []string) bool
 }
 
 // ActionKind is what is done to a node.

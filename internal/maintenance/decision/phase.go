@@ -17,7 +17,7 @@ type phases struct{ *decider }
 // advance decides about a node whose drain has begun.
 func (d *phases) advance(name string) {
 	p := d.status.Nodes[name]
-	if !isRunning(p) {
+	if !IsRunning(p) {
 		return
 	}
 	n, exists := d.Nodes[name]
@@ -177,7 +177,9 @@ func (d *phases) drained(n Node, p *tidekeeperv1.NodeProgress) {
 
 // isMaintained reports whether the maintenance of a drained node is done.
 func (d *phases) isMaintained(n Node, p *tidekeeperv1.NodeProgress) bool {
-	if p.Marked && n.DrainedFor != d.Maintenance.Name {
+	if (p.Marked || n.Labeled) && n.DrainedFor != d.Maintenance.Name {
+		// The label is written with the annotation. It shows that the annotation was there even if the
+		// manager died before it recorded that.
 		return true
 	}
 	switch d.spec.Until {

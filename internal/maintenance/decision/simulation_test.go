@@ -50,7 +50,7 @@ func newCluster(names ...string) *cluster {
 
 // decide makes a decision about the stored objects.
 func (c *cluster) decide() Output {
-	in := Input{Maintenance: c.m.DeepCopy(), Now: c.now, Nodes: maps.Clone(c.nodes), Drains: map[string]Drain{}, HasPlace: func(string) bool { return true }}
+	in := Input{Maintenance: c.m.DeepCopy(), Now: c.now, Nodes: maps.Clone(c.nodes), Drains: map[string]Drain{}, HasPlace: func(string, []string) bool { return true }}
 	in.Selected = slices.Sorted(maps.Keys(c.nodes))
 	if c.frozen {
 		in.Frozen, in.FrozenUntil = "Freeze x", c.now.Add(time.Hour)
@@ -74,11 +74,11 @@ func (c *cluster) apply(a Action) {
 		}
 		n.Unschedulable, n.CordonedFor = true, string(c.m.UID)
 	case MarkDrained:
-		n.DrainedFor = c.m.Name
+		n.DrainedFor, n.Labeled = c.m.Name, true
 	case Uncordon:
-		n.Unschedulable, n.CordonedFor, n.DrainedFor = false, "", ""
+		n.Unschedulable, n.CordonedFor, n.DrainedFor, n.Labeled = false, "", "", false
 	case Clean:
-		n.CordonedFor, n.DrainedFor = "", ""
+		n.CordonedFor, n.DrainedFor, n.Labeled = "", "", false
 	}
 	c.nodes[a.Node] = n
 }
@@ -187,7 +187,7 @@ func TestAnyCourse(t *testing.T) {
 			if n.CordonedFor != "" || n.Unschedulable || n.DrainedFor != "" {
 				r.Fatalf("node %s still has marks: %+v; %+v", name, n, c.m.Status.Nodes[name])
 			}
-			if p, begun := c.m.Status.Nodes[name]; !begun || isRunning(p) {
+			if p, begun := c.m.Status.Nodes[name]; !begun || IsRunning(p) {
 				r.Fatalf("node %s has not been maintained: %+v", name, p)
 			}
 		}

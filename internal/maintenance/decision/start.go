@@ -59,7 +59,7 @@ func (d *starter) start() {
 			d.waitFor(tidekeeperv1.ReasonMaxUnavailable, fmt.Sprintf("%d nodes of the zone %s are unavailable", byZone[n.Zone], n.Zone))
 			continue
 		}
-		if (d.spec.RequirePlace == nil || *d.spec.RequirePlace) && !d.HasPlace(name) {
+		if (d.spec.RequirePlace == nil || *d.spec.RequirePlace) && !d.HasPlace(name, d.running()) {
 			if noPlace == "" {
 				noPlace = name
 			}
@@ -112,7 +112,7 @@ func (d *starter) blocked(left int) *waiting {
 func (d *starter) isUnavailable(name string) bool {
 	n, exists := d.Nodes[name]
 	p, begun := d.status.Nodes[name]
-	if begun && isRunning(p) {
+	if begun && IsRunning(p) {
 		return true
 	}
 	return exists && (!n.Ready || n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting)
@@ -126,7 +126,7 @@ func (d *starter) earlierGroup(group int, left []string) string {
 		}
 	}
 	for _, name := range d.Selected {
-		if p, begun := d.status.Nodes[name]; begun && d.Nodes[name].Group < group && p.Phase != tidekeeperv1.NodeFailed && isRunning(p) {
+		if p, begun := d.status.Nodes[name]; begun && d.Nodes[name].Group < group && p.Phase != tidekeeperv1.NodeFailed && IsRunning(p) {
 			return name
 		}
 	}

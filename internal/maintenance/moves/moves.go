@@ -35,6 +35,8 @@ type Input struct {
 	Budgets []policyv1.PodDisruptionBudget
 	// Deployments contains the Deployments of pods that may have to be moved by a restart.
 	Deployments map[types.NamespacedName]*appsv1.Deployment
+	// LeavingElsewhere is the number of pods of each Deployment on other nodes that are being drained.
+	LeavingElsewhere map[types.NamespacedName]int32
 	// Restarts contains the restarts that were requested for Deployments.
 	Restarts map[types.NamespacedName]Restart
 	// Refused contains the evictions that were refused, by the pod's UID.

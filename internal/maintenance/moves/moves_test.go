@@ -42,7 +42,6 @@ func deployment(replicas, ready int32, change func(*appsv1.Deployment)) *appsv1.
 // TestDecide checks how a pod leaves its node: evicted, restarted, or neither, and for which reason.
 func TestDecide(t *testing.T) {
 	same, sameDeployment := func(*corev1.Pod) {}, func(*appsv1.Deployment) {}
-	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	for _, tc := range []struct {
 		name    string
 		pod     func(*corev1.Pod)
@@ -74,9 +73,9 @@ func TestDecide(t *testing.T) {
 				Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
 			}}
 		}, how: "evict"},
-		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{Waiting, "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
-		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Succeeded} }, how: "stay"},
-		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{Failed, "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
+		{name: "a restart that waits", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Waiting, Message: "the restart budget is used up"} }, how: "stay", reason: restartWaits, message: "the restart budget is used up"},
+		{name: "a restart that is done", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Succeeded, Tick: now} }, how: "stay", reason: restartWaits, message: "has not deleted it yet"},
+		{name: "a restart that failed", pod: same, of: deployment(1, 1, sameDeployment), in: func(in *Input) { in.Restarts[web] = Restart{State: Failed, Message: "x"} }, how: "evict", reason: restartFailed, message: "could not be moved by a restart: x"},
 		{name: "an eviction that was refused", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now.Add(time.Minute)} }, how: "stay", reason: "Refused", message: "pod shop/web-1 (Deployment/web): by a webhook"},
 		{name: "an eviction that is tried again", pod: same, of: deployment(3, 3, sameDeployment), in: func(in *Input) { in.Refused["1"] = Refused{"by a webhook", now} }, how: "evict", reason: "Refused"},
 		{name: "a pod that is being deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now.Add(time.Minute)} }, of: deployment(1, 0, sameDeployment), how: "stay"},

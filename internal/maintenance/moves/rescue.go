@@ -5,6 +5,7 @@ package moves
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,9 @@ const (
 // Restart is a restart that was requested for a Deployment.
 type Restart struct {
 	State RestartState
+	// Tick is the time for which the restart was requested. Pods that were created since then are not
+	// replaced by it.
+	Tick time.Time
 	// Message explains a restart that waits or has failed.
 	Message string
 }
@@ -57,11 +61,17 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 	if !is || deployment == nil || !pods.IsConditionTrue(pod, corev1.PodReady) || !surges(deployment) {
 		return false
 	}
-	if d.ready[key] < deployment.Status.ReadyReplicas && !d.neverAllowed(pod) {
+	if d.ready[key]+d.LeavingElsewhere[key] < deployment.Status.ReadyReplicas && !d.neverAllowed(pod) {
 		return false // Other ready pods of the Deployment stay, and its budget can allow the eviction.
 	}
 	restart, requested := d.Restarts[key]
+	if requested && restart.State == Succeeded && !pod.CreationTimestamp.Time.Before(restart.Tick) {
+		requested = false
+	}
 	switch {
+	case restart.State != Waiting && isRolling(deployment):
+		d.blocked(pod, restartWaits, "its Deployment is rolling out")
+		return true
 	case !requested:
 		if !slices.Contains(d.out.Restart, key) {
 			d.out.Restart = append(d.out.Restart, key)
@@ -73,7 +83,8 @@ func (d *decider) rescue(pod *corev1.Pod) bool {
 		}
 		return true
 	case restart.State == Succeeded:
-		return true // The pod is about to be deleted by its ReplicaSet.
+		d.blocked(pod, restartWaits, "its Deployment was restarted, and has not deleted it yet")
+		return true
 	default:
 		d.blocked(pod, restartFailed, "it could not be moved by a restart: "+restart.Message)
 		return false
@@ -104,6 +115,12 @@ func surges(d *appsv1.Deployment) bool {
 	}
 	fewer, err := intstr.GetScaledValueFromIntOrPercent(&unavailable, replicas, false)
 	return err == nil && fewer == 0
+}
+
+// isRolling reports whether a rollout of the Deployment is in progress, which replaces its pods.
+func isRolling(d *appsv1.Deployment) bool {
+	s := &d.Status
+	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas < s.Replicas
 }
 
 // neverAllowed reports whether a PodDisruptionBudget selects the pod that allows no disruption even
