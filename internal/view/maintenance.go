@@ -158,9 +158,15 @@ func adviceOn(node string, p tidekeeperv1.NodeProgress, m *tidekeeperv1.NodeMain
 	case tidekeeperv1.NodeReturning:
 		return "if it does not get ready: kubectl describe node " + node
 	case tidekeeperv1.NodeFailed:
-		if m.Status.Failed >= max(1, m.Spec.FailureLimit) {
+		if countedFailures(m) >= max(1, m.Spec.FailureLimit) {
 			return "fix the cause, then edit the spec: until then, no further drain begins"
 		}
 	}
 	return ""
+}
+
+// countedFailures returns the number of failed nodes that count for the limit. Failures from before
+// the last edit of the spec do not.
+func countedFailures(m *tidekeeperv1.NodeMaintenance) int32 {
+	return m.Status.Failed - m.Status.ToleratedFailures
 }

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
-	"tidekeeper.dev/tidekeeper/internal/kube/nodes"
+	"tidekeeper.dev/tidekeeper/internal/maintenance/decision"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/forecast"
 	"tidekeeper.dev/tidekeeper/internal/maintenance/selection"
 	"tidekeeper.dev/tidekeeper/internal/schedule"
@@ -139,8 +139,8 @@ func (r *MaintenanceRound) held(m *tidekeeperv1.NodeMaintenance) *Status {
 		return &Status{Reason: tidekeeperv1.ReasonDeleting, Message: "it is being deleted"}
 	case m.Spec.Suspend:
 		return &Status{Reason: tidekeeperv1.ReasonSuspended, Message: "it is suspended: kubectl tide maintenance resume " + m.Name}
-	case m.Status.Failed >= max(1, m.Spec.FailureLimit):
-		return &Status{Reason: tidekeeperv1.ReasonFailureLimit, Message: fmt.Sprintf("%s failed, the limit is %d: edit the spec once the cause is fixed", plural(int(m.Status.Failed), "node"), max(1, m.Spec.FailureLimit))}
+	case countedFailures(m) >= max(1, m.Spec.FailureLimit):
+		return &Status{Reason: tidekeeperv1.ReasonFailureLimit, Message: fmt.Sprintf("%s failed, the limit is %d: edit the spec once the cause is fixed", plural(int(countedFailures(m)), "node"), max(1, m.Spec.FailureLimit))}
 	case !r.Begun && !r.Input.From.IsZero():
 		return &Status{Reason: tidekeeperv1.ReasonScheduled, Message: "the next round begins at " + r.Input.From.UTC().Format(time.RFC3339)}
 	case !ok:
@@ -247,7 +247,7 @@ func latestOf(a, b time.Time) time.Time {
 // selectedNode is a node that a NodeMaintenance selects.
 type selectedNode struct{ selection.Node }
 
-func (s selectedNode) unavailable() bool { return !nodes.IsReady(s.Node.Node) || s.Spec.Unschedulable }
+func (s selectedNode) unavailable() bool { return decision.IsUnavailable(decision.NodeOf(s.Node.Node, 0)) }
 
 func (s selectedNode) forecast() forecast.Node {
 	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.Group, Unavailable: s.unavailable()}

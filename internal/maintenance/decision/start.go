@@ -115,7 +115,12 @@ func (d *starter) isUnavailable(name string) bool {
 	if begun && IsRunning(p) {
 		return true
 	}
-	return exists && (!n.Ready || n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting)
+	return exists && IsUnavailable(n)
+}
+
+// IsUnavailable reports whether a node that is not being maintained counts towards the limits.
+func IsUnavailable(n Node) bool {
+	return !n.Ready || n.Unschedulable || n.Foreign != "" || n.CordonedFor != "" || n.Deleting
 }
 
 // earlierGroup returns a node of an earlier pool whose maintenance has not ended; "" if there is none.
