@@ -247,7 +247,9 @@ func latestOf(a, b time.Time) time.Time {
 // selectedNode is a node that a NodeMaintenance selects.
 type selectedNode struct{ selection.Node }
 
-func (s selectedNode) unavailable() bool { return decision.IsUnavailable(decision.NodeOf(s.Node.Node, 0)) }
+func (s selectedNode) unavailable() bool {
+	return decision.IsUnavailable(decision.NodeOf(s.Node.Node, 0))
+}
 
 func (s selectedNode) forecast() forecast.Node {
 	return forecast.Node{Name: s.Name, Zone: s.Labels[corev1.LabelTopologyZone], Group: s.Group, Unavailable: s.unavailable()}
