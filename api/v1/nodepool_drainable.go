@@ -46,19 +46,3 @@ const (
 	// pod.
 	DrainBlockerNoPlace DrainBlocker = ReasonNoPlace
 )
-
-// ConditionDrainable is True while all pods would leave any node of a NodePool that is drained.
-// Present only if the spec asks with drainable.
-const ConditionDrainable = "Drainable"
-
-// Reasons of the condition Drainable of a NodePool, besides [ReasonNoNodes] and
-// [ReasonNotEvaluated] with the status Unknown.
-const (
-	// ReasonPodsLeave means that all pods would leave any node of the pool.
-	ReasonPodsLeave = "PodsLeave"
-	// ReasonPodsStay means that some pods would not leave their node, or not without harm.
-	ReasonPodsStay = "PodsStay"
-	// ReasonPartlyEvaluated means that no pod is known to stay, and that some
-	// PodDisruptionBudgets were not evaluated.
-	ReasonPartlyEvaluated = "PartlyEvaluated"
-)

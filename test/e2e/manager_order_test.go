@@ -118,7 +118,7 @@ func TestManager_OnlyChosenControllersWork(t *testing.T) {
 		{"pod-count", []string{"pods", "replicasets"}, []string{"replicasets"}},
 		{"restart-opt-in", workloads, []string{"scheduledrestarts"}},
 		{"scheduled-restart", workloads, []string{"deployments", "scheduledrestarts", "scheduledrestarts/status"}},
-		{"nodepool", []string{"nodepools", "nodes", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
+		{"nodepool", []string{"nodepools", "nodes", "poddisruptionbudgets", "pods", "runtimeclasses"}, []string{"nodepools", "nodepools/status", "nodes", "runtimeclasses"}},
 	} {
 		t.Run(tt.controller, func(t *testing.T) {
 			audit := cluster.Audit(t, "tidekeeper/")
