@@ -49,8 +49,8 @@ func avoids(p corev1.Pod, key, app string) corev1.Pod {
 	return p
 }
 
-func joins(p corev1.Pod, key, app string) corev1.Pod {
-	term := corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: selecting(app)}
+func joins(p corev1.Pod, app string) corev1.Pod {
+	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelTopologyZone, LabelSelector: selecting(app)}
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
 	return p
 }
@@ -94,10 +94,10 @@ func TestFitBetweenPods(t *testing.T) {
 		{name: "one for each zone", zones: []string{"a", "a", "b"}, pod: avoids(web, zone, "web"), copies: 2, limit: ownAntiAffinity},
 		{name: "not beside another workload", zones: []string{"a", "a", "b"}, running: []corev1.Pod{on("a-0", "db")}, pod: avoids(web, zone, "db"), copies: 4, limit: "cpu", refused: ownAntiAffinity},
 		{name: "not wanted by another workload", zones: []string{"a", "b"}, running: []corev1.Pod{avoids(on("a-0", "db"), zone, "web")}, pod: web, copies: 4, limit: "cpu", refused: othersAntiAffinity},
-		{name: "beside another workload", zones: []string{"a", "a", "b"}, running: []corev1.Pod{on("a-0", "db")}, pod: joins(web, zone, "db"), copies: 7, limit: "cpu", refused: podAffinity},
-		{name: "beside a workload that does not run", zones: []string{"a"}, pod: joins(web, zone, "db"), refused: podAffinity},
-		{name: "together, in zones of the same size", zones: []string{"a", "b"}, pod: joins(web, zone, "web"), copies: 4, limit: "cpu", refused: podAffinity},
-		{name: "together, wherever the first one is placed", zones: []string{"a", "a", "b"}, pod: joins(web, zone, "web"), copies: 8, limit: "cpu", refused: podAffinity, atMost: []string{podAffinity}},
+		{name: "beside another workload", zones: []string{"a", "a", "b"}, running: []corev1.Pod{on("a-0", "db")}, pod: joins(web, "db"), copies: 7, limit: "cpu", refused: podAffinity},
+		{name: "beside a workload that does not run", zones: []string{"a"}, pod: joins(web, "db"), refused: podAffinity},
+		{name: "together, in zones of the same size", zones: []string{"a", "b"}, pod: joins(web, "web"), copies: 4, limit: "cpu", refused: podAffinity},
+		{name: "together, wherever the first one is placed", zones: []string{"a", "a", "b"}, pod: joins(web, "web"), copies: 8, limit: "cpu", refused: podAffinity, atMost: []string{podAffinity}},
 		{name: "a port of the node", zones: []string{"a", "b"}, running: []corev1.Pod{withPort(on("a-0", "db"), 80)}, pod: withPort(web, 80), copies: 1, limit: hostPorts, refused: hostPorts},
 		{name: "another port", zones: []string{"a"}, running: []corev1.Pod{withPort(on("a-0", "db"), 81)}, pod: withPort(web, 80), copies: 1, limit: hostPorts},
 		{name: "labels of namespaces", zones: []string{"a"}, pod: byNamespace, copies: 4, limit: "cpu", atMost: []string{ownAntiAffinity}},
@@ -127,7 +127,7 @@ func TestFitInPartOfACluster(t *testing.T) {
 	if f := c.Members([]string{"a-0", "a-1"}).Fit(&pod); f.Copies != 1 || len(f.AtMost) > 0 {
 		t.Errorf("in one of two zones: %+v, want one copy", f)
 	}
-	together := joins(pod, corev1.LabelTopologyZone, "web")
+	together := joins(pod, "web")
 	together.Spec.TopologySpreadConstraints = nil
 	if f := c.Members([]string{"a-0", "a-1"}).Fit(&together); f.Copies != 8 || !slices.Equal(f.AtMost, []string{podAffinity}) {
 		t.Errorf("the group may be placed elsewhere: %+v, want at most 8", f)
@@ -157,8 +157,8 @@ func TestLossBetweenPods(t *testing.T) {
 			spreads(pod(0, "web", "a-0"), 1, zone, "web"), spreads(pod(1, "web", "b-1"), 1, zone, "web"),
 			pod(0, "db", "c-2"), pod(1, "db", "c-2"), pod(2, "db", "c-2"), pod(3, "db", "c-2"),
 		}, 1},
-		{"beside a pod that is lost", []string{"a", "b"}, []corev1.Pod{pod(0, "db", "a-0"), joins(pod(0, "web", "a-0"), zone, "db")}, 0},
-		{"beside a pod that does not come back", []string{"a", "b"}, []corev1.Pod{withApp(aPod("db", "", "", "a-0", "cpu", "1"), "db"), joins(pod(0, "web", "a-0"), zone, "db")}, 1},
+		{"beside a pod that is lost", []string{"a", "b"}, []corev1.Pod{pod(0, "db", "a-0"), joins(pod(0, "web", "a-0"), "db")}, 0},
+		{"beside a pod that does not come back", []string{"a", "b"}, []corev1.Pod{withApp(aPod("db", "", "", "a-0", "cpu", "1"), "db"), joins(pod(0, "web", "a-0"), "db")}, 1},
 		{"a port that another node has free", []string{"a", "b", "c"}, []corev1.Pod{withPort(pod(0, "web", "a-0"), 80), withPort(pod(1, "web", "b-1"), 80)}, 0},
 		{"a port that no node has free", []string{"a", "b"}, []corev1.Pod{withPort(pod(0, "web", "a-0"), 80), withPort(pod(1, "web", "b-1"), 80)}, 1},
 		{"a port for two", []string{"a", "b"}, []corev1.Pod{withPort(pod(0, "web", "a-0"), 80), withPort(pod(0, "db", "a-0"), 80)}, 1},
