@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
@@ -76,6 +78,27 @@ func strip(o *unstructured.Unstructured) {
 	if o.GetKind() == "Lease" {
 		unstructured.RemoveNestedField(o.Object, "spec")
 	}
+}
+
+// eventuallyPopulated waits until the control plane has added to each namespace of a new cluster what
+// every namespace has: the service account default, and the ConfigMap with the CA certificates.
+func eventuallyPopulated(t *testing.T, cluster *framework.Cluster) {
+	t.Helper()
+	framework.Eventually(t, "each namespace is populated", func() error {
+		namespaces := &corev1.NamespaceList{}
+		if err := cluster.List(t.Context(), namespaces); err != nil {
+			return err
+		}
+		for _, n := range namespaces.Items {
+			if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: n.Name, Name: "default"}, &corev1.ServiceAccount{}); err != nil {
+				return err
+			}
+			if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: n.Name, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // eventuallyAsBefore waits until the cluster is in the state `before`. Kubernetes' controllers take

@@ -39,6 +39,7 @@ var chosen = []string{
 // The steps build on each other.
 func TestInstallation(t *testing.T) {
 	i := &installation{life: t, Cluster: framework.StartEmpty(t, "--nodes=0", "--audit")}
+	eventuallyPopulated(t, i.Cluster)
 	before := dump(t, i.Cluster)
 	for _, step := range []struct {
 		name string
