@@ -26,7 +26,7 @@ type class struct {
 	ruled bool
 	// terms holds the anti-affinity terms of pods of the class. It is set by class.carries, once
 	// parsed is true.
-	terms   []carriedTerm
+	terms   []term
 	parsed  bool
 	request vector
 	// size measures a pod of the class: it is the largest of the pod's shares of the cluster's
@@ -121,23 +121,11 @@ func (c *classes) unevaluated(of *class) []string {
 	return of.Unevaluated
 }
 
-// carriedTerm is an anti-affinity term of a running pod.
-type carriedTerm struct {
-	term
-	complete bool
-}
-
 // carries returns the anti-affinity terms of a pod of the class. They are parsed once, as pods of a
 // class have the same namespace and affinity.
-func (c *class) carries(p *corev1.Pod) []carriedTerm {
+func (c *class) carries(p *corev1.Pod) []term {
 	if !c.parsed {
-		c.parsed = true
-		list := antiAffinityOf(p)
-		for i := range list {
-			if t, complete, err := newTerm(p, &list[i]); err == nil {
-				c.terms = append(c.terms, carriedTerm{t, complete})
-			}
-		}
+		c.terms, c.parsed = newTerms(p, antiAffinityOf(p)), true
 	}
 	return c.terms
 }

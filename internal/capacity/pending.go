@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"tidekeeper.dev/tidekeeper/internal/resources"
 )
@@ -20,6 +21,7 @@ type Group struct {
 
 // groupsOf groups pods that the scheduler treats alike. The groups are sorted by descending number
 // of pods, then by the namespace and name of their first pod.
+//
 // related reports whether there are constraints between a pod and other pods. If there are, the
 // scheduler treats pods with other labels differently.
 func groupsOf(pending []*corev1.Pod, related func(*corev1.Pod) bool) []Group {
@@ -28,7 +30,7 @@ func groupsOf(pending []*corev1.Pod, related func(*corev1.Pod) bool) []Group {
 	for _, pod := range pending {
 		key := signature(pod)
 		if related(pod) {
-			key += labelsOf(pod).String()
+			key += labels.Set(pod.Labels).String()
 		}
 		if byKey[key] == nil {
 			byKey[key] = &Group{}

@@ -5,11 +5,14 @@ package capacity
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
 
@@ -33,8 +36,7 @@ type relations struct {
 // carried is an anti-affinity term of running pods.
 type carried struct {
 	term
-	complete bool
-	pods     []pod
+	pods []pod
 }
 
 func newRelations(list []*node) *relations {
@@ -76,7 +78,7 @@ func (r *relations) terms() map[string]*carried {
 		for _, p := range n.pods {
 			for _, t := range p.class.carries(p.object) {
 				if r.carried[t.text] == nil {
-					r.carried[t.text] = &carried{term: t.term, complete: t.complete}
+					r.carried[t.text] = &carried{term: t}
 				}
 				r.carried[t.text].pods = append(r.carried[t.text].pods, p)
 			}
@@ -126,7 +128,7 @@ func (r *relations) repelling(t *carried) *counter {
 		return known
 	}
 	c := &counter{key: t.key, pods: map[string]int{}, selects: func(p pod) bool {
-		return slices.ContainsFunc(p.class.carries(p.object), func(other carriedTerm) bool { return other.text == t.text })
+		return slices.ContainsFunc(p.class.carries(p.object), func(other term) bool { return other.text == t.text })
 	}}
 	for _, p := range t.pods {
 		if domain, is := c.domain(p.node); is {
@@ -146,8 +148,7 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		return spreadRule{}, false
 	}
 	selector, complete = withKeys(selector, example.Labels, c.MatchLabelKeys, selection.In)
-	own, _, _ := newTerm(example, &corev1.PodAffinityTerm{TopologyKey: c.TopologyKey})
-	own.selector = selector
+	own := term{key: c.TopologyKey, selector: selector, namespaces: sets.New(example.Namespace)}
 	required := nodeaffinity.GetRequiredNodeAffinity(example)
 	honorsAffinity := ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor
 	honorsTaints := ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor
@@ -162,7 +163,10 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		}
 		return !honorsTaints || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return nodes.Blocks(&t, example.Spec.Tolerations) })
 	}
-	name := strings.Join([]string{"spread", own.text, selector.String(), strings.Join(keys, ","), boolText(honorsAffinity), boolText(honorsTaints)}, "\x00")
+	name := strings.Join([]string{
+		"spread", own.key, example.Namespace, selector.String(), strings.Join(keys, ","),
+		strconv.FormatBool(honorsAffinity), strconv.FormatBool(honorsTaints),
+	}, "\x00")
 	if honorsAffinity || honorsTaints {
 		name += "\x00" + constraintsOf(&example.Spec)
 	}
@@ -175,18 +179,11 @@ func (r *relations) spreadOf(example *corev1.Pod, c *corev1.TopologySpreadConstr
 		counter: r.counter(name, &own, counter{selects: selects, on: on, domains: &domains{nodes: map[string]int{}, levels: map[int]int{}}}),
 		maxSkew: int(c.MaxSkew), minDomains: int(ptr.Deref(c.MinDomains, 1)), perNode: r.isUnique(c.TopologyKey),
 	}
-	if selector.Matches(labelsOf(example)) {
+	if selector.Matches(labels.Set(example.Labels)) {
 		rule.self = 1
 	}
 	rule.grows = rule.self == 1 && !selector.Empty()
 	return rule, complete
-}
-
-func boolText(b bool) string {
-	if b {
-		return "honored"
-	}
-	return "ignored"
 }
 
 // refusal returns the constraint between pods that keeps all copies of a pod with the given rules

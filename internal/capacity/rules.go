@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Names of the constraints between pods.
@@ -70,7 +69,8 @@ func (r *relations) rulesOf(example *corev1.Pod) *rules {
 }
 
 func (r *relations) addAffinity(to *rules, example *corev1.Pod) {
-	terms, complete := newTerms(example, affinityOf(example))
+	terms := newTerms(example, affinityOf(example))
+	complete := !slices.ContainsFunc(terms, func(t term) bool { return !t.complete })
 	to.addUnevaluated(podAffinity, complete)
 	if !complete {
 		return // A term that selects too many pods would admit too few nodes if it selected none.
@@ -87,14 +87,9 @@ func (r *relations) addAffinity(to *rules, example *corev1.Pod) {
 }
 
 func (r *relations) addAntiAffinity(to *rules, example *corev1.Pod) {
-	list := antiAffinityOf(example)
-	for i := range list {
-		t, complete, err := newTerm(example, &list[i])
-		if err != nil {
-			continue
-		}
-		to.addUnevaluated(ownAntiAffinity, complete)
-		if complete {
+	for _, t := range newTerms(example, antiAffinityOf(example)) {
+		to.addUnevaluated(ownAntiAffinity, t.complete)
+		if t.complete {
 			to.anti = append(to.anti, antiRule{
 				counter: r.counter("anti\x00"+t.text, &t, counter{selects: func(p pod) bool { return t.matches(p.object) }}),
 				self:    t.matches(example), perNode: r.isUnique(t.key),
@@ -230,5 +225,3 @@ func (r *rules) single(n *node) string {
 	}
 	return ""
 }
-
-func labelsOf(pod *corev1.Pod) labels.Set { return labels.Set(pod.Labels) }

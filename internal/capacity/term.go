@@ -22,25 +22,27 @@ type term struct {
 	selector labels.Selector
 	// namespaces contains the namespaces of the selected pods; nil for all namespaces.
 	namespaces sets.Set[string]
+	// complete is false if the term depends on labels of namespaces, which a Cluster does not know,
+	// or on a label that the pod does not have yet, such as the pod-template-hash of a pod template.
+	// Such a term is parsed as if all namespaces matched, and as if the label did not matter, so that
+	// it selects too many pods rather than too few.
+	complete bool
 	// text is equal for equal terms.
 	text string
 }
 
-// newTerm parses a term of a pod. complete is false if the term depends on labels of namespaces,
-// which a Cluster does not know, or on a label that the pod does not have yet, such as the
-// pod-template-hash of a pod template. Such a term is parsed as if all namespaces matched, and as
-// if the label did not matter, so that it selects too many pods rather than too few.
-func newTerm(pod *corev1.Pod, t *corev1.PodAffinityTerm) (parsed term, complete bool, err error) {
+// newTerm parses a term of a pod.
+func newTerm(pod *corev1.Pod, t *corev1.PodAffinityTerm) (term, error) {
 	selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
 	if err != nil {
-		return term{}, false, fmt.Errorf("parse the selector of an affinity term: %w", err)
+		return term{}, fmt.Errorf("parse the selector of an affinity term: %w", err)
 	}
-	selector, complete = withKeys(selector, pod.Labels, t.MatchLabelKeys, selection.In)
-	selector, matched := withKeys(selector, pod.Labels, t.MismatchLabelKeys, selection.NotIn)
-	parsed, complete = term{key: t.TopologyKey, selector: selector}, complete && matched
+	selector, matched := withKeys(selector, pod.Labels, t.MatchLabelKeys, selection.In)
+	selector, mismatched := withKeys(selector, pod.Labels, t.MismatchLabelKeys, selection.NotIn)
+	parsed := term{key: t.TopologyKey, selector: selector, complete: matched && mismatched}
 	switch {
 	case t.NamespaceSelector != nil:
-		complete = complete && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
+		parsed.complete = parsed.complete && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
 	case len(t.Namespaces) > 0:
 		parsed.namespaces = sets.New(t.Namespaces...)
 	default:
@@ -50,20 +52,18 @@ func newTerm(pod *corev1.Pod, t *corev1.PodAffinityTerm) (parsed term, complete 
 	if parsed.namespaces == nil {
 		parsed.text += "\x00*"
 	}
-	return parsed, complete, nil
+	return parsed, nil
 }
 
 // newTerms parses the terms of a pod. Invalid terms, which the API server does not accept, are left
 // out.
-func newTerms(pod *corev1.Pod, list []corev1.PodAffinityTerm) (terms []term, complete bool) {
-	complete = true
+func newTerms(pod *corev1.Pod, list []corev1.PodAffinityTerm) (terms []term) {
 	for i := range list {
-		t, all, err := newTerm(pod, &list[i])
-		if err == nil {
-			terms, complete = append(terms, t), complete && all
+		if t, err := newTerm(pod, &list[i]); err == nil {
+			terms = append(terms, t)
 		}
 	}
-	return terms, complete
+	return terms
 }
 
 // withKeys adds a requirement on the pod's value of each of the label keys. complete is false if the
