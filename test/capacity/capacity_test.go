@@ -12,10 +12,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
+	"tidekeeper.dev/tidekeeper/internal/test/setting"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -74,26 +74,11 @@ func answer(t testing.TB, into any, stdin string, args []string, allowed ...int)
 	t.Fatalf("kubectl tide %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
 }
 
-// number returns the number in the given environment variable, or `otherwise` if the variable is
-// not set.
-func number(t testing.TB, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s=%s: want a number", variable, text)
-	}
-	return n
-}
-
 // inWorlds runs a test in several random worlds, which are sets of nodes and pods, some of them in
 // parallel.
 func inWorlds(t *testing.T, prefix string, test func(*testing.T, *world)) {
-	first := number(t, "SEED", 1)
-	for i := range number(t, "CASES", 20) {
+	first := setting.Number(t, "SEED", 1, 0)
+	for i := range setting.Number(t, "CASES", 20, 1) {
 		seed := first + i
 		t.Run(fmt.Sprintf("SEED=%d", seed), func(t *testing.T) {
 			t.Parallel()

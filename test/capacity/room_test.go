@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
+	"tidekeeper.dev/tidekeeper/internal/test/setting"
 	"tidekeeper.dev/tidekeeper/test/framework"
 )
 
@@ -26,8 +27,8 @@ import (
 // the worlds. A single manager evaluates all of them.
 func someWorlds(t *testing.T, prefix string, build func(*world)) (worlds []*world) {
 	t.Helper()
-	first := number(t, "SEED", 1)
-	for i := range max(1, number(t, "CASES", 20)/5) {
+	first := setting.Number(t, "SEED", 1, 0)
+	for i := range max(1, setting.Number(t, "CASES", 20, 1)/5) {
 		seed := first + i
 		w := newWorld(t, fmt.Sprintf("%s-%d", prefix, seed), rand.New(rand.NewPCG(uint64(seed), uint64(len(prefix)))))
 		build(w)

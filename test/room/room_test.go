@@ -7,27 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"tidekeeper.dev/tidekeeper/internal/capacity"
+	"tidekeeper.dev/tidekeeper/internal/test/setting"
 )
-
-// number returns the number in the given environment variable, or `otherwise` if it is not set.
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s=%s: want a number", variable, text)
-	}
-	return n
-}
 
 // TestFitEqualsScheduler compares capacity's number of copies with the scheduler's plugins in random
 // worlds, and logs how many answers were exact, beside simpler arithmetic. CASES sets the number of
@@ -37,8 +23,8 @@ func TestFitEqualsScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, exact, atMost, reasons := number(t, "SEED", 1), 0, 0, map[string]int{}
-	cases, simple := number(t, "CASES", 2000), arithmetic()
+	first, exact, atMost, reasons := setting.Number(t, "SEED", 1, 0), 0, 0, map[string]int{}
+	cases, simple := setting.Number(t, "CASES", 2000, 1), arithmetic()
 	for i := range cases {
 		seed := uint64(first + i)
 		w := newWorld(seed)

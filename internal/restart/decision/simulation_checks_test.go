@@ -4,11 +4,9 @@
 package decision
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 
 	tidekeeperv1 "tidekeeper.dev/tidekeeper/api/v1"
 	"tidekeeper.dev/tidekeeper/internal/freeze/period"
+	"tidekeeper.dev/tidekeeper/internal/test/setting"
 	"tidekeeper.dev/tidekeeper/internal/workload"
 )
 
@@ -154,13 +153,11 @@ func TestEveryTickOnce(t *testing.T) {
 	// make test-all runs more cases, and each night CASES sets three times as many. With the race
 	// detector each case takes six times as long, and more cases would not find more races.
 	cases := 4_000
-	switch n, err := strconv.Atoi(cmp.Or(os.Getenv("CASES"), "20000")); {
-	case err != nil || n < 1_000:
-		t.Fatalf("CASES=%s: want a number of cases, at least 1000", os.Getenv("CASES"))
+	switch all := setting.Number(t, "CASES", 20_000, 1_000); {
 	case raceDetector:
 		cases = 1_000
 	case os.Getenv("TEST_ALL") != "":
-		cases = n
+		cases = all
 	}
 	// Run the parts in parallel, because this is the slowest test of all packages.
 	const parts = 4
