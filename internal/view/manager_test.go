@@ -82,7 +82,7 @@ func TestLeadingSince(t *testing.T) {
 		{"a leader", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Second)}), 0, acquired.Time},
 		{"a leader, and since when is unknown", lease(coordinationv1.LeaseSpec{RenewTime: renewed(time.Second)}), 0, time.Time{}},
 		{"none leads", lease(coordinationv1.LeaseSpec{AcquireTime: acquired, RenewTime: renewed(time.Hour)}), 0, noon},
-		{"no lease, and a tick that nobody has observed", nil, 1, noon},
+		{"no lease, and a tick that no manager has observed", nil, 1, noon},
 		{"no lease, and nothing that waits", nil, 0, time.Time{}},
 	} {
 		if got := LeadingSince(ManagerOf(tt.leases, noon), Unobserved{Count: tt.lost, Oldest: "ScheduledRestart web", Since: noon.Add(-time.Minute)}, noon); !got.Equal(tt.want) {

@@ -137,7 +137,7 @@ func (f *Finding) Kind() string {
 	return text
 }
 
-// Same reports whether a second run shows the same problem, be it with or without the fault.
+// Same reports whether a second run shows the same problem, with or without the fault.
 func (f *Finding) Same(again *Finding) bool {
 	bare := func(f *Finding) string {
 		without := *f

@@ -19,7 +19,7 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// nodes selects the nodes to maintain.
 	Nodes *MaintenanceNodesApplyConfiguration `json:"nodes,omitempty"`
 	// until is the event by which the maintenance of a drained node is done, and the node may be
-	// used again. AnnotationRemoved: somebody removes the annotation
+	// used again. AnnotationRemoved: another client removes the annotation
 	// tidekeeper.dev/drained-for-maintenance from the node. Rebooted: the boot ID of the node
 	// changes. Upgraded: the version of its kubelet changes. Replaced: the Node is deleted.
 	// Drained: nothing, the node may be used again at once, which moves its pods elsewhere.
@@ -38,7 +38,7 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	TimeZone *string `json:"timeZone,omitempty"`
 	// maxUnavailable is the maximum number of selected nodes that may be unavailable at a time:
 	// a number, or a percentage of the selected nodes, rounded down but at least one. Nodes
-	// that are not ready, or that somebody else has cordoned, count. Defaults to 1.
+	// that are not ready, or that another client has cordoned, count. Defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// maxUnavailablePerZone is the same limit for the selected nodes of each zone, as a number.
 	// Defaults to no limit.

@@ -88,7 +88,7 @@ func (t *Trace) began() time.Time {
 }
 
 // answered returns a proof that a request of the fault ended with a status. 0 means that the
-// operator got no answer. `sent` tells whether the API server had answered the request.
+// operator got no answer. `sent` reports whether the API server had answered the request.
 func answered(status int, sent bool) Proof {
 	return func(_ *Fault, t *Trace) bool {
 		return t.hit(FaultRule, func(r *observe.Request) bool {

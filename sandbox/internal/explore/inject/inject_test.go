@@ -145,11 +145,11 @@ func checkReached(t *testing.T, i *Injector) {
 // logged waits until the proxy's log shows what the fault's rule has done.
 func logged(t *testing.T, i *Injector) {
 	t.Helper()
-	// The log tells of the end of a watch after the fault that ended it.
+	// The log shows the end of a watch after the fault that ended it.
 	ends := slices.ContainsFunc(i.Rules.List(), func(r fault.RuleStatus) bool {
 		return r.Fault.Kind == fault.ExpireWatch || r.Fault.Kind == fault.CutWatch
 	})
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // sleep: the log has no event to wait for
 		if slices.ContainsFunc(i.Log.Since(0), func(r observe.Request) bool { return r.Rule == faults.FaultRule && (r.Event == "" || !ends) }) {
 			return
 		}
