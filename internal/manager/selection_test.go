@@ -58,9 +58,10 @@ func TestCacheIsLimitedToNamespaces(t *testing.T) {
 }
 
 // TestIndexesOfBorrowedKinds checks a controller that only borrows pods: its indexes on pods are
-// added only if another controller watches pods, because an index starts the pod informer.
+// added only if another controller watches pods, because an index starts the pod informer. An index that
+// two controllers need is added once, as controller-runtime refuses the second.
 func TestIndexesOfBorrowedKinds(t *testing.T) {
-	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 1, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 5, "*,pod-count": 7} {
+	for controllers, want := range map[string]int{"scheduled-restart": 2, "nodepool": 1, "freeze": 0, "scheduled-restart,freeze": 3, "scheduled-restart,nodepool": 5, "*,pod-count": 7, "nodepool,node-maintenance": 1} {
 		if got := len(chosenBy(t, controllers, "").indexes); got != want {
 			t.Errorf("--controllers=%s has %d indexes, want %d", controllers, got, want)
 		}
