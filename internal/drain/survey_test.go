@@ -178,9 +178,9 @@ func TestLastingBlockers(t *testing.T) {
 		b.Status.Conditions[0].LastTransitionTime = metav1.NewTime(since)
 		return []policyv1.PodDisruptionBudget{*b}
 	}
-	new := aBudget("new", 2, 0, unseen)
-	new.Status.Conditions = nil
-	unknown := []policyv1.PodDisruptionBudget{*new}
+	fresh := aBudget("new", 2, 0, unseen)
+	fresh.Status.Conditions = nil
+	unknown := []policyv1.PodDisruptionBudget{*fresh}
 	for _, tt := range []struct {
 		name         string
 		budgets      []policyv1.PodDisruptionBudget

@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidekeeper_maintenance_nodes",
-			Help: "Nodes of the current round of each NodeMaintenance by phase: Draining, Drained, Returning, Done, Failed or Released. Counted by the leader; a standby has none.",
+			Help: "Nodes of the current round of each NodeMaintenance by phase: Draining, Drained, Returning, Done, Failed or Released. Failed does not count failures before the last edit of the spec. Counted by the leader; a standby has none.",
 		}, []string{"maintenance", "phase"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidekeeper_maintenance_evictions_total",
@@ -64,6 +64,7 @@ func (m *metrics) set(maintenance string, status *tidekeeperv1.NodeMaintenanceSt
 	for _, p := range status.Nodes {
 		counts[p.Phase]++
 	}
+	counts[tidekeeperv1.NodeFailed] = max(0, counts[tidekeeperv1.NodeFailed]-int(status.ToleratedFailures))
 	for _, phase := range phases {
 		m.nodes.WithLabelValues(maintenance, string(phase)).Set(float64(counts[phase]))
 	}

@@ -173,6 +173,16 @@ var alertCases = map[string]alertCase{
 		summary: "Some nodes never settle, because a pool and another client, or two pools, keep changing them; patches are throttled.",
 		quiet:   []series{{`tidekeeper_nodepool_node_writes_total{result="conflict", instance="a"}`: "0+1x60"}},
 	},
+	"TidekeeperMaintenanceFailed": {
+		fires: series{
+			`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Failed", instance="a"}`:   "0x5 2x55",
+			`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Draining", instance="a"}`: "1x60",
+		},
+		after: "10m", labels: map[string]string{"maintenance": "weekly"},
+		summary: "2 nodes of the NodeMaintenance weekly could not be drained, or were not ready again in time.",
+		// An edit of the spec tolerates the failures.
+		quiet: []series{{`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Failed", instance="a"}`: "2x5 0x60"}, {`tidekeeper_maintenance_nodes{maintenance="weekly", phase="Draining", instance="a"}`: "1x60"}},
+	},
 	"TidekeeperRestartFailed": {
 		// The first failure creates the series.
 		fires: series{`tidekeeper_restart_ticks_total{outcome="Failed", reason="Timeout", instance="a"}`: "0x5 1x55"}, after: "10m",

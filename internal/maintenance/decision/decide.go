@@ -113,10 +113,10 @@ func (d *decider) count() {
 	s := d.status
 	s.Done, s.Running, s.Failed, s.Selected = 0, 0, 0, int32(len(s.Nodes))
 	for _, p := range s.Nodes {
-		switch {
-		case p.Phase == tidekeeperv1.NodeDone || p.Phase == tidekeeperv1.NodeReleased:
+		switch p.Phase {
+		case tidekeeperv1.NodeDone, tidekeeperv1.NodeReleased:
 			s.Done++
-		case p.Phase == tidekeeperv1.NodeFailed:
+		case tidekeeperv1.NodeFailed:
 			s.Failed++
 		default:
 			s.Running++
