@@ -46,7 +46,7 @@ func forecastOf(t *testing.T, r result) forecastJSON {
 func TestRestartsForecast(t *testing.T) {
 	// The deadline of the tick is in the day of the forecast, at whatever time the test runs.
 	at := time.Now().UTC().Add(2 * time.Hour)
-	daily, hour := fmt.Sprintf("0 %d * * *", at.Hour()), at.Format("15") + ":00"
+	daily, hour := fmt.Sprintf("0 %d * * *", at.Hour()), at.Format("15")+":00"
 	for _, namespace := range []string{"fore-a", "fore-b"} {
 		aNamespace(t, namespace)
 		for _, name := range []string{"x", "y"} {
